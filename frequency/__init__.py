@@ -1,0 +1,1 @@
+"""Frequency estimation under local differential privacy. No protocol is in this package yet."""

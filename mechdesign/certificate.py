@@ -1,0 +1,136 @@
+"""A proof that a mechanism is optimal, and its check. Nothing here knows how the proof was found.
+
+The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear program
+``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not negative on inequalities, with
+``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r b_r`` for *every* such mechanism. The check rebuilds the
+program from the statement (privacy, loss, properties), evaluates both sides in integers, and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING
+
+from mechdesign.losses import Loss
+from mechdesign.privacy import Privacy
+from mechdesign.program import Program, mechanism_program
+from mechdesign.properties import Property
+
+if TYPE_CHECKING:
+    from mechdesign.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a certificate proves what it says about a mechanism; true or false in a condition, with the reason."""
+
+    holds: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The claim "this mechanism costs ``objective``; none with these properties costs less than ``bound``", and its proof.
+
+    Attributes
+    ----------
+    privacy, loss, properties
+        The statement: which mechanisms compete, and what they are judged by.
+    objective
+        The exact loss of the mechanism (the plain expectation, or the worst case).
+    bound
+        An exact lower bound on the loss of every mechanism with these properties and this privacy.
+    multipliers
+        The proof: name of a group of rows -> number of the row in it -> multiplier.
+    """
+
+    privacy: Privacy
+    loss: Loss
+    properties: tuple[Property, ...]
+    objective: Fraction
+    bound: Fraction
+    multipliers: Mapping[str, Mapping[int, Fraction]]
+
+    @property
+    def gap(self) -> Fraction:
+        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof of optimality."""
+        return self.objective - self.bound
+
+    @property
+    def optimal(self) -> bool:
+        return self.gap == 0
+
+    def verify(self, mechanism: Mechanism) -> Verification:
+        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
+        if mechanism.privacy != self.privacy:
+            return Verification(
+                False, f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}"
+            )
+        audit = mechanism.audit()
+        if not audit.holds:
+            return Verification(
+                False, f"not private: ratio {float(audit.ratio):.12g} at output {audit.output}, inputs {audit.inputs}"
+            )
+        for item in self.properties:
+            if not item.holds(mechanism):
+                return Verification(False, f"the mechanism lacks the property {item.text}")
+        objective = mechanism.loss(self.loss)
+        if objective != self.objective:
+            return Verification(
+                False, f"the loss is {float(objective):.12g}, not {float(self.objective):.12g} as certified"
+            )
+        program = mechanism_program(mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties)
+        try:
+            bound = dual_bound(program, self.multipliers)
+        except ValueError as error:
+            return Verification(False, f"the multipliers prove nothing: {error}")
+        if bound != self.bound:
+            return Verification(
+                False, f"the multipliers prove the bound {float(bound):.12g}, not {float(self.bound):.12g}"
+            )
+        if self.gap < 0:
+            return Verification(False, "the bound exceeds the objective")
+        return Verification(True, "optimal" if self.optimal else f"within {float(self.gap):.3g} of optimal")
+
+    def __str__(self) -> str:
+        wanted = " ".join(item.text for item in self.properties) or "none"
+        proof = "proved optimal, gap exactly 0" if self.optimal else f"gap at most {float(self.gap):.3g} (proved)"
+        return f"{self.loss!r} = {float(self.objective):.10g} under {self.privacy!r}, properties {wanted}: {proof}"
+
+
+def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:
+    """The lower bound on the program that multipliers prove. ValueError when they prove none."""
+    groups = {group.name: group for group in program.rows}
+    for name, chosen in multipliers.items():
+        if name not in groups:
+            raise ValueError(f"there are no rows called {name!r}")
+        rows = len(groups[name].cells)
+        if any(not 0 <= r < rows for r in chosen):
+            raise ValueError(f"rows {name!r} are 0 .. {rows - 1}")
+        if not groups[name].equality and any(value < 0 for value in chosen.values()):
+            raise ValueError(f"a multiplier of the inequalities {name!r} is negative")
+    # Integers throughout: y = whole / scale_y, coefficients = whole / scale_a.
+    scale_y = lcm(*(value.denominator for chosen in multipliers.values() for value in chosen.values()))
+    scale_a = lcm(*(c.denominator for name in multipliers for c in groups[name].coefficients))
+    pulled = [0] * program.variables
+    bound = Fraction(0)
+    for name, chosen in multipliers.items():
+        group = groups[name]
+        terms = [int(c * scale_a) for c in group.coefficients]
+        cells = group.cells.tolist()
+        for r, value in chosen.items():
+            whole = value.numerator * (scale_y // value.denominator)
+            for v, term in zip(cells[r], terms, strict=True):
+                pulled[v] += term * whole
+        bound += group.bound * sum(chosen.values(), Fraction(0)) if group.bound else 0
+    scale = scale_y * scale_a
+    for v, cost in enumerate(program.cost):
+        if pulled[v] * cost.denominator > cost.numerator * scale:
+            raise ValueError(f"they exceed the cost of variable {v}")
+    return bound

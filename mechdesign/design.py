@@ -1,0 +1,102 @@
+"""design(...): the best mechanism with the properties asked for, and the proof that it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.certify import certify
+from mechdesign.exceptions import CertificateRejected
+from mechdesign.losses import L0, Loss
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.program import fold, mechanism_program, reflection, unfolded
+from mechdesign.properties import PropertyLike, resolve
+
+
+@dataclass(frozen=True)
+class Design:
+    """A mechanism and the certificate that it is optimal among those with its properties."""
+
+    mechanism: Mechanism
+    certificate: Certificate
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The same as ``mechanism.save(path)``, which keeps the certificate."""
+        self.mechanism.save(path)
+
+
+def design(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    progress: bool = False,
+) -> Design:
+    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have ``properties``.
+
+    The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact, its privacy audited and
+    its certificate checked before it is returned. ``certificate.gap`` is exactly 0 unless the program is so
+    badly scaled that floats cannot find the optimal basis; then the mechanism is still exactly private and the gap is a
+    proved bound.
+
+    Parameters
+    ----------
+    n
+        The number of people, at least 0; the table is (n+1) x (n+1).
+    loss
+        `L0()` unless given.
+    properties
+        Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
+    progress
+        Show what is going on, on standard error.
+
+    Raises
+    ------
+    Infeasible
+        No mechanism has all the properties (the seven of the thesis are always compatible).
+    SolverFailure
+        No exact answer could be computed.
+
+    >>> d = design(2, Privacy("9/10"), properties=["WH"])
+    >>> d.certificate.objective, d.certificate.gap
+    (Fraction(2, 3), Fraction(0, 1))
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ValueError(f"n must be a whole number of people, at least 0, got {n!r}")
+    if not isinstance(privacy, Privacy):
+        raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
+    loss = L0() if loss is None else loss
+    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
+    if len({item.short for item in wanted}) < len(wanted):
+        raise ValueError(f"two different properties share a short name: {', '.join(item.text for item in wanted)}")
+    size = n + 1
+    with tqdm(
+        desc=f"design n = {n}", bar_format="{desc}: {postfix} [{elapsed}]", disable=not progress, leave=False
+    ) as bar:
+
+        def tell(text: str) -> None:
+            bar.set_postfix_str(text)
+
+        tell("building the program")
+        program = mechanism_program(size, size, privacy, loss, wanted)
+        folded = fold(program, reflection(size, size, program.variables)) or unfolded(program)
+        solution = certify(folded.program, tell if progress else None)
+        tell("checking the certificate")
+        table = [[solution.x[v] for v in row] for row in folded.orbit[: size * size].reshape(size, size).tolist()]
+        multipliers = dict(
+            zip((group.name for group in program.rows), folded.unfold(solution.multipliers), strict=True)
+        )
+        mechanism = Mechanism(table, privacy)
+        certificate = Certificate(
+            privacy, loss, wanted, mechanism.loss(loss), dual_bound(program, multipliers), multipliers
+        )
+        verdict = certificate.verify(mechanism)
+        if not verdict:
+            raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
+    return Design(Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate), certificate)

@@ -1,0 +1,77 @@
+"""Typed errors. Each says what was wrong, what was expected, and the number that broke it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+class MechanismError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InexactNumber(MechanismError, TypeError):
+    """A float (or another inexact value) was given where exactness is promised."""
+
+    def __init__(self, name: str, value: object) -> None:
+        self.name, self.value = name, value
+        hint = ""
+        if isinstance(value, float):
+            short = Fraction(value).limit_denominator(1000) if value == value and abs(value) < 1e300 else None
+            hint = (
+                f"; write Fraction({short.numerator}, {short.denominator}) or '{value!r}'" if short is not None else ""
+            )
+        super().__init__(
+            f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), got {type(value).__name__} {value!r:.60}{hint}"
+        )
+
+
+class InvalidMechanism(MechanismError, ValueError):
+    """A table is not a mechanism: ragged, negative, or a column that does not sum to one."""
+
+
+class InvalidPrior(MechanismError, ValueError):
+    """Weights over the inputs that are not a probability distribution of the right length."""
+
+
+class NotSquare(MechanismError, ValueError):
+    """A property or loss that compares output i with input i was asked of a rectangular table."""
+
+
+class PrivacyViolation(MechanismError):
+    """A table does not keep the privacy that it claims.
+
+    Attributes: ``ratio`` (exact, or infinity), ``allowed`` = 1/alpha, ``output`` and ``inputs`` where it is reached.
+    """
+
+    def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int, inputs: tuple[int, int]) -> None:
+        self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
+        super().__init__(
+            f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {float(ratio):.12g} "
+            f"exceeds 1/alpha = {float(allowed):.12g}; nothing was released"
+        )
+
+
+class Infeasible(MechanismError):
+    """No mechanism has all the properties asked for."""
+
+
+class CertificateRejected(MechanismError):
+    """A certificate does not prove what it claims about a mechanism."""
+
+
+class SolverFailure(MechanismError, RuntimeError):
+    """The linear programming solver stopped without an answer."""
+
+
+class InvalidCount(MechanismError, ValueError):
+    """A true count that the mechanism has no column for. ``index`` is the position of the first bad one."""
+
+    def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
+        self.index, self.value, self.largest = index, value, largest
+        super().__init__(
+            f"counts[{index}] = {value!r:.40} is not an integer between 0 and {largest}; nothing was released"
+        )
+
+
+class InvalidFile(MechanismError, ValueError):
+    """A file is not a mechanism this version can trust: truncated, tampered with, or of another format."""

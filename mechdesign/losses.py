@@ -1,0 +1,186 @@
+"""What a wrong answer costs: |i - j|^p beyond a distance, or any table of costs; averaged over a prior or in the worst case.
+
+Every loss here is the *plain* expectation of Definition 21 (thesis 6.2). The thesis also reports a scaled L0, eq. 6.1:
+(n + 1)/n times the plain one under the uniform prior, so that the uniform mechanism scores 1. That one is
+`Mechanism.scaled_l0`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from flint import fmpz
+
+from mechdesign.exceptions import InvalidPrior, NotSquare
+from mechdesign.rational import Rational, exact
+
+_ROOT_BITS = 64
+"""Binary digits after the point of a cost that is not rational."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss(ABC):
+    """A cost for every (output, input), and how the costs of the inputs combine.
+
+    Attributes
+    ----------
+    prior
+        Exact weights over the inputs that sum to one; None is uniform. See `prior` and `binomial` for ways to make one.
+    worst_case
+        False: the expectation over the prior. True: the largest expected cost over the inputs, whatever the prior
+        (which must then be None). Definition 21 would weight the inputs under the maximum, too; with its uniform
+        weights that is 1/(n + 1) times the value here.
+    """
+
+    prior: tuple[Fraction, ...] | None = None
+    worst_case: bool = False
+
+    def __post_init__(self) -> None:
+        if self.prior is not None:
+            if self.worst_case:
+                raise InvalidPrior("a worst case over the inputs takes no prior")
+            object.__setattr__(self, "prior", _distribution(self.prior))
+
+    @abstractmethod
+    def cost(self, output: int, input: int) -> Fraction:
+        """The cost >= 0 of answering ``output`` when the truth is ``input``."""
+
+    def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
+        """The cost table, rows are outputs."""
+        return [[self.cost(i, j) for j in range(inputs)] for i in range(outputs)]
+
+    def weights(self, inputs: int) -> tuple[Fraction, ...]:
+        """The prior over ``inputs`` inputs. Raises InvalidPrior when it has another length."""
+        if self.prior is None:
+            return (Fraction(1, inputs),) * inputs
+        if len(self.prior) != inputs:
+            raise InvalidPrior(f"the prior has {len(self.prior)} weights for {inputs} inputs")
+        return self.prior
+
+
+@dataclass(frozen=True)
+class Power(Loss):
+    """|i - j|^p where |i - j| > d, else 0 (so p = 0, d = 0 is the probability of a wrong answer).
+
+    The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0: that is ``> d``.
+
+    Parameters
+    ----------
+    p
+        Exact and >= 0. When |i - j|^p is irrational the cost is that number rounded down to 64 binary places,
+        and all that is proved is proved for the rounded costs.
+    d
+        Distance up to which an error costs nothing.
+    """
+
+    p: Fraction
+    d: int = 0
+
+    def __init__(
+        self, p: Rational, d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False
+    ) -> None:
+        power = exact(p, "p")
+        if power < 0:
+            raise ValueError(f"the power of a loss must be at least 0, got {power}")
+        if not isinstance(d, int) or isinstance(d, bool) or d < 0:
+            raise ValueError(f"the distance threshold must be an integer >= 0, got {d!r}")
+        for name, value in (("p", power), ("d", d), ("worst_case", bool(worst_case)), ("prior", prior)):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def cost(self, output: int, input: int) -> Fraction:
+        distance = abs(output - input)
+        return _power(distance, self.p) if distance > self.d else Fraction(0)
+
+    def __repr__(self) -> str:
+        name = f"L{self.p}" if self.p.denominator == 1 else f"L{float(self.p):g}"
+        parts = (
+            [f"d={self.d}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
+        )
+        return f"{name}({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class Costs(Loss):
+    """Any table of costs >= 0, rows are outputs and columns inputs, entries exact."""
+
+    table: tuple[tuple[Fraction, ...], ...] = field(repr=False)
+
+    def __init__(
+        self, table: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None, worst_case: bool = False
+    ) -> None:
+        rows = tuple(tuple(exact(entry, "a cost") for entry in row) for row in table)
+        if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
+            raise ValueError("a table of costs needs at least one row and rows of one length")
+        if min(min(row) for row in rows) < 0:
+            raise ValueError("costs must be at least 0; add a constant to a column to make them so")
+        for name, value in (("table", rows), ("worst_case", bool(worst_case)), ("prior", prior)):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def cost(self, output: int, input: int) -> Fraction:
+        return self.table[output][input]
+
+    def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
+        if (outputs, inputs) != (len(self.table), len(self.table[0])):
+            raise NotSquare(
+                f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}"
+            )
+        return [list(row) for row in self.table]
+
+
+def L0(d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> Power:
+    """The probability of an answer more than d steps off (plain, not the scaled one of eq. 6.1)."""
+    return Power(0, d, prior, worst_case)
+
+
+def L1(d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> Power:
+    """The expected absolute error, counting only errors of more than d steps."""
+    return Power(1, d, prior, worst_case)
+
+
+def L2(d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> Power:
+    """The expected squared error, counting only errors of more than d steps."""
+    return Power(2, d, prior, worst_case)
+
+
+def prior(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
+    """Exact weights >= 0, such as a histogram of earlier counts, divided by their sum.
+
+    >>> prior([1, 2, 1])
+    (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))
+    """
+    values = [exact(weight, "a prior weight") for weight in weights]
+    total = sum(values, Fraction(0))
+    if total <= 0 or min(values) < 0:
+        raise InvalidPrior("prior weights must be at least 0 and not all 0")
+    return tuple(value / total for value in values)
+
+
+def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
+    """The prior of a count of n independent bits, each 1 with exact probability p (thesis 6.7.3)."""
+    q = exact(p, "p")
+    if not 0 <= q <= 1:
+        raise InvalidPrior(f"a probability must lie in [0, 1], got {q}")
+    return tuple(math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1))
+
+
+def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
+    values = tuple(exact(weight, "a prior weight") for weight in weights)
+    if any(value < 0 for value in values):
+        raise InvalidPrior(f"a prior weight is negative: {min(values)}")
+    if sum(values) != 1:
+        raise InvalidPrior(f"the prior sums to {float(sum(values)):.12g}, not to 1; losses.prior() divides by the sum")
+    return values
+
+
+def _power(base: int, power: Fraction) -> Fraction:
+    if power.denominator == 1:
+        return Fraction(base**power.numerator)
+    # floor of the root of an integer: exact, so the same on every machine.
+    scaled = fmpz(base) ** power.numerator << (_ROOT_BITS * power.denominator)
+    return Fraction(int(scaled.root(power.denominator)), 1 << _ROOT_BITS)

@@ -1,0 +1,148 @@
+"""The named mechanisms in closed form, exact, and which of them theory recommends (thesis 6.5, 6.6, 6.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechdesign.design import design
+from mechdesign.losses import L0
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
+from mechdesign.rational import Rational, exact
+
+
+def geometric(n: int, alpha: Rational) -> Mechanism:
+    """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2): two-sided geometric noise, clamped to 0 .. n.
+
+    The unique optimum for L0 with no further properties (Theorem 12); its scaled L0 is 2 alpha / (1 + alpha).
+    (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d| / (1+alpha).)
+    """
+    privacy = _privacy(n, alpha)
+    a = privacy.alpha
+    if n == 0:
+        return uniform(0, privacy)
+    edge, inside = 1 / (1 + a), (1 - a) / (1 + a)
+    return Mechanism(
+        [[(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], privacy
+    )
+
+
+def explicit_fair(n: int, alpha: Rational) -> Mechanism:
+    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3): optimal for L0 among fair mechanisms, with all seven properties.
+
+    Every column holds the same powers of alpha: 0 once, and 1, 2, ... twice each; for odd n the last, (n+1)/2, only once.
+    So y = 1 / (1 + 2 (alpha + ... + alpha^(n/2))) for even n, which is eq. 6.14, and
+    y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where eq. 6.14 does not hold.
+    """
+    privacy = _privacy(n, alpha)
+    powers = [[_em_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
+    y = 1 / sum((privacy.alpha ** row[0] for row in powers), Fraction(0))
+    return Mechanism([[y * privacy.alpha**power for power in row] for row in powers], privacy)
+
+
+def _em_power(i: int, j: int, n: int) -> int:
+    distance, margin = abs(i - j), min(j, n - j)
+    return distance if distance < margin else -(-(distance + margin) // 2)
+
+
+def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
+    """UM (Definition 23): ignores its input and guesses. It claims perfect privacy, alpha = 1, unless told otherwise."""
+    _check(n)
+    return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
+
+
+def randomized_response(alpha: Rational) -> Mechanism:
+    """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10). GM and EM for n = 1 are the same mechanism."""
+    return geometric(1, alpha)
+
+
+def krr(k: int, alpha: Rational) -> Mechanism:
+    """k-ary (generalised) randomized response, GRR: local privacy over the items 0 .. k-1 (thesis 6.8).
+
+    The truth with probability 1 / (1 + (k - 1) alpha), every other item with alpha times that.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be a number of items, at least 1, got {k!r}")
+    privacy = Privacy(alpha, neighbours="all")
+    truth = 1 / (1 + (k - 1) * privacy.alpha)
+    return Mechanism([[truth if i == j else truth * privacy.alpha for j in range(k)] for i in range(k)], privacy)
+
+
+def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
+    """WM: the least L0 among weakly honest mechanisms, solved and certified by `design`.
+
+    The thesis uses the name for two mechanisms. By default this is WH, with the row monotonicity and symmetry that cost
+    nothing; with ``column_monotone`` it is WH + RM + CM, which the thesis plots from section 6.7.1 on. They differ only
+    for alpha > 1/2.
+    """
+    privacy = _privacy(n, alpha)
+    return design(n, privacy, L0(), ["WH", "RM", "S", *(["CM"] if column_monotone else [])]).mechanism
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A mechanism with the least L0 among those with the properties asked for, and why it is that one.
+
+    Attributes
+    ----------
+    name
+        "GM", "EM", "UM" or "WM" (a linear program, certified).
+    """
+
+    name: str
+    mechanism: Mechanism
+    reason: str
+
+
+def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> Recommendation:
+    """The best mechanism for L0 with these properties, following the flowchart of Figure 6.4; closed forms where theory has them.
+
+    Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
+    """
+    privacy = _privacy(n, alpha)
+    a = privacy.alpha
+    wanted = frozenset(resolve(item).text for item in properties)
+    unknown = wanted - {item.short for item in SEVEN}
+    if unknown:
+        raise ValueError(
+            f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()"
+        )
+    needed = implied(wanted)
+    if a == 1:
+        return Recommendation(
+            "UM", uniform(n), "alpha = 1: no output may depend on the input, and guessing has every property"
+        )
+    if "F" in needed:
+        reason = "fairness is asked for: EM is optimal among fair mechanisms and has all seven (Theorem 13)"
+        return Recommendation("EM", explicit_fair(n, a), reason)
+    column = bool(needed & {"CM", "CH"})
+    if needed <= {"S", "RM", "RH"}:
+        reason = "GM is optimal without further properties, and symmetric and row monotone (Theorem 12)"
+    elif n <= 1:
+        reason = "n <= 1: GM is randomized response, which has all seven properties (Lemma 12, Fact 4)"
+    elif 2 * a <= 1:
+        reason = "alpha <= 1/2: GM is column monotone, hence column and weakly honest (Lemma 14)"
+    elif not column and n >= 2 * a / (1 - a):
+        reason = "n >= 2 alpha / (1 - alpha): GM is weakly honest (Lemma 13)"
+    else:
+        reason = ""
+    if reason:
+        return Recommendation("GM", geometric(n, a), reason)
+    found = design(n, privacy, L0(), sorted({"S", "RM", *wanted, *({"CM"} if "CH" in needed else ())})).mechanism
+    reason = "column properties and alpha > 1/2" if column else "weak honesty and n < 2 alpha / (1 - alpha)"
+    return Recommendation(
+        "WM", found, f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)"
+    )
+
+
+def _privacy(n: int, alpha: Rational) -> Privacy:
+    _check(n)
+    return Privacy(exact(alpha, "alpha"))
+
+
+def _check(n: int) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ValueError(f"n must be a whole number of people, at least 0, got {n!r}")

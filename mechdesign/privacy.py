@@ -1,0 +1,165 @@
+"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.rational import Rational, exact
+
+Edges: TypeAlias = tuple[tuple[int, int], ...]
+Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges
+
+EPSILON_LIMIT = 1024
+"""`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is nothing already."""
+
+_SLACK = Decimal(1) - Decimal(2) ** -24
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Privacy:
+    """How much the probability of any output may change between neighbouring inputs.
+
+    A mechanism P keeps it when ``alpha <= P[i, j] / P[i, j'] <= 1 / alpha`` for every output i and all neighbours j, j'
+    (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1 is perfect).
+
+    Parameters
+    ----------
+    alpha
+        An exact rational in (0, 1]: Fraction, int, Decimal or string. Floats are refused (`InexactNumber`).
+    neighbours
+        ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
+        ``"all"``: every two inputs (local privacy);
+        an integer k >= 1: inputs at distance at most k (limited precision, thesis Definition 13);
+        pairs ``[(j, j'), ...]``: exactly these. Inputs that no chain of pairs connects are not protected from each other.
+
+    >>> Privacy("9/10")
+    Privacy(alpha=9/10, neighbours='adjacent')
+    """
+
+    alpha: Fraction
+    neighbours: Neighbours
+
+    def __init__(self, alpha: Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent") -> None:
+        value = exact(alpha, "alpha")
+        if not 0 < value <= 1:
+            raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {float(value):.6g}")
+        object.__setattr__(self, "alpha", value)
+        object.__setattr__(self, "neighbours", _neighbours(neighbours))
+
+    @classmethod
+    def from_epsilon(
+        cls, epsilon: float | Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent"
+    ) -> Privacy:
+        """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 - 2**-24), epsilon]``.
+
+        The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the fraction is chosen
+        inside the interval that is left. An epsilon above 1024 is treated as 1024.
+
+        Parameters
+        ----------
+        epsilon
+            Any finite number >= 0. A float stands for the binary number that it is; a string is read exactly.
+
+        >>> Privacy.from_epsilon(0).alpha
+        Fraction(1, 1)
+        >>> Privacy.from_epsilon(1.0).epsilon <= 1.0
+        True
+        """
+        value = Fraction(epsilon) if isinstance(epsilon, float) and math.isfinite(epsilon) else None
+        if value is None:
+            if isinstance(epsilon, float):
+                raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
+            value = exact(epsilon, "epsilon")
+        if value < 0:
+            raise ValueError(f"epsilon must be at least 0, got {float(value):.6g}")
+        value = min(value, Fraction(EPSILON_LIMIT))
+        if value == 0:
+            return cls(1, neighbours)
+        # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of them.
+        digits = 40 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3 + EPSILON_LIMIT
+        down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
+        rounded = down.divide(Decimal(value.numerator), Decimal(value.denominator))  # <= epsilon: the private side
+        # Decimal.exp is correctly rounded to nearest whatever the context says, so a step outwards makes it a bound.
+        lowest = up.next_plus(up.exp(down.minus(rounded)))
+        highest = down.next_minus(down.exp(up.minus(down.multiply(rounded, _SLACK))))
+        return cls(_simplest_between(Fraction(lowest), Fraction(highest)), neighbours)
+
+    @property
+    def epsilon(self) -> float:
+        """-ln(alpha), rounded up: never less than what the mechanism may lose."""
+        if self.alpha == 1:
+            return 0.0
+        digits = 40 + self.alpha.denominator.bit_length() // 3
+        context = Context(prec=digits, rounding=ROUND_FLOOR)
+        below = context.next_minus(context.divide(Decimal(self.alpha.numerator), Decimal(self.alpha.denominator)))
+        return math.nextafter(float(-context.next_minus(context.ln(below))), math.inf)
+
+    def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
+        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2), smaller input first.
+
+        Raises ValueError when an explicit pair names an input that does not exist.
+        """
+        if isinstance(self.neighbours, tuple):
+            largest = max((pair[1] for pair in self.neighbours), default=0)
+            if largest >= inputs:
+                raise ValueError(f"the neighbour list names input {largest}, but the inputs are 0 .. {inputs - 1}")
+            return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
+        reach = (
+            {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0)
+            if isinstance(self.neighbours, str)
+            else self.neighbours
+        )
+        first = np.arange(inputs)
+        pieces = [np.column_stack([first[:-gap], first[gap:]]) for gap in range(1, min(reach, inputs - 1) + 1)]
+        return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"Privacy(alpha={self.alpha}, neighbours={self.neighbours!r})"
+
+
+def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
+    if isinstance(value, str):
+        if value not in ("adjacent", "all"):
+            raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, or pairs of inputs, got {value!r}")
+        return value
+    if isinstance(value, (int, np.integer)) and value is not True and value is not False:
+        if value < 1:
+            raise ValueError(f"a distance between neighbours must be at least 1, got {value}")
+        return "adjacent" if value == 1 else int(value)
+    if isinstance(value, bool):
+        raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, or pairs of inputs, got {value!r}")
+    edges = set()
+    for pair in value:
+        first, second = pair
+        if not all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in (first, second)):
+            raise ValueError(f"a pair of neighbours must be two integers, got {pair!r}")
+        if first == second or min(first, second) < 0:
+            raise ValueError(f"a pair of neighbours must be two different inputs >= 0, got {pair!r}")
+        edges.add((int(min(first, second)), int(max(first, second))))
+    if not edges:
+        raise ValueError("an empty neighbour list protects nothing; name at least one pair")
+    return tuple(sorted(edges))
+
+
+def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the smallest denominator in [low, high], 0 < low <= high (continued fractions)."""
+    terms = []
+    while True:
+        whole = -(-low.numerator // low.denominator)
+        if whole <= high:
+            terms.append(whole)
+            break
+        terms.append(whole - 1)
+        low, high = 1 / (high - (whole - 1)), 1 / (low - (whole - 1))
+    value = Fraction(terms.pop())
+    while terms:
+        value = terms.pop() + 1 / value
+    return value

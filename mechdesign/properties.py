@@ -1,0 +1,249 @@
+"""Structural properties of count mechanisms (thesis 6.4, 7.1.3): the rows each adds to a program, and its check on a table.
+
+To add a property, subclass `Property`: give it a ``short`` name and the rows that say it. The same rows go into the
+program, into the certificate and into the exact check of a table, so there is nothing else to keep in step.
+
+>>> from mechdesign.rows import Rows
+>>> class EqualEnds(Property):
+...     "The two extreme counts are reported truthfully equally often."
+...     short = "ENDS"
+...     def rows(self, at, privacy):
+...         yield Rows.equal(at[0, 0], at[-1, -1])
+>>> from mechdesign import named
+>>> EqualEnds().holds(named.geometric(3, "1/2"))
+True
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import numpy as np
+
+from mechdesign.exceptions import NotSquare
+from mechdesign.privacy import Privacy
+from mechdesign.rational import exact
+from mechdesign.rows import IntArray, Rows
+
+if TYPE_CHECKING:
+    from mechdesign.mechanism import Mechanism
+
+_REGISTRY: dict[str, type[Property]] = {}
+
+
+class Property(ABC):
+    """A set of mechanisms described by linear rows. Subclasses with a ``short`` name can be asked for by that name.
+
+    Attributes
+    ----------
+    short
+        The name in `design`, on the command line and in files. Unique among the properties.
+    implies
+        Short names of properties that follow from this one for every mechanism; their rows are then left out.
+        A wrong entry here is caught: the finished mechanism is checked against everything that was asked for.
+    """
+
+    short: ClassVar[str]
+    implies: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "short" in cls.__dict__:
+            known = _REGISTRY.get(cls.short)
+            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise ValueError(f"the short name {cls.short!r} already belongs to {known.__qualname__}")
+            _REGISTRY[cls.short] = cls
+
+    @abstractmethod
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterable[Rows]:
+        """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j]; slice it freely."""
+
+    def holds(self, mechanism: Mechanism) -> bool:
+        """Whether a mechanism has the property, exactly."""
+        at = np.arange(mechanism.outputs * mechanism.inputs).reshape(mechanism.outputs, mechanism.inputs)
+        entries = [weight for row in mechanism.weights for weight in row]
+        return not any(
+            True for rows in self.rows(at, mechanism.privacy) for _ in rows.violations(entries, mechanism.denominator)
+        )
+
+    @property
+    def text(self) -> str:
+        """What `resolve` turns back into this property: the short name, and a parameter after a colon if there is one."""
+        return self.short
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == getattr(other, "__dict__", None)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+PropertyLike: TypeAlias = Property | type[Property] | str
+"""A property, its class, or its short name (with a parameter after a colon, as in ``"OR:9/10"``)."""
+
+
+class RowHonesty(Property):
+    """RH, eq. 6.2: output i is likeliest when the input is i."""
+
+    short = "RH"
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        yield Rows.at_least(_diagonal(at)[:, None], at)
+
+
+class RowMonotone(Property):
+    """RM, eq. 6.3: output i is less likely the farther the input is from i."""
+
+    short = "RM"
+    implies = frozenset({"RH"})
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        yield from _decreasing_from_diagonal(at)
+
+
+class ColumnHonesty(Property):
+    """CH, eq. 6.4: the truth is the likeliest output."""
+
+    short = "CH"
+    implies = frozenset({"WH"})
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        yield Rows.at_least(_diagonal(at)[None, :], at)
+
+
+class ColumnMonotone(Property):
+    """CM, eq. 6.5: outputs are less likely the farther they are from the truth."""
+
+    short = "CM"
+    implies = frozenset({"CH", "WH"})
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        yield from _decreasing_from_diagonal(at.T)
+
+
+class Fairness(Property):
+    """F, eq. 6.6: the truth is reported equally often whatever it is."""
+
+    short = "F"
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        truth = _diagonal(at)
+        yield Rows.equal(truth[:-1], truth[1:])
+
+
+class WeakHonesty(Property):
+    """WH, eq. 6.8: the truth is reported at least as often as by a blind guess."""
+
+    short = "WH"
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        yield Rows.at_least_value(_diagonal(at), Fraction(1, len(at)))
+
+
+class Symmetry(Property):
+    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of n."""
+
+    short = "S"
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        half = (at.size + 1) // 2
+        flat = at.ravel()
+        yield Rows.equal(flat[:half], flat[::-1][:half])
+
+
+@dataclass(frozen=True, repr=False)
+class OutputRatio(Property):
+    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta; beta is alpha unless given."""
+
+    beta: Fraction | None = None
+    short = "OR"
+
+    def __post_init__(self) -> None:
+        if self.beta is not None:
+            beta = exact(self.beta, "beta")
+            if not 0 < beta <= 1:
+                raise ValueError(f"beta must lie in (0, 1], got {beta}")
+            object.__setattr__(self, "beta", beta)
+
+    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        beta = privacy.alpha if self.beta is None else self.beta
+        yield Rows.at_least(at[:-1], at[1:], beta)
+        yield Rows.at_least(at[1:], at[:-1], beta)
+
+    @property
+    def text(self) -> str:
+        return self.short if self.beta is None else f"{self.short}:{self.beta}"
+
+    def __repr__(self) -> str:
+        return "OutputRatio()" if self.beta is None else f"OutputRatio(beta={self.beta})"
+
+
+SEVEN: tuple[Property, ...] = (
+    RowHonesty(), RowMonotone(), ColumnHonesty(), ColumnMonotone(), Fairness(), WeakHonesty(), Symmetry()
+)  # fmt: skip
+"""The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
+
+_JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"F", "RH"}), "CH"),  # thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    (frozenset({"F", "CH"}), "RH"),
+)
+
+
+def resolve(item: PropertyLike) -> Property:
+    """A property from an instance, a class or a short name; ValueError for a name nobody has."""
+    if isinstance(item, Property):
+        return item
+    if isinstance(item, type) and issubclass(item, Property):
+        return item()
+    if isinstance(item, str):
+        short, colon, parameter = item.partition(":")
+        if short in _REGISTRY:
+            return _REGISTRY[short](*([parameter] if colon else []))
+    raise ValueError(f"unknown property {item!r}; known: {', '.join(_REGISTRY)}")
+
+
+def implied(short: Iterable[str]) -> frozenset[str]:
+    """Everything that follows from the named properties, the names themselves included.
+
+    >>> sorted(implied(["CM", "F"]))
+    ['CH', 'CM', 'F', 'RH', 'WH']
+    """
+    known = set(short)
+    while True:
+        more = set[str]().union(*(_REGISTRY[name].implies for name in known if name in _REGISTRY))
+        more |= {result for causes, result in _JOINTLY if causes <= known}
+        if more <= known:
+            return frozenset(known)
+        known |= more
+
+
+def closure(properties: Iterable[Property]) -> list[Property]:
+    """The given properties without those that the others imply (each once, in the given order)."""
+    kept = list(dict.fromkeys(properties))
+    for item in list(kept):
+        others = [other for other in kept if other is not item]
+        # Two properties that imply each other must not both go: `others` shrinks as they are dropped.
+        if item.short in implied(other.short for other in others if other.short != item.short):
+            kept.remove(item)
+    return kept
+
+
+def _diagonal(at: IntArray) -> IntArray:
+    if at.shape[0] != at.shape[1]:
+        raise NotSquare(f"this property compares output i with input i, but the table is {at.shape[0]} x {at.shape[1]}")
+    return np.diagonal(at)
+
+
+def _decreasing_from_diagonal(at: IntArray) -> Iterator[Rows]:
+    """Along each row of ``at``, entries do not grow with the distance from the diagonal."""
+    _diagonal(at)
+    left, right = at[:, :-1], at[:, 1:]
+    towards = np.arange(1, len(at))[None, :] <= np.arange(len(at))[:, None]
+    yield Rows.at_least(np.where(towards, right, left), np.where(towards, left, right))

@@ -1,0 +1,1 @@
+"""Range, prefix and quantile queries under differential privacy. No protocol is in this package yet."""
