@@ -69,9 +69,7 @@ class Certificate:
     def verify(self, mechanism: Mechanism) -> Verification:
         """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
         if mechanism.privacy != self.privacy:
-            return Verification(
-                False, f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}"
-            )
+            return Verification(False, f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}")
         audit = mechanism.audit()
         if not audit.holds:
             return Verification(
@@ -82,18 +80,14 @@ class Certificate:
                 return Verification(False, f"the mechanism lacks the property {item.text}")
         objective = mechanism.loss(self.loss)
         if objective != self.objective:
-            return Verification(
-                False, f"the loss is {float(objective):.12g}, not {float(self.objective):.12g} as certified"
-            )
+            return Verification(False, f"the loss is {float(objective):.12g}, not {float(self.objective):.12g} as certified")
         program = mechanism_program(mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties)
         try:
             bound = dual_bound(program, self.multipliers)
         except ValueError as error:
             return Verification(False, f"the multipliers prove nothing: {error}")
         if bound != self.bound:
-            return Verification(
-                False, f"the multipliers prove the bound {float(bound):.12g}, not {float(self.bound):.12g}"
-            )
+            return Verification(False, f"the multipliers prove the bound {float(bound):.12g}, not {float(self.bound):.12g}")
         if self.gap < 0:
             return Verification(False, "the bound exceeds the objective")
         return Verification(True, "optimal" if self.optimal else f"within {float(self.gap):.3g} of optimal")

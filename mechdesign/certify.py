@@ -130,9 +130,7 @@ class _Vertex:
             ),
             np.minimum(_magnified([*self.reduced, *self.signed_y], self.dual_violation), _FAR),
         )
-        start = Basis(
-            np.concatenate([self.basis.columns, self.basis.rows[inequality]]), self.basis.rows & self.equality
-        )
+        start = Basis(np.concatenate([self.basis.columns, self.basis.rows[inequality]]), self.basis.rows & self.equality)
         found = optimal_basis(zoomed, start, progress)
         basic_rows = found.rows.copy()
         basic_rows[inequality] |= found.columns[variables:]
@@ -173,9 +171,7 @@ def _share(violation: fmpq, room: fmpq) -> fmpq:
     return violation / (violation - room)
 
 
-def _bounding(
-    y: Sequence[fmpq], lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq], columns: int
-) -> list[fmpq]:
+def _bounding(y: Sequence[fmpq], lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq], columns: int) -> list[fmpq]:
     """Multipliers near y that prove a bound: signs clipped, then the multipliers of the column sums lowered until none exceeds a cost.
 
     The first ``columns`` lines are the column sums: each variable but the worst case occurs in one, with a positive coefficient.
@@ -223,9 +219,7 @@ def _float_program(lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmp
     start = np.cumsum([0, *(len(line.terms) for line in lines)])
     known: dict[fmpq, float] = {}
     index = [v for line in lines for v, _ in line.terms]
-    data = [
-        known[a] if a in known else known.setdefault(a, float(to_fraction(a))) for line in lines for _, a in line.terms
-    ]
+    data = [known[a] if a in known else known.setdefault(a, float(to_fraction(a))) for line in lines for _, a in line.terms]
     matrix = sparse.csr_array((np.array(data), np.array(index), start), shape=(len(lines), len(cost)))
     bounds = np.array([float(to_fraction(line.bound)) for line in lines])
     prices = np.array([float(to_fraction(c)) for c in cost])

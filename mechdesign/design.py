@@ -76,9 +76,7 @@ def design(
     if len({item.short for item in wanted}) < len(wanted):
         raise ValueError(f"two different properties share a short name: {', '.join(item.text for item in wanted)}")
     size = n + 1
-    with tqdm(
-        desc=f"design n = {n}", bar_format="{desc}: {postfix} [{elapsed}]", disable=not progress, leave=False
-    ) as bar:
+    with tqdm(desc=f"design n = {n}", bar_format="{desc}: {postfix} [{elapsed}]", disable=not progress, leave=False) as bar:
 
         def tell(text: str) -> None:
             bar.set_postfix_str(text)
@@ -89,13 +87,9 @@ def design(
         solution = certify(folded.program, tell if progress else None)
         tell("checking the certificate")
         table = [[solution.x[v] for v in row] for row in folded.orbit[: size * size].reshape(size, size).tolist()]
-        multipliers = dict(
-            zip((group.name for group in program.rows), folded.unfold(solution.multipliers), strict=True)
-        )
+        multipliers = dict(zip((group.name for group in program.rows), folded.unfold(solution.multipliers), strict=True))
         mechanism = Mechanism(table, privacy)
-        certificate = Certificate(
-            privacy, loss, wanted, mechanism.loss(loss), dual_bound(program, multipliers), multipliers
-        )
+        certificate = Certificate(privacy, loss, wanted, mechanism.loss(loss), dual_bound(program, multipliers), multipliers)
         verdict = certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")

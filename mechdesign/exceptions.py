@@ -17,9 +17,7 @@ class InexactNumber(MechanismError, TypeError):
         hint = ""
         if isinstance(value, float):
             short = Fraction(value).limit_denominator(1000) if value == value and abs(value) < 1e300 else None
-            hint = (
-                f"; write Fraction({short.numerator}, {short.denominator}) or '{value!r}'" if short is not None else ""
-            )
+            hint = f"; write Fraction({short.numerator}, {short.denominator}) or '{value!r}'" if short is not None else ""
         super().__init__(
             f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), got {type(value).__name__} {value!r:.60}{hint}"
         )
@@ -68,9 +66,7 @@ class InvalidCount(MechanismError, ValueError):
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
-        super().__init__(
-            f"counts[{index}] = {value!r:.40} is not an integer between 0 and {largest}; nothing was released"
-        )
+        super().__init__(f"counts[{index}] = {value!r:.40} is not an integer between 0 and {largest}; nothing was released")
 
 
 class InvalidFile(MechanismError, ValueError):

@@ -80,9 +80,7 @@ class Power(Loss):
     p: Fraction
     d: int = 0
 
-    def __init__(
-        self, p: Rational, d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False
-    ) -> None:
+    def __init__(self, p: Rational, d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> None:
         power = exact(p, "p")
         if power < 0:
             raise ValueError(f"the power of a loss must be at least 0, got {power}")
@@ -98,9 +96,7 @@ class Power(Loss):
 
     def __repr__(self) -> str:
         name = f"L{self.p}" if self.p.denominator == 1 else f"L{float(self.p):g}"
-        parts = (
-            [f"d={self.d}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
-        )
+        parts = [f"d={self.d}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
         return f"{name}({', '.join(parts)})"
 
 
@@ -127,9 +123,7 @@ class Costs(Loss):
 
     def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
         if (outputs, inputs) != (len(self.table), len(self.table[0])):
-            raise NotSquare(
-                f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}"
-            )
+            raise NotSquare(f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}")
         return [list(row) for row in self.table]
 
 

@@ -90,9 +90,7 @@ class Mechanism:
     privacy: Privacy
     certificate: Certificate | None
 
-    def __init__(
-        self, table: Iterable[Iterable[Rational]], privacy: Privacy, certificate: Certificate | None = None
-    ) -> None:
+    def __init__(self, table: Iterable[Iterable[Rational]], privacy: Privacy, certificate: Certificate | None = None) -> None:
         rows = [[exact(entry, "a table entry") for entry in row] for row in table]
         common = math.lcm(*(entry.denominator for row in rows for entry in row))
         self._set([[int(entry * common) for entry in row] for row in rows], common, privacy, certificate)
@@ -110,9 +108,7 @@ class Mechanism:
         mechanism._set(weights, denominator, privacy, certificate)
         return mechanism
 
-    def _set(
-        self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy, certificate: Certificate | None
-    ) -> None:
+    def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy, certificate: Certificate | None) -> None:
         if not weights or not weights[0] or len({len(row) for row in weights}) != 1:
             raise InvalidMechanism("a mechanism needs at least one output, one input, and rows of one length")
         if denominator < 1:
@@ -124,9 +120,7 @@ class Mechanism:
         for j, total in enumerate(map(sum, zip(*weights, strict=True))):
             if total != denominator:
                 off = Fraction(total, denominator) - 1
-                raise InvalidMechanism(
-                    f"column {j} sums to 1 {'+' if off > 0 else '-'} {abs(float(off)):.3g}, not to exactly 1"
-                )
+                raise InvalidMechanism(f"column {j} sums to 1 {'+' if off > 0 else '-'} {abs(float(off)):.3g}, not to exactly 1")
         common = math.gcd(denominator, *(weight for row in weights for weight in row))
         store = object.__setattr__
         store(self, "weights", tuple(tuple(int(weight) // common for weight in row) for row in weights))
@@ -204,9 +198,7 @@ class Mechanism:
         Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can be wrong.
         """
         if self.outputs != self.inputs or self.inputs < 2:
-            raise NotSquare(
-                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x {self.inputs}"
-            )
+            raise NotSquare(f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x {self.inputs}")
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def properties(self) -> dict[str, bool]:
@@ -304,8 +296,6 @@ class Mechanism:
         return hash((self.weights, self.denominator, self.privacy))
 
     def __repr__(self) -> str:
-        kept = (
-            "".join(f" {name}" for name, holds in self.properties().items() if holds) if self.inputs <= 33 else " ..."
-        )
+        kept = "".join(f" {name}" for name, holds in self.properties().items() if holds) if self.inputs <= 33 else " ..."
         verdict = "private" if self.audit().holds else "NOT PRIVATE"
         return f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict}; properties:{kept or ' none'}>"

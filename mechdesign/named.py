@@ -25,9 +25,7 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
     if n == 0:
         return uniform(0, privacy)
     edge, inside = 1 / (1 + a), (1 - a) / (1 + a)
-    return Mechanism(
-        [[(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], privacy
-    )
+    return Mechanism([[(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], privacy)
 
 
 def explicit_fair(n: int, alpha: Rational) -> Mechanism:
@@ -107,14 +105,10 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
     wanted = frozenset(resolve(item).text for item in properties)
     unknown = wanted - {item.short for item in SEVEN}
     if unknown:
-        raise ValueError(
-            f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()"
-        )
+        raise ValueError(f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()")
     needed = implied(wanted)
     if a == 1:
-        return Recommendation(
-            "UM", uniform(n), "alpha = 1: no output may depend on the input, and guessing has every property"
-        )
+        return Recommendation("UM", uniform(n), "alpha = 1: no output may depend on the input, and guessing has every property")
     if "F" in needed:
         reason = "fairness is asked for: EM is optimal among fair mechanisms and has all seven (Theorem 13)"
         return Recommendation("EM", explicit_fair(n, a), reason)
@@ -133,9 +127,7 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
         return Recommendation("GM", geometric(n, a), reason)
     found = design(n, privacy, L0(), sorted({"S", "RM", *wanted, *({"CM"} if "CH" in needed else ())})).mechanism
     reason = "column properties and alpha > 1/2" if column else "weak honesty and n < 2 alpha / (1 - alpha)"
-    return Recommendation(
-        "WM", found, f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)"
-    )
+    return Recommendation("WM", found, f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)")
 
 
 def _privacy(n: int, alpha: Rational) -> Privacy:

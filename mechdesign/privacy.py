@@ -55,9 +55,7 @@ class Privacy:
         object.__setattr__(self, "neighbours", _neighbours(neighbours))
 
     @classmethod
-    def from_epsilon(
-        cls, epsilon: float | Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent"
-    ) -> Privacy:
+    def from_epsilon(cls, epsilon: float | Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent") -> Privacy:
         """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 - 2**-24), epsilon]``.
 
         The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the fraction is chosen
@@ -112,11 +110,7 @@ class Privacy:
             if largest >= inputs:
                 raise ValueError(f"the neighbour list names input {largest}, but the inputs are 0 .. {inputs - 1}")
             return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
-        reach = (
-            {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0)
-            if isinstance(self.neighbours, str)
-            else self.neighbours
-        )
+        reach = {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0) if isinstance(self.neighbours, str) else self.neighbours
         first = np.arange(inputs)
         pieces = [np.column_stack([first[:-gap], first[gap:]]) for gap in range(1, min(reach, inputs - 1) + 1)]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)

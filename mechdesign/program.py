@@ -64,9 +64,7 @@ class Folded:
         ]
 
 
-def mechanism_program(
-    outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
-) -> Program:
+def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]) -> Program:
     """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
 
     Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH under CH or CM,
@@ -126,8 +124,7 @@ def fold(program: Program, symmetry: IntArray) -> Folded | None:
     size = len(program.rows)
     before_and_after = list(canonical([*program.rows, *(group.relabelled(symmetry) for group in program.rows)]))
     before, after = (
-        {row.tobytes() for codes, _ in half for row in codes}
-        for half in (before_and_after[:size], before_and_after[size:])
+        {row.tobytes() for codes, _ in half for row in codes} for half in (before_and_after[:size], before_and_after[size:])
     )
     if before != after:
         return None

@@ -66,9 +66,7 @@ class Property(ABC):
         """Whether a mechanism has the property, exactly."""
         at = np.arange(mechanism.outputs * mechanism.inputs).reshape(mechanism.outputs, mechanism.inputs)
         entries = [weight for row in mechanism.weights for weight in row]
-        return not any(
-            True for rows in self.rows(at, mechanism.privacy) for _ in rows.violations(entries, mechanism.denominator)
-        )
+        return not any(True for rows in self.rows(at, mechanism.privacy) for _ in rows.violations(entries, mechanism.denominator))
 
     @property
     def text(self) -> str:

@@ -40,9 +40,7 @@ def exact(value: Rational, name: str = "value") -> Fraction:
     try:
         return Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError) as error:
-        raise ValueError(
-            f"{name} must be a finite rational number such as '9/10' or '0.9', got {str(value)[:80]!r}"
-        ) from error
+        raise ValueError(f"{name} must be a finite rational number such as '9/10' or '0.9', got {str(value)[:80]!r}") from error
 
 
 def integer_to_text(value: int) -> str:

@@ -59,10 +59,7 @@ class Rows:
     def values(self, x: Sequence[int], denominator: int = 1) -> Iterator[Fraction]:
         """Left side minus bound of every row, exactly, at the point ``x / denominator``."""
         for row in self.cells.tolist():
-            yield (
-                sum((c * x[v] for c, v in zip(self.coefficients, row, strict=True)), Fraction(0)) / denominator
-                - self.bound
-            )
+            yield (sum((c * x[v] for c, v in zip(self.coefficients, row, strict=True)), Fraction(0)) / denominator - self.bound)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
         """The rows that the point ``x / denominator`` breaks, in order; integers only, so it is exact and quick."""
@@ -82,7 +79,8 @@ class Rows:
         """The rows that every x >= 0 satisfies because they mention one variable only, such as x >= x."""
         net = sum(self.coefficients, Fraction(0))
         trivial = (net == 0 and self.bound == 0) or (not self.equality and net >= 0 and self.bound <= 0)
-        return np.all(self.cells == self.cells[:, :1], axis=1) & np.bool_(trivial)
+        alike: npt.NDArray[np.bool_] = np.all(self.cells == self.cells[:, :1], axis=1)
+        return alike & trivial
 
 
 def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
