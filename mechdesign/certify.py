@@ -57,7 +57,7 @@ def certify(program: Program, progress: Progress | None = None, max_refinements:
     lines = [line for group in program.rows for line in exact_rows(group)]
     equality = np.concatenate([np.full(len(group.cells), group.equality) for group in program.rows])
     cost = [to_fmpq(value) for value in program.cost]
-    floats = _float_program(lines, equality, cost)
+    floats = float_program(lines, equality, cost)
     vertex = _Vertex(lines, equality, cost, optimal_basis(floats, progress=progress))
     refinements = 0
     while not vertex.optimal and refinements < max_refinements:
@@ -147,7 +147,7 @@ def _interior(lines: Sequence[Row], equality: BoolArray, variables: int, progres
     widened += [Row(((v, _ONE), (room, -_ONE)), _ZERO) for v in range(variables)]
     equality = np.concatenate([equality, np.zeros(variables, dtype=np.bool_)])
     cost = [_ZERO] * variables + [-_ONE]
-    basis = optimal_basis(_float_program(widened, equality, cost), progress=progress)
+    basis = optimal_basis(float_program(widened, equality, cost), progress=progress)
     return _Vertex(widened, equality, cost, basis).x[:variables]
 
 
@@ -172,7 +172,7 @@ def _share(violation: fmpq, room: fmpq) -> fmpq:
 
 
 def _bounding(y: Sequence[fmpq], lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq], columns: int) -> list[fmpq]:
-    """Multipliers near y that prove a bound: signs clipped, then the multipliers of the column sums lowered until none exceeds a cost.
+    """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered until no cost is exceeded.
 
     The first ``columns`` lines are the column sums: each variable but the worst case occurs in one, with a positive coefficient.
     """
@@ -215,7 +215,7 @@ def exact_rows(group: Rows) -> list[Row]:
     return lines
 
 
-def _float_program(lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq]) -> FloatProgram:
+def float_program(lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq]) -> FloatProgram:
     start = np.cumsum([0, *(len(line.terms) for line in lines)])
     known: dict[fmpq, float] = {}
     index = [v for line in lines for v, _ in line.terms]

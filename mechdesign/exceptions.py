@@ -19,7 +19,8 @@ class InexactNumber(MechanismError, TypeError):
             short = Fraction(value).limit_denominator(1000) if value == value and abs(value) < 1e300 else None
             hint = f"; write Fraction({short.numerator}, {short.denominator}) or '{value!r}'" if short is not None else ""
         super().__init__(
-            f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), got {type(value).__name__} {value!r:.60}{hint}"
+            f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), "
+            f"got {type(value).__name__} {value!r:.60}{hint}"
         )
 
 

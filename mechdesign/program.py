@@ -6,7 +6,7 @@ Nothing here knows how a program is solved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
@@ -73,7 +73,7 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
     wanted = closure(properties)
     groups = list(_named("column sums", [Rows.equal_to(at.T, 1)]))
-    groups += _named("privacy", privacy_rows(at, privacy, row_monotone=any(p.short == "RM" for p in wanted)))
+    groups += _named("privacy", [privacy_rows(at, privacy, row_monotone=any(p.short == "RM" for p in wanted))])
     for item in wanted:
         groups += _named(item.short, item.rows(at, privacy))
     costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
@@ -88,7 +88,7 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 
 
-def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False) -> Iterator[Rows]:
+def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False) -> Rows:
     """P[i, j] >= alpha P[i, j'] and the reverse for neighbours j, j'; P[i, j] = P[i, j'] when alpha = 1.
 
     When the table is row monotone and the neighbours lie on one side of output i, only the farther entry needs its
@@ -98,13 +98,13 @@ def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False) -> 
     pairs = privacy.pairs(inputs)
     low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
     if privacy.alpha == 1:
-        yield Rows.equal(low, high)
-        return
+        return Rows.equal(low, high)
     output = np.arange(outputs)[:, None]
     low_is_nearer = row_monotone & (output <= pairs[None, :, 0])
     high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
-    yield Rows.at_least(low[~low_is_nearer], high[~low_is_nearer], privacy.alpha)
-    yield Rows.at_least(high[~high_is_nearer], low[~high_is_nearer], privacy.alpha)
+    larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
+    smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
+    return Rows.at_least(larger, smaller, privacy.alpha)
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> IntArray:

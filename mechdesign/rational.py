@@ -52,7 +52,7 @@ def integer_from_text(text: str) -> int:
     """The inverse of `integer_to_text`; ValueError for anything else."""
     if not isinstance(text, str):
         raise ValueError(f"expected an integer written as a string, got {text!r:.80}")
-    return int(text, 16) if "x" in text else int(text)
+    return int(text, 0)
 
 
 def to_text(value: Fraction) -> str:

@@ -1,0 +1,140 @@
+"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy, draws a second.
+
+    python benchmarks/count_mechanisms.py            about half an hour on one core
+    python benchmarks/count_mechanisms.py --quick    about two minutes
+
+Prints one Markdown table a section. Times are wall-clock medians on one core, in one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+import cvxpy
+import highspy
+import numpy as np
+from tqdm import tqdm
+
+from mechdesign import Privacy, design, named
+from mechdesign.certify import exact_rows, float_program
+from mechdesign.exact import to_fmpq
+from mechdesign.losses import L0, L1, L2
+from mechdesign.program import fold, mechanism_program, reflection
+from mechdesign.properties import resolve
+from mechdesign.solve import optimal_basis
+
+SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)
+ALPHAS = tuple(Fraction(text) for text in ("1/2", "62/100", "2/3", "76/100", "9/10", "10/11", "99/100"))
+SETS = ("", "WH", "WH RM", "WH CM", "WH RM CM", "F", "RH RM CH CM F WH S")
+STRONGEST = "WH RM CM"
+
+
+def median(work: Callable[[], object], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    print(f"\n### {title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(map(str, row))} |", flush=True)
+
+
+def proofs(sizes: Sequence[int]) -> Iterable[Sequence[object]]:
+    """Designs over the whole grid whose certificate has gap exactly 0."""
+    cases = [(n, a, loss, names) for n in sizes for a in ALPHAS for loss in (L0(), L1(), L2()) for names in SETS]
+    proved, slowest, unproved = 0, 0.0, []
+    for n, alpha, loss, names in tqdm(cases, desc="grid", leave=False, disable=None):
+        start = time.perf_counter()
+        certificate = design(n, Privacy(alpha), loss, names.split()).certificate
+        slowest = max(slowest, time.perf_counter() - start)
+        proved += certificate.optimal
+        if not certificate.optimal:
+            unproved.append(f"n={n} alpha={alpha} {loss!r} {names}: {float(certificate.gap):.1g}")
+    yield len(cases), proved, f"{slowest:.2f} s", "; ".join(unproved) or "none"
+
+
+def times(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:
+    """design() from nothing to a checked certificate."""
+    for n in sizes:
+        for alpha in (Fraction(9, 10), Fraction(99, 100)):
+            for loss, names in ((L0(), STRONGEST), (L0(), "WH"), (L2(), "WH")):
+                found = []
+                took = median(
+                    lambda: found.append(design(n, Privacy(alpha), loss, names.split()).certificate),  # noqa: B023
+                    1 if n > 64 else repeats,
+                )
+                gap = found[0].gap
+                yield n, alpha, f"{loss!r}", names, f"{took:.2f}", "0 (exactly)" if gap == 0 else f"{float(gap):.2g}"
+
+
+def plain_cvxpy(n: int, alpha: float) -> None:
+    """The WH + RM + CM program as its formulas read."""
+    size = n + 1
+    p = cvxpy.Variable((size, size), nonneg=True)
+    rows = [cvxpy.sum(p, axis=0) == 1, p[:, :-1] >= alpha * p[:, 1:], p[:, 1:] >= alpha * p[:, :-1], cvxpy.diag(p) >= 1 / size]
+    for k in range(size):
+        rows += [p[k, :k] <= p[k, 1 : k + 1]] * (k > 0) + [p[k, k + 1 :] <= p[k, k:-1]] * (k < n)
+        rows += [p[:k, k] <= p[1 : k + 1, k]] * (k > 0) + [p[k + 1 :, k] <= p[k:-1, k]] * (k < n)
+    cvxpy.Problem(cvxpy.Minimize(1 - cvxpy.trace(p) / size), rows).solve(solver=cvxpy.HIGHS)
+
+
+def floats_only(n: int, alpha: Fraction) -> None:
+    """The same program up to the optimal basis in floats: built, folded, solved, not certified."""
+    size = n + 1
+    program = mechanism_program(size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()])
+    folded = fold(program, reflection(size, size, program.variables))
+    assert folded is not None
+    lines = [line for group in folded.program.rows for line in exact_rows(group)]
+    equality = np.concatenate([np.full(len(group.cells), group.equality) for group in folded.program.rows])
+    optimal_basis(float_program(lines, equality, [to_fmpq(cost) for cost in folded.program.cost]))
+
+
+def against_cvxpy(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:
+    alpha = Fraction(9, 10)
+    for n in sizes:
+        count = 1 if n > 64 else repeats
+        theirs, ours = median(lambda: plain_cvxpy(n, float(alpha)), count), median(lambda: floats_only(n, alpha), count)  # noqa: B023
+        yield n, f"{theirs:.2f}", f"{ours:.2f}", f"{theirs / ours:.1f}"
+
+
+def draws(size: int, repeats: int) -> Iterable[Sequence[object]]:
+    mechanism = named.explicit_fair(16, "9/10")
+    counts = np.random.default_rng(1).integers(0, 17, size)
+    mechanism.release(counts[:10])
+    seeded, secure = np.random.default_rng(2), None
+    for name, rng in (("seeded (PCG64)", seeded), ("secure (operating system)", secure)):
+        took = median(lambda: mechanism.release(counts, rng), repeats)  # noqa: B023
+        yield name, f"{size / took / 1e6:.1f} million/s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    quick = parser.parse_args().quick
+    print(
+        f"Python {platform.python_version()}, highspy {highspy.Highs().version()}, cvxpy {cvxpy.__version__}, numpy {np.__version__}"
+    )
+    repeats = 3
+    table("Draws, n = 16", ("randomness", "draws"), draws(1_000_000 if quick else 10_000_000, 5))
+    head = ("n", "alpha", "loss", "properties", "design and certificate, s", "gap")
+    table("Design", head, times((8, 32) if quick else (8, 16, 32, 64, 128, 256), repeats))
+    head = ("n", "cvxpy with HiGHS, s", "here before certification, s", "ratio")
+    table(
+        "L0 with WH + RM + CM, alpha = 9/10, against plain cvxpy", head, against_cvxpy((32,) if quick else (32, 64, 128), repeats)
+    )
+    head = ("designs", "gap exactly 0", "slowest", "others")
+    table("Proofs over the grid", head, proofs(SIZES[:6] if quick else SIZES))
+
+
+if __name__ == "__main__":
+    main()

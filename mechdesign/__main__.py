@@ -1,0 +1,7 @@
+"""python -m mechdesign is the command line."""
+
+import sys
+
+from mechdesign.cli import main
+
+sys.exit(main())

@@ -1,0 +1,298 @@
+"""The command line: design, audit, release, compare, plot.
+
+Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists); 2 the request was wrong, nothing was done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from mechdesign import losses, named
+from mechdesign.comparison import compare
+from mechdesign.design import design
+from mechdesign.exceptions import (
+    CertificateRejected,
+    Infeasible,
+    InvalidCount,
+    InvalidFile,
+    InvalidMechanism,
+    MechanismError,
+    PrivacyViolation,
+)
+from mechdesign.formats import load, replacing
+from mechdesign.losses import Loss, Power
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.rational import exact
+
+_NO = (PrivacyViolation, CertificateRejected, InvalidFile, InvalidMechanism, Infeasible)
+"""Errors that are an answer, rather than a mistake in the question."""
+
+_EXAMPLES = """examples:
+  mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png
+  mechdesign audit wm.json
+  mechdesign release wm.json --input true.csv --column count --out released.csv
+  mechdesign compare --n 8 --alpha 9/10 wm.json
+  mechdesign plot wm.json --kind errors --out errors.png
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:
+        return 1
+    except _NO as error:
+        print(f"mechdesign: {error}", file=sys.stderr)
+        return 1
+    except (MechanismError, ValueError, OSError) as error:
+        print(f"mechdesign: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="mechdesign",
+        description="Design, certify and deploy differentially private count mechanisms.",
+        epilog=_EXAMPLES,
+        formatter_class=formatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], text: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name, help=text, description=text, epilog=f"example:\n  mechdesign {example}", formatter_class=formatter
+        )
+        added.set_defaults(run=run)
+        return added
+
+    chosen = command(
+        "design",
+        _design,
+        "find the best mechanism with the given properties, and prove that it is",
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
+    )
+    _statement(chosen)
+    chosen.add_argument("--neighbours", default="adjacent", help="adjacent (default), all, or a distance between counts")
+    chosen.add_argument("--loss", default="L0", help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2")
+    chosen.add_argument("--distance", type=int, default=0, metavar="D", help="errors of at most D steps cost nothing (default 0)")
+    chosen.add_argument("--worst-case", action="store_true", help="minimise the worst expected loss over inputs, not the average")
+    chosen.add_argument("--prior", metavar="W0,W1,...", help="weights of the inputs 0 .. n, scaled to sum to one (default uniform)")
+    chosen.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help="RH RM CH CM F WH S, OR or OR:beta; may be repeated",
+    )
+    chosen.add_argument("--out", type=Path, help="write the mechanism: .json (exact, with the certificate), .csv or .npz")
+    chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
+    _force(chosen)
+
+    chosen = command("audit", _audit, "check a mechanism file: digest, table, privacy, certificate", "audit wm.json")
+    chosen.add_argument("file", type=Path)
+
+    chosen = command(
+        "release",
+        _release,
+        "apply a mechanism to a column of true counts",
+        "release wm.json --input true.csv --column count --out released.csv",
+    )
+    chosen.add_argument("file", type=Path, help="the mechanism (.json)")
+    chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
+    chosen.add_argument("--column", required=True, help="the column of true counts; it is replaced, never copied")
+    chosen.add_argument("--keep", action="append", default=[], metavar="NAME", help="a column to copy unchanged; may be repeated")
+    chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
+    chosen.add_argument("--seed", type=int, help="reproducible randomness, for experiments only: NOT private")
+    _force(chosen)
+
+    chosen = command(
+        "compare", _compare, "a table of the named mechanisms GM, EM, UM, WM, and of files", "compare --n 8 --alpha 9/10 wm.json"
+    )
+    _statement(chosen)
+    chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
+
+    chosen = command("plot", _plot, "draw mechanism files", "plot wm.json --kind errors --out errors.png")
+    chosen.add_argument("files", type=Path, nargs="+")
+    chosen.add_argument(
+        "--kind",
+        choices=["heatmap", "errors", "tail"],
+        default="heatmap",
+        help="the table; the distribution of errors; or the chance of an error above d, for uniform inputs",
+    )
+    chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
+    _force(chosen)
+    return parser
+
+
+def _statement(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, required=True, help="number of people; counts are 0 .. n")
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
+    budget.add_argument("--epsilon", help="rounded to the private side")
+
+
+def _force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
+
+
+def _privacy(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
+    if options.alpha is not None:
+        return Privacy(options.alpha, neighbours)
+    return Privacy.from_epsilon(options.epsilon, neighbours)
+
+
+def _loss(options: argparse.Namespace) -> Loss:
+    if not options.loss.startswith("L"):
+        raise ValueError(f"a loss is L0, L1, L2 or Lp, got {options.loss!r}")
+    prior = None if options.prior is None else losses.prior(options.prior.split(","))
+    return Power(exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case)
+
+
+def _check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
+    for target in targets:
+        if target is None:
+            continue
+        if target.exists() and not options.force:
+            raise ValueError(f"{target} exists; use --force to overwrite it")
+        if not target.parent.is_dir():
+            raise ValueError(f"{target.parent} is not a directory")
+
+
+def _check_suffix(target: Path | None, *allowed: str) -> None:
+    if target is not None and target.suffix not in allowed:
+        raise ValueError(f"{target}: the file name must end in {', '.join(allowed)}")
+
+
+def _design(options: argparse.Namespace) -> int:
+    _check_targets(options, options.out, options.plot)
+    _check_suffix(options.out, ".json", ".csv", ".npz")
+    _check_suffix(options.plot, ".png", ".pdf", ".svg")
+    neighbours = options.neighbours if options.neighbours in ("adjacent", "all") else _distance(options.neighbours)
+    found = design(options.n, _privacy(options, neighbours), _loss(options), options.properties, progress=sys.stderr.isatty())
+    _describe(found.mechanism)
+    if options.out is not None:
+        found.save(options.out)
+        print(f"wrote {options.out}")
+    if options.plot is not None:
+        from mechdesign import plot
+
+        plot.heatmaps({f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}": found.mechanism}).savefig(options.plot)
+        print(f"wrote {options.plot}")
+    return 0
+
+
+def _distance(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"--neighbours is adjacent, all or a distance, got {text!r}")
+    return int(text)
+
+
+def _describe(mechanism: Mechanism) -> None:
+    audit = mechanism.audit()
+    print(f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}")
+    verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
+    reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
+    print(f"privacy      {verdict}: worst ratio {float(audit.ratio):.9g} of at most {float(audit.allowed):.9g}, at {reached}")
+    print("properties   " + " ".join(f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()))
+    if mechanism.outputs == mechanism.inputs > 1:
+        print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
+    if mechanism.certificate is None:
+        print("certificate  none")
+    else:
+        print(f"certificate  {mechanism.certificate}")
+
+
+def _audit(options: argparse.Namespace) -> int:
+    _describe(load(options.file))
+    print(f"{options.file}: digest, table, privacy and certificate checked")
+    return 0
+
+
+def _release(options: argparse.Namespace) -> int:
+    _check_targets(options, options.out)
+    mechanism = load(options.file)
+    with options.input.open(newline="", encoding="utf-8-sig") as stream:
+        kept, texts = _columns(stream, options)
+    counts = [int(text) if text.isascii() and text.strip().isdigit() else text for text in texts]
+    rng = None if options.seed is None else np.random.default_rng(options.seed)
+    try:
+        released = mechanism.release(np.array(counts, dtype=object), rng)
+    except InvalidCount as error:
+        raise ValueError(f"{options.input}, row {_row(error) + 1} after the header: {error}") from error
+    with replacing(options.out) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow([*options.keep, options.column])
+        writer.writerows([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
+        text.detach()
+    print(f"wrote {options.out}: {len(released)} counts")
+    if options.seed is not None:
+        print("mechdesign: --seed was given: these counts are reproducible and therefore not private", file=sys.stderr)
+    return 0
+
+
+def _row(error: InvalidCount) -> int:
+    return error.index if isinstance(error.index, int) else error.index[0]
+
+
+def _columns(stream: TextIO, options: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
+    reader = csv.DictReader(stream, strict=True)
+    present = reader.fieldnames or []
+    for name in (options.column, *options.keep):
+        if name not in present:
+            raise ValueError(f"{options.input} has no column {name!r}; it has: {', '.join(present)}")
+    if options.column in options.keep:
+        raise ValueError(f"--keep {options.column} would publish the true counts")
+    kept, texts = [], []
+    for line in reader:
+        kept.append([line[name] or "" for name in options.keep])
+        texts.append(line[options.column] or "")
+    return kept, texts
+
+
+def _compare(options: argparse.Namespace) -> int:
+    privacy = _privacy(options)
+    alpha: Fraction = privacy.alpha
+    table = {
+        "GM": named.geometric(options.n, alpha),
+        "EM": named.explicit_fair(options.n, alpha),
+        "WM (WH)": named.weakly_honest(options.n, alpha),
+        "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
+        "UM": named.uniform(options.n),
+    }
+    print(compare({**table, **{path.name: load(path) for path in options.files}}))
+    return 0
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from mechdesign import plot
+
+    _check_targets(options, options.out)
+    _check_suffix(options.out, ".png", ".pdf", ".svg")
+    mechanisms = {path.stem: load(path) for path in options.files}
+    if options.kind == "heatmap":
+        figure = plot.heatmaps(mechanisms)
+    else:
+        uniform = losses.prior([1] * next(iter(mechanisms.values())).inputs)
+        figure = (plot.error_histograms if options.kind == "errors" else plot.l0d_against_d)(mechanisms, uniform)
+    figure.savefig(options.out)
+    print(f"wrote {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Release counts from a saved mechanism with nothing but the standard library.
+
+This file depends on no other: copy it to a device that has Python and no packages, beside the mechanism's JSON file.
+It checks the digest, the table and the privacy of the file, and draws exactly, by integers.
+
+    python device.py wm.json 3 5 2
+"""
+
+import hashlib
+import json
+import secrets
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+
+class Device:
+    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is damaged or lies.
+
+    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's randomness.
+    """
+
+    def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content.get("format") != "mechdesign.mechanism" or content.get("version") != 1:
+            raise ValueError("not a mechanism file of version 1")
+        rest = {key: value for key, value in content.items() if key != "digest"}
+        found = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        if content.get("digest") != f"sha256:{found}":
+            raise ValueError("the digest does not match: the file was changed after it was written")
+        columns = [[int(entry, 0) for entry in column] for column in zip(*content["weights"], strict=True)]
+        self.denominator = int(content["denominator"], 0)
+        if not columns or any(sum(column) != self.denominator or min(column) < 0 for column in columns):
+            raise ValueError("a column is not a probability distribution")
+        numerator, _, denominator = content["alpha"].partition("/")
+        alpha = Fraction(int(numerator, 0), int(denominator or "1", 0))
+        if not 0 < alpha <= 1:
+            raise ValueError("alpha is not in (0, 1]")
+        for j, k in _neighbours(content["neighbours"], len(columns)):
+            if any(p < alpha * q or q < alpha * p for p, q in zip(columns[j], columns[k], strict=True)):
+                raise ValueError(f"not private: inputs {j} and {k} can be told apart better than alpha = {alpha} allows")
+        self.cumulative = [list(accumulate(column)) for column in columns]
+        self.below = below
+
+    def release(self, count: int) -> int:
+        """One exact draw for a true count."""
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < len(self.cumulative):
+            raise ValueError(f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}")
+        return bisect_right(self.cumulative[count], self.below(self.denominator))
+
+
+def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
+    if isinstance(described, list):
+        yield from ((j, k) for j, k in described)
+    else:
+        reach = {"adjacent": 1, "all": inputs - 1}[described] if isinstance(described, str) else described
+        yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
+
+
+if __name__ == "__main__":
+    device = Device(sys.argv[1])
+    print(*(device.release(int(count)) for count in sys.argv[2:]))

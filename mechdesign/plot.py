@@ -1,0 +1,306 @@
+"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and errors.
+
+Every function returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it, and a notebook that has run
+``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
+are exact expectations, turned into floats only to be drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from tqdm import tqdm
+
+from mechdesign.exceptions import NotSquare
+from mechdesign.losses import L0, L2, binomial
+from mechdesign.mechanism import Mechanism
+from mechdesign.rational import Rational, exact
+
+_Point = TypeVar("_Point", int, Fraction)
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is faint on white. The
+# lengths of colours and markers are coprime, so no two of the first 56 series look alike.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
+_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
+
+_PRINTED = 9
+"""Tables of at most this many rows and columns (n <= 8) have their entries printed."""
+
+
+def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
+    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1, 6.6).
+
+    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are printed to two places, with a
+    bare 0 for an exact zero. The tables may have different sizes, as in Figure 6.1, and may be rectangular.
+
+    Parameters
+    ----------
+    mechanisms
+        title -> mechanism, at least one; drawn in this order.
+
+    Raises
+    ------
+    ValueError
+        No mechanism.
+    """
+    _some(mechanisms, "mechanisms")
+    columns = len(mechanisms) if len(mechanisms) <= 3 else math.isqrt(len(mechanisms) - 1) + 1
+    rows = -(-len(mechanisms) // columns)
+    side = 0.9 + 0.4 * min(max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED)
+    figure = Figure(figsize=(side * columns + 0.7, side * rows), layout="compressed")
+    scale = Normalize(0, max(float(item.matrix.max()) for item in mechanisms.values()))
+    for position, (title, mechanism) in enumerate(mechanisms.items(), start=1):
+        axes = figure.add_subplot(rows, columns, position)
+        shape = "equal" if mechanism.outputs == mechanism.inputs else "auto"
+        image = axes.imshow(mechanism.matrix, cmap="viridis", norm=scale, aspect=shape, interpolation="nearest")
+        axes.set(title=title, xlabel="input", ylabel="output")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(_PRINTED + 1, integer=True))
+        if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
+            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast equally.
+            dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array([0.2126, 0.7152, 0.0722]) < 0.18
+            for (i, j), entry in np.ndenumerate(mechanism.matrix):
+                text, colour = f"{entry:.2f}" if entry else "0", "white" if dark[i, j] else "black"
+                axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+    figure.colorbar(image, ax=figure.axes, label="Pr[output | input]")
+    return figure
+
+
+def l0_against_n(curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[int], *, progress: bool = False) -> Figure:
+    """The scaled L0 (eq. 6.1) for groups of different sizes at fixed privacy (Figures 6.7a, 6.8).
+
+    Parameters
+    ----------
+    curves
+        label -> the mechanism for n people, such as ``lambda n: named.geometric(n, "9/10")``.
+    ns
+        Numbers of people, each at least 1; joined in this order.
+    progress
+        Count the mechanisms made so far, on standard error.
+
+    Raises
+    ------
+    ValueError
+        No curve, no n, or a mechanism that is not (n+1) x (n+1).
+    """
+    made = _made(curves, ns, "ns", progress)
+    for position, n in enumerate(ns):
+        size = _people({name: row[position] for name, row in made.items()})
+        if size != n:
+            raise ValueError(f"the curves were asked for n = {n} and gave mechanisms for n = {size}")
+    figure, axes = _axes("number of people n", _SCALED)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _lines(axes, ns, {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()})
+    return figure
+
+
+def l0_against_alpha(
+    curves: Mapping[str, Callable[[Fraction], Mechanism]], alphas: Sequence[Rational], *, progress: bool = False
+) -> Figure:
+    """The scaled L0 (eq. 6.1) against the privacy parameter for one number of people (Figure 6.7b).
+
+    Parameters
+    ----------
+    curves
+        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8, alpha)``.
+    alphas
+        Exact numbers in (0, 1]; joined in this order.
+    progress
+        Count the mechanisms made so far, on standard error.
+
+    Raises
+    ------
+    ValueError
+        No curve, no alpha, mechanisms for different n or n = 0, or a rectangular one.
+    InexactNumber
+        A float in ``alphas``.
+    """
+    grid = [exact(alpha, "alpha") for alpha in alphas]
+    made = _made(curves, grid, "alphas", progress)
+    _people({f"{name} at alpha = {alpha}": item for name, row in made.items() for alpha, item in zip(grid, row, strict=True)})
+    values = {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()}
+    figure, axes = _axes(r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)", _SCALED)
+    _lines(axes, [float(alpha) for alpha in grid], values)
+    return figure
+
+
+def error_histograms(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Figure:
+    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n (Figure 6.13).
+
+    Parameters
+    ----------
+    mechanisms
+        label -> mechanism, all (n+1) x (n+1) for one n.
+    prior
+        n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if None.
+
+    Raises
+    ------
+    ValueError
+        No mechanism, different sizes, a rectangular one, or a prior that does not fit (`InvalidPrior`).
+    """
+    n = _people(mechanisms)
+    spreads = {name: mechanism.spread(prior).histogram for name, mechanism in mechanisms.items()}
+    width = 0.84 / len(spreads)
+    inches = min(max(0.13 * (2 * n + 1) * (len(spreads) + 0.5), 5.5), 14.0)
+    figure, axes = _axes("error (output minus input)", "probability of the error", inches)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    for index, (name, histogram) in enumerate(spreads.items()):
+        offset = (index - (len(spreads) - 1) / 2) * width
+        axes.bar(
+            [error + offset for error in histogram],
+            [float(share) for share in histogram.values()],
+            width,
+            label=name,
+            color=_COLOURS[index % len(_COLOURS)],
+            hatch=_HATCHES[index % len(_HATCHES)],
+            edgecolor="white",
+            linewidth=0,
+        )
+    axes.margins(x=0.01)
+    _legend(axes)
+    return figure
+
+
+def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) -> Figure:
+    """The expected root mean square error when the count is of n independent bits, each 1 with probability p (Figure 6.12).
+
+    Parameters
+    ----------
+    mechanisms
+        label -> mechanism, all (n+1) x (n+1) for one n.
+    ps
+        Exact probabilities in [0, 1]; joined in this order.
+
+    Raises
+    ------
+    ValueError
+        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1] (`InvalidPrior`).
+    InexactNumber
+        A float in ``ps``.
+    """
+    return _against_p(mechanisms, ps, "root mean square error", lambda item, prior: math.sqrt(item.loss(L2(prior=prior))))
+
+
+def l0d_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1) -> Figure:
+    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure 6.10, where d is 1).
+
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `rmse_against_p`;
+    d is an integer >= 0 (else ValueError).
+    """
+    return _against_p(mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior))))
+
+
+def l0d_against_d(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Figure:
+    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism (Figure 6.11).
+
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `error_histograms`;
+    a ValueError also when n = 0, which leaves no d.
+    """
+    n = _people(mechanisms)
+    if n == 0:
+        raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
+    spreads = {name: mechanism.spread(prior) for name, mechanism in mechanisms.items()}
+    figure, axes = _axes("distance d (steps)", _beyond("d"))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _lines(axes, range(n), {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()})
+    return figure
+
+
+_SCALED = "scaled L0 (eq. 6.1)"
+
+
+def _beyond(d: int | str) -> str:
+    return f"Pr[ |output − input| > {d} ]"
+
+
+def _against_p(
+    mechanisms: Mapping[str, Mechanism],
+    ps: Sequence[Rational],
+    label: str,
+    value: Callable[[Mechanism, Sequence[Fraction]], float],
+) -> Figure:
+    n = _people(mechanisms)
+    _some(ps, "ps")
+    priors = [binomial(n, p) for p in ps]
+    values = {name: [value(mechanism, prior) for prior in priors] for name, mechanism in mechanisms.items()}
+    figure, axes = _axes(f"probability p of each bit, input ~ Binomial({n}, p)", label)
+    _lines(axes, [float(exact(p)) for p in ps], values)
+    return figure
+
+
+def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
+    if len(items) == 0:
+        raise ValueError(f"{name} is empty: there is nothing to draw")
+
+
+def _people(mechanisms: Mapping[str, Mechanism]) -> int:
+    """The n that all the mechanisms, (n+1) x (n+1), have in common."""
+    _some(mechanisms, "mechanisms")
+    first, n = "", -1
+    for name, mechanism in mechanisms.items():
+        if mechanism.outputs != mechanism.inputs:
+            raise NotSquare(f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of the same people")
+        if n < 0:
+            first, n = name, mechanism.inputs - 1
+        if mechanism.inputs != n + 1:
+            raise ValueError(f"one figure needs one n: {first} has n = {n}, {name} has n = {mechanism.inputs - 1}")
+    return n
+
+
+def _made(
+    curves: Mapping[str, Callable[[_Point], Mechanism]], grid: Sequence[_Point], name: str, progress: bool
+) -> dict[str, list[Mechanism]]:
+    _some(curves, "curves")
+    _some(grid, name)
+    with tqdm(total=len(curves) * len(grid), desc="mechanisms", disable=not progress, leave=False) as bar:
+
+        def row(curve: Callable[[_Point], Mechanism]) -> Iterator[Mechanism]:
+            for point in grid:
+                yield curve(point)
+                bar.update()
+
+        return {label: list(row(curve)) for label, curve in curves.items()}
+
+
+def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, 4.0), layout="constrained")
+    axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel, axisbelow=True)
+    axes.grid(color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _lines(axes: Axes, x: Sequence[float], curves: Mapping[str, Sequence[float]]) -> None:
+    # Mechanisms often coincide (GM and WM for many n): later lines are thinner and markers hollow, so that both are seen.
+    every = -(-len(x) // 24)
+    for index, (name, y) in enumerate(curves.items()):
+        axes.plot(
+            x,
+            y,
+            label=name,
+            color=_COLOURS[index % len(_COLOURS)],
+            linestyle=_DASHES[index % len(_DASHES)],
+            linewidth=max(2.8 - 0.5 * index, 1.2),
+            marker=_MARKERS[index % len(_MARKERS)],
+            markevery=every,
+            markersize=max(8.0 - index, 4.5),
+            markerfacecolor="none",
+        )
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.legend(loc="outside right upper", frameon=False)
