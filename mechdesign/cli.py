@@ -234,11 +234,12 @@ def _release(options: argparse.Namespace) -> int:
         released = mechanism.release(np.array(counts, dtype=object), rng)
     except InvalidCount as error:
         raise ValueError(f"{options.input}, row {_row(error) + 1} after the header: {error}") from error
-    with replacing(options.out) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as text:
-        writer = csv.writer(text)
-        writer.writerow([*options.keep, options.column])
-        writer.writerows([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
-        text.detach()
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([*options.keep, options.column])
+    writer.writerows([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
+    with replacing(options.out) as stream:
+        stream.write(text.getvalue().encode())
     print(f"wrote {options.out}: {len(released)} counts")
     if options.seed is not None:
         print("mechdesign: --seed was given: these counts are reproducible and therefore not private", file=sys.stderr)

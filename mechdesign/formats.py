@@ -182,7 +182,7 @@ def _loss_from_json(content: dict[str, Any]) -> Loss:
 
 
 def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
-    text = io.StringIO()
+    text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["output", *(f"input {j}" for j in range(mechanism.inputs))])
     for i, row in enumerate(mechanism.matrix.tolist()):

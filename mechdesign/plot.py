@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 from tqdm import tqdm
 
@@ -57,15 +59,19 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     columns = len(mechanisms) if len(mechanisms) <= 3 else math.isqrt(len(mechanisms) - 1) + 1
     rows = -(-len(mechanisms) // columns)
     side = 0.9 + 0.4 * min(max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED)
-    figure = Figure(figsize=(side * columns + 0.7, side * rows), layout="compressed")
+    figure = Figure(
+        figsize=(side * columns + 0.7, side * rows), layout=ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1)
+    )
     scale = Normalize(0, max(float(item.matrix.max()) for item in mechanisms.values()))
     for position, (title, mechanism) in enumerate(mechanisms.items(), start=1):
         axes = figure.add_subplot(rows, columns, position)
-        shape = "equal" if mechanism.outputs == mechanism.inputs else "auto"
-        image = axes.imshow(mechanism.matrix, cmap="viridis", norm=scale, aspect=shape, interpolation="nearest")
+        square = mechanism.outputs == mechanism.inputs
+        image = axes.imshow(
+            mechanism.matrix, norm=scale, aspect="equal" if square else "auto", interpolation="nearest", cmap="viridis"
+        )
         axes.set(title=title, xlabel="input", ylabel="output")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(MaxNLocator(_PRINTED + 1, integer=True))
+        _whole(axes.xaxis)
+        _whole(axes.yaxis)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
             # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast equally.
             dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array([0.2126, 0.7152, 0.0722]) < 0.18
@@ -94,14 +100,11 @@ def l0_against_n(curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[
         No curve, no n, or a mechanism that is not (n+1) x (n+1).
     """
     made = _made(curves, ns, "ns", progress)
-    for position, n in enumerate(ns):
-        size = _people({name: row[position] for name, row in made.items()})
-        if size != n:
-            raise ValueError(f"the curves were asked for n = {n} and gave mechanisms for n = {size}")
-    figure, axes = _axes("number of people n", _SCALED)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _lines(axes, ns, {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()})
-    return figure
+    for name, row in made.items():
+        for n, item in zip(ns, row, strict=True):
+            if (item.outputs, item.inputs) != (n + 1, n + 1):
+                raise ValueError(f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}")
+    return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 
 
 def l0_against_alpha(
@@ -128,10 +131,8 @@ def l0_against_alpha(
     grid = [exact(alpha, "alpha") for alpha in alphas]
     made = _made(curves, grid, "alphas", progress)
     _people({f"{name} at alpha = {alpha}": item for name, row in made.items() for alpha, item in zip(grid, row, strict=True)})
-    values = {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()}
-    figure, axes = _axes(r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)", _SCALED)
-    _lines(axes, [float(alpha) for alpha in grid], values)
-    return figure
+    label = r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)"
+    return _lines(label, _SCALED, [float(alpha) for alpha in grid], _scores(made))
 
 
 def error_histograms(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Figure:
@@ -154,7 +155,7 @@ def error_histograms(mechanisms: Mapping[str, Mechanism], prior: Sequence[Ration
     width = 0.84 / len(spreads)
     inches = min(max(0.13 * (2 * n + 1) * (len(spreads) + 0.5), 5.5), 14.0)
     figure, axes = _axes("error (output minus input)", "probability of the error", inches)
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    _whole(axes.xaxis)
     for index, (name, histogram) in enumerate(spreads.items()):
         offset = (index - (len(spreads) - 1) / 2) * width
         axes.bar(
@@ -168,7 +169,7 @@ def error_histograms(mechanisms: Mapping[str, Mechanism], prior: Sequence[Ration
             linewidth=0,
         )
     axes.margins(x=0.01)
-    _legend(axes)
+    _legend(figure)
     return figure
 
 
@@ -211,10 +212,8 @@ def l0d_against_d(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational]
     if n == 0:
         raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
     spreads = {name: mechanism.spread(prior) for name, mechanism in mechanisms.items()}
-    figure, axes = _axes("distance d (steps)", _beyond("d"))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _lines(axes, range(n), {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()})
-    return figure
+    tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
+    return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
 
 
 _SCALED = "scaled L0 (eq. 6.1)"
@@ -234,9 +233,7 @@ def _against_p(
     _some(ps, "ps")
     priors = [binomial(n, p) for p in ps]
     values = {name: [value(mechanism, prior) for prior in priors] for name, mechanism in mechanisms.items()}
-    figure, axes = _axes(f"probability p of each bit, input ~ Binomial({n}, p)", label)
-    _lines(axes, [float(exact(p)) for p in ps], values)
-    return figure
+    return _lines(f"probability p of each bit, input ~ Binomial({n}, p)", label, [float(exact(p)) for p in ps], values)
 
 
 def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
@@ -273,6 +270,10 @@ def _made(
         return {label: list(row(curve)) for label, curve in curves.items()}
 
 
+def _scores(made: Mapping[str, Sequence[Mechanism]]) -> dict[str, list[float]]:
+    return {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()}
+
+
 def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(width, 4.0), layout="constrained")
     axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel, axisbelow=True)
@@ -281,10 +282,12 @@ def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _lines(axes: Axes, x: Sequence[float], curves: Mapping[str, Sequence[float]]) -> None:
-    # Mechanisms often coincide (GM and WM for many n): later lines are thinner and markers hollow, so that both are seen.
-    every = -(-len(x) // 24)
+def _lines(xlabel: str, ylabel: str, x: Sequence[float], curves: Mapping[str, Sequence[float]], *, whole: bool = False) -> Figure:
+    figure, axes = _axes(xlabel, ylabel)
+    if whole:
+        _whole(axes.xaxis)
     for index, (name, y) in enumerate(curves.items()):
+        # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers are hollow, so both show.
         axes.plot(
             x,
             y,
@@ -293,14 +296,17 @@ def _lines(axes: Axes, x: Sequence[float], curves: Mapping[str, Sequence[float]]
             linestyle=_DASHES[index % len(_DASHES)],
             linewidth=max(2.8 - 0.5 * index, 1.2),
             marker=_MARKERS[index % len(_MARKERS)],
-            markevery=every,
+            markevery=-(-len(x) // 30),
             markersize=max(8.0 - index, 4.5),
             markerfacecolor="none",
         )
-    _legend(axes)
+    _legend(figure)
+    return figure
 
 
-def _legend(axes: Axes) -> None:
-    figure = axes.get_figure(root=True)
-    assert figure is not None
+def _whole(axis: Axis) -> None:
+    axis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+
+def _legend(figure: Figure) -> None:
     figure.legend(loc="outside right upper", frameon=False)

@@ -1,0 +1,34 @@
+# Everything runs in .venv, made from scratch with the Python named here (3.11 or newer).
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test bench clean
+
+demo: .venv/demo
+	$(BIN)/python examples/weakly_honest_release.py --out demo
+
+test: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+bench: .venv/test
+	$(BIN)/python benchmarks/count_mechanisms.py
+
+# A stamp a set of requirements; pyproject.toml is what they depend on.
+.venv/demo: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[data]"
+	touch $@
+
+.venv/test: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ .venv/demo
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,112 @@
+"""The standard-library sampler: the same distribution as the library's, exactly, and no package needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mechdesign import Mechanism, Privacy, device, formats, named
+from mechdesign.sampling import Sampler
+
+TABLES = {
+    "GM": named.geometric(3, "1/2"),
+    "EM": named.explicit_fair(4, "2/3"),
+    "GRR": named.krr(4, "1/3"),
+    "zeros": Mechanism([["1/2", "1/2"], [0, 0], ["1/2", "1/2"]], Privacy("1/5", neighbours=[(0, 1)])),
+}
+
+
+def threshold(sampler: Sampler, column: int, output: int) -> Fraction:
+    """The probability of an answer below ``output``, found by bisection on what the library draws from a given U."""
+    low, high, bits = 0, 1 << 24, 24
+    while low < high:  # the least U = middle / 2**24 whose answer is at least ``output``
+        middle = (low + high) // 2
+        # The words that follow are zero, so that U is exactly this number.
+        answer = sampler._slow(column, middle << (64 - bits), lambda size: [0] * size)
+        low, high = (low, middle) if answer >= output else (middle + 1, high)
+    return Fraction(low, 1 << bits)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_device_has_exactly_the_distribution_of_the_table(name: str, tmp_path: Path) -> None:
+    mechanism = TABLES[name]
+    mechanism.save(tmp_path / "m.json")
+    residues = iter(())
+    drawn = device.Device(str(tmp_path / "m.json"), below=lambda bound: next(residues))
+    for j in range(mechanism.inputs):
+        # Every value that a uniform integer below the denominator can take, once: relative frequencies are probabilities.
+        residues = iter(range(drawn.denominator))
+        answers = [drawn.release(j) for _ in range(drawn.denominator)]
+        law = [Fraction(answers.count(i), drawn.denominator) for i in range(mechanism.outputs)]
+        assert law == [row[j] for row in mechanism.table]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_library_and_the_device_share_their_distribution(name: str, tmp_path: Path) -> None:
+    """Both map U in [0, 1) to outputs by thresholds; the library's are, to the resolution probed, the device's own."""
+    mechanism = TABLES[name]
+    mechanism.save(tmp_path / "m.json")
+    drawn = device.Device(str(tmp_path / "m.json"))
+    sampler = Sampler(mechanism.weights, mechanism.denominator)
+    for j in range(mechanism.inputs):
+        for output in range(1, mechanism.outputs):
+            exact = Fraction(drawn.cumulative[j][output - 1], drawn.denominator)
+            assert exact <= threshold(sampler, j, output) < exact + Fraction(1, 1 << 24)
+
+
+def test_it_runs_without_any_package(tmp_path: Path) -> None:
+    named.uniform(3).save(tmp_path / "m.json")
+    program = Path(device.__file__).read_text()
+    (tmp_path / "device.py").write_text(program)
+    # -I -S: no site-packages, no environment; an import of numpy would fail.
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "device.py", "m.json", "0", "1", "3"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert all(0 <= int(answer) <= 3 for answer in run.stdout.split())
+    assert len(run.stdout.split()) == 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 1.0, True, "1", None])
+def test_a_count_out_of_range_is_refused(wrong: object, tmp_path: Path) -> None:
+    named.uniform(3).save(tmp_path / "m.json")
+    with pytest.raises(ValueError, match="between 0 and 3"):
+        device.Device(str(tmp_path / "m.json")).release(wrong)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("alpha", "99/100", "not private"),
+        ("neighbours", "all", "not private"),
+        ("neighbours", 2, "not private"),
+        ("neighbours", [[0, 3]], "not private"),
+        ("denominator", "5", "probability"),
+        ("weights", [], "probability"),
+        ("alpha", "0", "alpha"),
+        ("version", 7, "version"),
+    ],
+)
+def test_a_file_that_lies_is_refused(key: str, value: object, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    named.geometric(3, "1/2").save(path)
+    content = json.loads(path.read_text())
+    content[key] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"digest|version"):
+        device.Device(str(path))
+    content["digest"] = formats._digest(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=reason):
+        device.Device(str(path))
+
+
+def test_it_agrees_on_which_neighbours_there_are() -> None:
+    for neighbours in ("adjacent", "all", 2, ((0, 2), (1, 3))):
+        described = [list(pair) for pair in neighbours] if isinstance(neighbours, tuple) else neighbours
+        library = {tuple(pair) for pair in Privacy("1/2", neighbours).pairs(4).tolist()}
+        assert set(device._neighbours(described, 4)) == library

@@ -1,0 +1,78 @@
+"""The README and the examples do what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+# The commands of the virtual environment that runs the tests come first.
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "mechdesign", tmp_path / "mechdesign")
+    return tmp_path
+
+
+def run(command: list[str], where: Path) -> str:
+    done = subprocess.run(command, cwd=where, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
+    first, commands = blocks("sh")
+    # These two are what runs this very test, and what the automatic checks run next to it.
+    assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+    printed = run(["bash", "-euc", commands], clone)
+    audit = next(block for block in blocks("text") if "digest, table" in block)
+    assert audit in printed
+    assert (clone / "released.csv").read_text().startswith("ward,count")
+    for name in ("wm.png", "errors.png"):
+        assert (clone / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
+    (code,) = blocks("python")
+    printed = run([sys.executable, "-W", "error", "-c", code], clone)
+    assert "456100/531441 0\n" in printed
+    assert "10/9 True\n" in printed
+
+
+def test_the_demo_prints_what_is_shown_but_for_what_is_drawn(clone: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the demo's data come with the extra 'data'")
+    printed = run([sys.executable, "-W", "error", str(ROOT / "examples" / "weakly_honest_release.py"), "--out", "demo"], clone)
+    shown = next(block for block in blocks("text") if "survey respondents" in block)
+
+    def fixed(text: str) -> list[str]:
+        lines = [line for line in text.splitlines() if line and not line.startswith(("released", "wrote"))]
+        return [line.split("measured")[0] for line in lines]
+
+    assert fixed(printed) == fixed(shown)
+    assert {path.name for path in (clone / "demo").iterdir()} == {"wm.json", "heatmaps.png", "errors.png"}
+
+
+def test_the_demo_says_what_is_missing_without_its_data(clone: Path) -> None:
+    program = """
+import sys, runpy
+sys.modules["statsmodels"] = None
+sys.argv = ["demo", "--out", "demo"]
+runpy.run_path({!r}, run_name="__main__")
+"""
+    script = str(ROOT / "examples" / "weakly_honest_release.py")
+    done = subprocess.run([sys.executable, "-c", program.format(script)], cwd=clone, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "mechdesign[data]" in done.stderr
