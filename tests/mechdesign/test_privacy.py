@@ -31,7 +31,7 @@ def precision(bits):
 def ball(value):
     """A ball that certainly contains an exact fraction."""
     value = Fraction(value)
-    return flint.arb(flint.fmpz(value.numerator)) / flint.arb(flint.fmpz(value.denominator))
+    return flint.arb(flint.fmpz(int(value.numerator))) / flint.arb(flint.fmpz(int(value.denominator)))
 
 
 def certainly_at_least_exp(alpha, epsilon):
@@ -316,6 +316,6 @@ def test_neighbours_of_the_wrong_type(neighbours):
 
 @pytest.mark.parametrize("edges", [[(0, 3)], [(3, 0)], [(0, 1), (2, 10**30)]], ids=repr)
 def test_edges_beyond_the_table(edges):
-    with pytest.raises(ValueError, match="the inputs are 0 .. 2"):
+    with pytest.raises(ValueError, match=r"the inputs are 0 \.\. 2"):
         Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", edges))
     assert Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", [(0, 2)])).inputs == 3
