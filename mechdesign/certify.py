@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from flint import fmpq
@@ -25,7 +26,7 @@ from mechdesign.exact import Row, SingularBasis, to_fmpq, to_fraction
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.program import Program
 from mechdesign.rows import Rows
-from mechdesign.solve import Basis, BoolArray, FloatArray, FloatProgram, Progress, optimal_basis
+from mechdesign.solve import Basis, BoolArray, FloatArray, FloatProgram, Progress, solve
 
 MAX_REFINEMENTS = 60
 _FAR = 1e9
@@ -54,149 +55,193 @@ def certify(program: Program, progress: Progress | None = None, max_refinements:
     SolverFailure
         Not even an approximate answer could be turned into an exact one.
     """
-    lines = [line for group in program.rows for line in exact_rows(group)]
-    equality = np.concatenate([np.full(len(group.cells), group.equality) for group in program.rows])
-    cost = [to_fmpq(value) for value in program.cost]
-    floats = float_program(lines, equality, cost)
-    vertex = _Vertex(lines, equality, cost, optimal_basis(floats, progress=progress))
-    refinements = 0
-    while not vertex.optimal and refinements < max_refinements:
-        refinements += 1
-        if progress is not None:
-            progress(f"refinement {refinements}")
-        try:
-            better = _Vertex(lines, equality, cost, vertex.refined(floats, progress))
-        except (SolverFailure, Infeasible):  # the magnified program was too much for floats: keep what there is
-            break
-        if max(better.primal_violation, better.dual_violation) >= max(vertex.primal_violation, vertex.dual_violation):
-            break
-        vertex = better
+    problem = _Problem.of(program)
+    vertex, refinements = _best_vertex(problem, max_refinements, progress)
     x, y = vertex.x, vertex.y
     if vertex.primal_violation > 0:
-        x = _mixed(x, vertex.slack, lines, equality, _interior(lines, equality, len(cost), progress))
+        x = _mixed(problem, vertex, _interior(problem, progress))
     if vertex.dual_violation > 0:
-        y = _bounding(y, lines, equality, cost, len(program.rows[0].cells))
+        y = _bounding(problem, y, len(program.rows[0].cells))
     return Solution([to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Minimise cost x over x >= 0 and the rows, exactly and in floats."""
+
+    lines: list[Row]
+    equality: BoolArray
+    cost: list[fmpq]
+
+    @classmethod
+    def of(cls, program: Program) -> _Problem:
+        lines = [line for group in program.rows for line in exact_rows(group)]
+        equality = np.concatenate([np.full(len(group.cells), group.equality) for group in program.rows])
+        return cls(lines, equality, [to_fmpq(value) for value in program.cost])
+
+    @cached_property
+    def floats(self) -> FloatProgram:
+        start = np.cumsum([0, *(len(line.terms) for line in self.lines)])
+        known: dict[fmpq, float] = {}
+        index = [v for line in self.lines for v, _ in line.terms]
+        data = [known[a] if a in known else known.setdefault(a, _to_float(a)) for line in self.lines for _, a in line.terms]
+        matrix = sparse.csr_array((np.array(data), np.array(index), start), shape=(len(self.lines), len(self.cost)))
+        bounds = np.array([_to_float(line.bound) for line in self.lines])
+        prices = np.array([_to_float(c) for c in self.cost])
+        return FloatProgram(matrix, bounds, np.where(self.equality, bounds, np.inf), np.zeros(len(prices)), prices)
+
+    def slack(self, x: Sequence[fmpq]) -> list[fmpq]:
+        """Left side minus bound of every row."""
+        return [sum((a * x[v] for v, a in line.terms), -line.bound) for line in self.lines]
+
+    def reduced(self, y: Sequence[fmpq]) -> list[fmpq]:
+        """Cost minus what the multipliers pull on every variable."""
+        reduced = list(self.cost)
+        for value, line in zip(y, self.lines, strict=True):
+            if value != 0:
+                for v, a in line.terms:
+                    reduced[v] -= a * value
+        return reduced
+
+
+def _best_vertex(problem: _Problem, max_refinements: int, progress: Progress | None) -> tuple[_Vertex, int]:
+    """An optimal vertex, or the best one found, and how many refinements it took."""
+    try:
+        vertex = _Vertex(problem, solve(problem.floats, progress=progress).basis)
+    except (Infeasible, SolverFailure):
+        vertex = _Vertex(problem, solve(problem.floats, presolve=False, progress=progress).basis)
+    best = vertex
+    for attempt in range(max_refinements):
+        if vertex.optimal:
+            return vertex, attempt
+        if progress is not None:
+            progress(f"refinement {attempt + 1}")
+        try:
+            vertex = vertex.refined(progress)
+        except (SolverFailure, Infeasible):  # the magnified program was too much for floats: keep what there is
+            return best, attempt
+        best = min(best, vertex, key=lambda each: max(each.primal_violation, each.dual_violation))
+    return best, max_refinements
 
 
 class _Vertex:
     """The exact solution of a basis, primal and dual, and how far it is from optimal."""
 
-    def __init__(self, lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq], basis: Basis) -> None:
-        self.lines, self.equality, self.basis = lines, equality, basis
+    def __init__(self, problem: _Problem, basis: Basis) -> None:
+        self.problem, self.basis = problem, basis
         tight = np.flatnonzero(~basis.rows).tolist()
-        columns = np.flatnonzero(basis.columns).tolist()
-        inside = basis.columns
-        rows = [Row(tuple((v, a) for v, a in lines[r].terms if inside[v]), lines[r].bound) for r in tight]
+        inside = basis.columns.tolist()
+        lines = [problem.lines[r] for r in tight]
+        rows = [Row(tuple((v, a) for v, a in line.terms if inside[v]), line.bound) for line in lines]
         try:
-            values, tight_y = exact.solve(rows, columns, cost)
+            values, multipliers = exact.solve(rows, np.flatnonzero(basis.columns).tolist(), problem.cost)
         except SingularBasis as error:
             raise SolverFailure(f"the solver's basis has no exact solution: {error}") from error
-        self.x = [_ZERO] * len(cost)
-        for v, value in values.items():
-            self.x[v] = value
-        self.y = [_ZERO] * len(lines)
-        for r, value in zip(tight, tight_y, strict=True):
+        self.x = [values.get(v, _ZERO) for v in range(len(inside))]
+        self.y = [_ZERO] * len(problem.lines)
+        for r, value in zip(tight, multipliers, strict=True):
             self.y[r] = value
-        self.slack = [sum((a * self.x[v] for v, a in line.terms), -line.bound) for line in lines]
-        self.reduced = _reduced(self.y, lines, cost)
+        self.slack, self.reduced = problem.slack(self.x), problem.reduced(self.y)
+        equality = problem.equality.tolist()
+        # A basis may contain an equality row; then its slack is a violation, whatever its sign.
+        broken = max((abs(value) for value, equal in zip(self.slack, equality, strict=True) if equal), default=_ZERO)
         self.signed_slack = [value for value, equal in zip(self.slack, equality, strict=True) if not equal]
         self.signed_y = [value for value, equal in zip(self.y, equality, strict=True) if not equal]
-        self.primal_violation = max(_ZERO, -min(self.x), -min(self.signed_slack, default=_ZERO))
+        self.primal_violation = max(broken, -min(self.x), -min(self.signed_slack, default=_ZERO))
         self.dual_violation = max(_ZERO, -min(self.reduced), -min(self.signed_y, default=_ZERO))
-        if any(value != 0 for value, equal in zip(self.slack, equality, strict=True) if equal):
-            raise Infeasible("the equalities that were asked for contradict each other")
 
     @property
     def optimal(self) -> bool:
         return self.primal_violation == 0 and self.dual_violation == 0
 
-    def refined(self, program: FloatProgram, progress: Progress | None) -> Basis:
-        """A better basis: the program in the distances from this vertex, magnified, with explicit slack variables."""
-        inequality = np.flatnonzero(~self.equality)
+    def refined(self, progress: Progress | None) -> _Vertex:
+        """The vertex of a better basis: the program in the distances from here, magnified, with explicit slack variables."""
+        program, equality = self.problem.floats, self.problem.equality
+        inequality = np.flatnonzero(~equality)
         rows, variables = program.matrix.shape
         slack = sparse.csr_array(
             (-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))), shape=(rows, len(inequality))
         )
-        zero = np.zeros(rows)
+        distance = _magnified([*self.x, *self.signed_slack], self.primal_violation)
+        residual = np.where(equality, -_magnified(self.slack, self.primal_violation), 0.0)
         zoomed = FloatProgram(
             sparse.csr_array(sparse.hstack([program.matrix, slack], format="csr")),
-            zero,
-            zero,
-            np.where(
-                (distance := _magnified([*self.x, *self.signed_slack], self.primal_violation)) < _FAR,
-                -distance,
-                -np.inf,
-            ),
+            residual,
+            residual,
+            np.where(distance < _FAR, -distance, -np.inf),
             np.minimum(_magnified([*self.reduced, *self.signed_y], self.dual_violation), _FAR),
         )
-        start = Basis(np.concatenate([self.basis.columns, self.basis.rows[inequality]]), self.basis.rows & self.equality)
-        found = optimal_basis(zoomed, start, progress)
+        start = Basis(np.concatenate([self.basis.columns, self.basis.rows[inequality]]), self.basis.rows & equality)
+        found = solve(zoomed, start, progress=progress).basis
         basic_rows = found.rows.copy()
         basic_rows[inequality] |= found.columns[variables:]
-        return Basis(found.columns[:variables], basic_rows)
+        return _Vertex(self.problem, Basis(found.columns[:variables], basic_rows))
 
 
-def _interior(lines: Sequence[Row], equality: BoolArray, variables: int, progress: Progress | None) -> list[fmpq]:
-    """A point that satisfies the equalities, and every inequality strictly: the vertex that maximises the least slack."""
-    room = variables
-    widened = [
+def _interior(problem: _Problem, progress: Progress | None) -> list[fmpq]:
+    """A point that satisfies the equalities, and every inequality with room to spare."""
+    # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked for below.
+    room = len(problem.cost)
+    roomy = [
         line if equal else Row((*line.terms, (room, -_ONE)), line.bound)
-        for line, equal in zip(lines, equality.tolist(), strict=True)
+        for line, equal in zip(problem.lines, problem.equality.tolist(), strict=True)
     ]
-    widened += [Row(((v, _ONE), (room, -_ONE)), _ZERO) for v in range(variables)]
-    equality = np.concatenate([equality, np.zeros(variables, dtype=np.bool_)])
-    cost = [_ZERO] * variables + [-_ONE]
-    basis = optimal_basis(float_program(widened, equality, cost), progress=progress)
-    return _Vertex(widened, equality, cost, basis).x[:variables]
+    roomy += [Row(((v, _ONE), (room, -_ONE)), _ZERO) for v in range(room)]
+    equality = np.concatenate([problem.equality, np.zeros(room, dtype=np.bool_)])
+    most = -solve(_Problem(roomy, equality, [_ZERO] * room + [-_ONE]).floats, progress=progress).value
+    if most <= 0:
+        raise SolverFailure("no strictly feasible mechanism was found to repair a rounding error with")
+    margin = fmpq(1, 1 << max(0, 1 - math.frexp(most / 2)[1]))
+    # In x - margin, so that x >= margin is x' >= 0.
+    shifted = [
+        Row(line.terms, line.bound + (0 if equal else margin) - margin * sum((a for _, a in line.terms), _ZERO))
+        for line, equal in zip(problem.lines, problem.equality.tolist(), strict=True)
+    ]
+    vertex, _ = _best_vertex(_Problem(shifted, problem.equality, problem.cost), MAX_REFINEMENTS, progress)
+    return [value + margin for value in vertex.x]
 
 
-def _mixed(
-    x: Sequence[fmpq], slack: Sequence[fmpq], lines: Sequence[Row], equality: BoolArray, interior: Sequence[fmpq]
-) -> list[fmpq]:
-    """The point nearest to x on the way to a strictly feasible point that satisfies everything."""
+def _mixed(problem: _Problem, vertex: _Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
+    """A feasible point near the vertex, on the way to a strictly feasible one."""
+    room = problem.slack(interior)
     share = _ZERO
-    for line, value, equal in zip(lines, slack, equality.tolist(), strict=True):
-        if not equal and value < 0:
-            share = max(share, _share(value, sum((a * interior[v] for v, a in line.terms), -line.bound)))
-    for value, room in zip(x, interior, strict=True):
-        if value < 0:
-            share = max(share, _share(value, room))
-    return [(1 - share) * value + share * room for value, room in zip(x, interior, strict=True)]
+    for value, free, equal in zip(vertex.slack, room, problem.equality.tolist(), strict=True):
+        if equal and (value != 0 or free != 0):
+            raise SolverFailure("the equalities could not be satisfied exactly")
+        if not equal:
+            share = max(share, _share(value, free))
+    for value, free in zip(vertex.x, interior, strict=True):
+        share = max(share, _share(value, free))
+    # Rounded up to a power of two, for the sake of short numbers.
+    share = fmpq(1, 1 << max(0, int(share.q).bit_length() - int(share.p).bit_length() - 1))
+    return [(1 - share) * value + share * free for value, free in zip(vertex.x, interior, strict=True)]
 
 
-def _share(violation: fmpq, room: fmpq) -> fmpq:
+def _share(value: fmpq, room: fmpq) -> fmpq:
+    """How much of ``room`` makes ``value`` non-negative."""
     if room <= 0:
         raise SolverFailure("no strictly feasible mechanism was found to repair a rounding error with")
-    return violation / (violation - room)
+    return -value / (room - value) if value < 0 else _ZERO
 
 
-def _bounding(y: Sequence[fmpq], lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq], columns: int) -> list[fmpq]:
+def _bounding(problem: _Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
     """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered until no cost is exceeded.
 
-    The first ``columns`` lines are the column sums: each variable but the worst case occurs in one, with a positive coefficient.
+    The first ``columns`` rows are the column sums: each variable but the worst case occurs in one, with a positive
+    coefficient.
     """
-    y = [value if equal or value > 0 else _ZERO for value, equal in zip(y, equality.tolist(), strict=True)]
-    column = {v: (r, a) for r in range(columns) for v, a in lines[r].terms}
-    for worst in (v for v in range(len(cost)) if v not in column):
-        total = sum((a * y[r] for r, line in enumerate(lines) for v, a in line.terms if v == worst), _ZERO)
-        if total > cost[worst]:  # every other cost is 0 then, so that scaling keeps the rest
-            y = [value * cost[worst] / total for value in y]
+    y = [value if equal or value > 0 else _ZERO for value, equal in zip(y, problem.equality.tolist(), strict=True)]
+    column = {v: (r, a) for r in range(columns) for v, a in problem.lines[r].terms}
+    for worst in (v for v in range(len(problem.cost)) if v not in column):
+        pull = problem.cost[worst] - problem.reduced(y)[worst]
+        if pull > problem.cost[worst]:  # every other cost is 0 then, so that scaling keeps the rest
+            y = [value * problem.cost[worst] / pull for value in y]
     lowered = list(y)
-    for v, excess in enumerate(_reduced(y, lines, cost)):
+    for v, excess in enumerate(problem.reduced(y)):
         if excess < 0 and v in column:
             r, a = column[v]
             lowered[r] = min(lowered[r], y[r] + excess / a)
     return lowered
-
-
-def _reduced(y: Sequence[fmpq], lines: Sequence[Row], cost: Sequence[fmpq]) -> list[fmpq]:
-    reduced = list(cost)
-    for value, line in zip(y, lines, strict=True):
-        if value != 0:
-            for v, a in line.terms:
-                reduced[v] -= a * value
-    return reduced
 
 
 def exact_rows(group: Rows) -> list[Row]:
@@ -213,17 +258,6 @@ def exact_rows(group: Rows) -> list[Row]:
             terms[v] = terms[v] + a if v in terms else a
         lines.append(Row(tuple((v, a) for v, a in terms.items() if a != 0), bound))
     return lines
-
-
-def float_program(lines: Sequence[Row], equality: BoolArray, cost: Sequence[fmpq]) -> FloatProgram:
-    start = np.cumsum([0, *(len(line.terms) for line in lines)])
-    known: dict[fmpq, float] = {}
-    index = [v for line in lines for v, _ in line.terms]
-    data = [known[a] if a in known else known.setdefault(a, float(to_fraction(a))) for line in lines for _, a in line.terms]
-    matrix = sparse.csr_array((np.array(data), np.array(index), start), shape=(len(lines), len(cost)))
-    bounds = np.array([float(to_fraction(line.bound)) for line in lines])
-    prices = np.array([float(to_fraction(c)) for c in cost])
-    return FloatProgram(matrix, bounds, np.where(equality, bounds, np.inf), np.zeros(len(cost)), prices)
 
 
 def _magnified(values: Sequence[fmpq], unit: fmpq) -> FloatArray:

@@ -1,10 +1,10 @@
 """Exact solutions of the linear systems of a basis, primal and dual, in rational arithmetic.
 
-A basis of a mechanism program consists mostly of rows with one or two variables, ``a x + b y = 0`` or ``a x = b``. Seen as
-edges between variables (and one extra node for the constant 1) they fall into connected components, in each of which one
-unknown determines all the others. Only the few long rows (column sums) tie components together: a dense system of about
-n/2 or n unknowns is left, which FLINT solves exactly. The dual system has the transposed shape and is solved by the same
-components, stripping leaves.
+A basis of a mechanism program consists mostly of rows with one or two variables, ``a x + b y = c`` or ``a x = c``. Seen as
+edges between variables they fall into connected components, in each of which one unknown, the root, determines all the
+others: ``x = slope * root + shift``. A component with one row to spare determines its root, too. Only the few long rows
+(column sums) tie components together: a dense system of about n/2 or n unknowns is left, which FLINT solves exactly. The
+dual system has the transposed shape and is solved by the same components, stripping leaves.
 """
 
 from __future__ import annotations
@@ -40,94 +40,86 @@ def solve(rows: Sequence[Row], variables: Sequence[int], cost: Sequence[fmpq]) -
     return components.primal(), components.dual(cost)
 
 
-_CONSTANT = -1
-"""The node of the constant 1."""
-
-
 class _Components:
-    """Variables as ``weight[v] * root``, one root a component; the root of the constant's component is 1.
-
-    A component whose rows contradict every value of its root but 0 has root 0 and is called dead.
-    """
+    """Variables as ``slope[v] * root + shift[v]``, one root a component, known where the component has a row to spare."""
 
     def __init__(self, rows: Sequence[Row], variables: Sequence[int]) -> None:
         self.rows, self.variables = rows, variables
-        self.long: list[int] = []
-        self.ends: list[tuple[int, fmpq, int | None, fmpq]] = [(0, _ZERO, None, _ZERO)] * len(rows)
-        self.incident: dict[int, list[int]] = {v: [] for v in (_CONSTANT, *variables)}
+        self.long = [r for r, row in enumerate(rows) if len(row.terms) > 2]
+        self.incident: dict[int, list[int]] = {v: [] for v in variables}
         for r, row in enumerate(rows):
-            terms = row.terms if row.bound == 0 else (*row.terms, (_CONSTANT, -row.bound))
             if not row.terms:
                 raise SingularBasis("a row without variables")
-            if len(terms) > 2:
-                self.long.append(r)
-                continue
-            (u, a), (v, b) = terms[0], terms[1] if len(terms) == 2 else (None, _ZERO)
-            self.ends[r] = (u, a, v, b)
-            self.incident[u].append(r)
-            if v is not None:
-                self.incident[v].append(r)
-        self._walk()
+            if len(row.terms) <= 2:
+                for v, _ in row.terms:
+                    self.incident[v].append(r)
+        self.component: dict[int, int] = {}
+        self.slope: dict[int, fmpq] = {}
+        self.shift: dict[int, fmpq] = {}
+        self.roots: list[int] = []
+        self.trees: list[list[tuple[int, int]]] = []  # rows in the order in which they reached a variable, with the variable
+        self.spare: list[int | None] = []  # the row that determines the root
+        self.known: list[fmpq | None] = []  # the root, if so
+        for v in variables:
+            if v not in self.component:
+                self._walk(v)
+        free = [k for k, value in enumerate(self.known) if value is None]
+        self.position = {k: place for place, k in enumerate(free)}
         self._long_rows()
 
-    def _walk(self) -> None:
-        """Weights along a spanning tree of each component, its rows in the order they were reached, and the rows left over."""
-        self.component: dict[int, int] = {}
-        self.weight: dict[int, fmpq] = {}
-        self.tree: list[list[tuple[int, int]]] = []  # (row, the variable it reached)
-        self.extra: list[list[int]] = []  # rows that close a cycle, or have one variable
-        self.roots: list[int] = []
-        for root in self.incident:
-            if root in self.component:
-                continue
-            number = len(self.roots)
-            self.roots.append(root)
-            tree, extra, used = list[tuple[int, int]](), list[int](), set[int]()
-            self.component[root], self.weight[root] = number, _ONE
-            stack = [root]
-            while stack:
-                u = stack.pop()
-                for r in self.incident[u]:
-                    if r in used:
-                        continue
-                    used.add(r)
-                    first, a, second, b = self.ends[r]
-                    v = second if first == u else first
-                    if v is None or v in self.component:
-                        extra.append(r)
-                        continue
-                    self.component[v] = number
-                    self.weight[v] = self.weight[u] * (-a / b if first == u else -b / a)
-                    tree.append((r, v))
-                    stack.append(v)
-            self.tree.append(tree)
-            self.extra.append(extra)
-        if self.extra[0] or any(len(extra) > 1 for extra in self.extra):
-            raise SingularBasis("the short rows are dependent")
-        self.dead = [bool(extra) for extra in self.extra]
-        for number, extra in enumerate(self.extra):
-            if extra and self._mismatch(extra[0]) == 0:
-                raise SingularBasis(f"the short rows of component {number} are dependent")
-        live = [number for number in range(1, len(self.tree)) if not self.dead[number]]
-        self.position = {number: k for k, number in enumerate(live)}
+    def _walk(self, root: int) -> None:
+        number = len(self.roots)
+        self.component[root], self.slope[root], self.shift[root] = number, _ONE, _ZERO
+        tree, spare, used, stack = list[tuple[int, int]](), list[int](), set[int](), [root]
+        while stack:
+            u = stack.pop()
+            for r in self.incident[u]:
+                if r in used:
+                    continue
+                used.add(r)
+                others = dict(self.rows[r].terms)
+                a = others.pop(u)
+                if not others or next(iter(others)) in self.component:
+                    spare.append(r)
+                    continue
+                ((v, b),) = others.items()
+                self.component[v] = number
+                self.slope[v], self.shift[v] = -a * self.slope[u] / b, (self.rows[r].bound - a * self.shift[u]) / b
+                tree.append((r, v))
+                stack.append(v)
+        if len(spare) > 1:
+            raise SingularBasis("a component has more rows than variables")
+        value = None
+        if spare:
+            slope, shift = self._along(spare[0])
+            if slope == 0:
+                raise SingularBasis("the rows of a cycle are dependent")
+            value = (self.rows[spare[0]].bound - shift) / slope
+        self.roots.append(root)
+        self.trees.append(tree)
+        self.spare.append(spare[0] if spare else None)
+        self.known.append(value)
 
-    def _mismatch(self, r: int) -> fmpq:
-        u, a, v, b = self.ends[r]
-        return a * self.weight[u] + (b * self.weight[v] if v is not None else _ZERO)
+    def _along(self, r: int) -> tuple[fmpq, fmpq]:
+        """The left side of a row within one component: slope and shift in its root."""
+        terms = self.rows[r].terms
+        return sum((a * self.slope[v] for v, a in terms), _ZERO), sum((a * self.shift[v] for v, a in terms), _ZERO)
 
     def _long_rows(self) -> None:
         size = len(self.position)
         if len(self.long) != size:
             raise SingularBasis(f"{len(self.long)} long rows for {size} components")
-        self.known = [self.rows[r].bound for r in self.long]
+        self.right = [self.rows[r].bound for r in self.long]
         system = [[_ZERO] * size for _ in range(size)]
         for k, r in enumerate(self.long):
             for v, a in self.rows[r].terms:
                 number = self.component[v]
-                if number == 0:
-                    self.known[k] -= a * self.weight[v]
-                elif not self.dead[number]:
-                    system[k][self.position[number]] += a * self.weight[v]
+                root = self.known[number]
+                if root is None:
+                    system[k][self.position[number]] += a * self.slope[v]
+                    self.right[k] -= a * self.shift[v]
+                else:
+                    self.right[k] -= a * (self.slope[v] * root + self.shift[v])
         self.system = fmpq_mat(size, size, [entry for line in system for entry in line])
 
     def _dense(self, system: fmpq_mat, right: list[fmpq]) -> list[fmpq]:
@@ -139,50 +131,35 @@ class _Components:
             raise SingularBasis("the long rows are dependent") from error
 
     def primal(self) -> dict[int, fmpq]:
-        roots = self._dense(self.system, self.known)
-        values = {}
-        for v in self.variables:
-            number = self.component[v]
-            if number == 0:
-                values[v] = self.weight[v]
-            else:
-                values[v] = _ZERO if self.dead[number] else self.weight[v] * roots[self.position[number]]
-        return values
+        roots = list(self.known)
+        for number, value in zip(self.position, self._dense(self.system, self.right), strict=True):
+            roots[number] = value
+        return {v: self.slope[v] * roots[self.component[v]] + self.shift[v] for v in self.variables}
 
     def dual(self, cost: Sequence[fmpq]) -> list[fmpq]:
-        # Weighted by weight[v] and summed over a live component, the equations of y lose every short row: what is left
-        # determines the multipliers of the long rows.
+        # Weighted by slope[v] and summed over a component, the equations of y lose every short row of its tree: what is
+        # left determines the multipliers of the long rows, and then of the row to spare.
         right = [_ZERO] * len(self.position)
         for v in self.variables:
-            number = self.component[v]
-            if number in self.position:
-                right[self.position[number]] += self.weight[v] * cost[v]
+            if (number := self.component[v]) in self.position:
+                right[self.position[number]] += self.slope[v] * cost[v]
         y = [_ZERO] * len(self.rows)
-        for r, value in zip(self.long, self._dense(self.system.transpose(), right), strict=True):
-            y[r] = value
         need = {v: cost[v] for v in self.variables}
-        need[_CONSTANT] = _ZERO  # the constant asks nothing: its component's tree hangs from it
-        for r in self.long:
-            for v, a in self.rows[r].terms:
-                need[v] -= a * y[r]
-        for number, tree in enumerate(self.tree):
-            if self.dead[number]:
-                extra = self.extra[number][0]
-                members = [v for _, v in tree]
-                root = self.roots[number]
-                total = sum((self.weight[v] * need[v] for v in members), self.weight[root] * need[root])
-                self._settle(y, need, extra, total / self._mismatch(extra))
-            for r, v in reversed(tree):
-                first, a, _, b = self.ends[r]
-                self._settle(y, need, r, need[v] / (a if first == v else b))
-        return y
 
-    def _settle(self, y: list[fmpq], need: dict[int, fmpq], r: int, value: fmpq) -> None:
-        y[r] = value
-        u, a, v, b = self.ends[r]
-        need[u] -= a * value
-        if v is not None:
-            need[v] -= b * value
+        def settle(r: int, value: fmpq) -> None:
+            y[r] = value
+            for v, a in self.rows[r].terms:
+                need[v] -= a * value
+
+        for r, value in zip(self.long, self._dense(self.system.transpose(), right), strict=True):
+            settle(r, value)
+        for root, tree, spare in zip(self.roots, self.trees, self.spare, strict=True):
+            if spare is not None:
+                total = sum((self.slope[v] * need[v] for _, v in tree), need[root])
+                settle(spare, total / self._along(spare)[0])
+            for r, v in reversed(tree):
+                settle(r, need[v] / next(a for u, a in self.rows[r].terms if u == v))
+        return y
 
 
 _ZERO, _ONE = fmpq(0), fmpq(1)

@@ -41,13 +41,23 @@ class FloatProgram:
     cost: FloatArray
 
 
-def optimal_basis(program: FloatProgram, start: Basis | None = None, progress: Progress | None = None) -> Basis:
+@dataclass(frozen=True)
+class Optimum:
+    """What the solver believes: a basis and the value of its vertex."""
+
+    basis: Basis
+    value: float
+
+
+def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = True, progress: Progress | None = None) -> Optimum:
     """An optimal basis to within floating point tolerances, or the last one if the solver could not say that it is.
 
     Parameters
     ----------
     start
-        A basis to start from (then the simplex method is used).
+        A basis to start from; then the simplex method is used, without presolve.
+    presolve
+        Let the solver simplify the program first: quicker, but not always right on badly scaled ones.
 
     Raises
     ------
@@ -59,7 +69,7 @@ def optimal_basis(program: FloatProgram, start: Basis | None = None, progress: P
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
-    if start is not None:
+    if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
     elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
         highs.setOptionValue("solver", "ipm")
@@ -84,7 +94,8 @@ def optimal_basis(program: FloatProgram, start: Basis | None = None, progress: P
     found = highs.getBasis()
     if not found.valid or status in (highspy.HighsModelStatus.kUnbounded, highspy.HighsModelStatus.kSolveError):
         raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
-    return Basis(_basic(found.col_status), _basic(found.row_status))
+    basis = Basis(_basic(found.col_status), _basic(found.row_status))
+    return Optimum(basis, highs.getInfo().objective_function_value)
 
 
 def _basic(statuses: Any) -> BoolArray:

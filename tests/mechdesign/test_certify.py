@@ -16,7 +16,7 @@ from mechdesign.certify import certify
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial, prior
 from mechdesign.program import fold, mechanism_program, reflection, unfolded
 from mechdesign.properties import resolve
-from mechdesign.solve import Basis
+from mechdesign.solve import Basis, Optimum
 
 NINE = Privacy("9/10")
 HALF = Privacy("1/2")
@@ -326,20 +326,20 @@ def cases_with_room():
     yield build(4, HALF, L2(worst_case=True), ["CH"], folded=False)
 
 
-optimal_basis_of_solver = certify_module.optimal_basis
+honest_solve = certify_module.solve
 
 
 def misled(monkeypatch, mislead):
     """The first basis that is asked for is a wrong one; those of refinements and of the interior are honest."""
-    real, asked = optimal_basis_of_solver, []
+    asked = []
 
-    def optimal_basis(program, start=None, progress=None):
-        asked.append(start)
+    def solve(program, *args, **kwargs):
+        asked.append(program)
         if len(asked) == 1:
-            return mislead(lambda p: real(p, start, progress), program)
-        return real(program, start, progress)
+            return mislead(lambda other: honest_solve(other, *args, **kwargs), program)
+        return honest_solve(program, *args, **kwargs)
 
-    monkeypatch.setattr(certify_module, "optimal_basis", optimal_basis)
+    monkeypatch.setattr(certify_module, "solve", solve)
 
 
 @pytest.mark.parametrize("case", range(6))
@@ -362,24 +362,24 @@ def test_the_basis_of_another_cost(monkeypatch, case, seed):
 
 
 @pytest.mark.parametrize("case", range(6))
-@pytest.mark.parametrize("seed", range(4))
-def test_the_basis_of_other_rows(monkeypatch, case, seed):
-    """A basis that is optimal for looser bounds need not even be feasible: the point is mixed with an interior one."""
+def test_the_basis_of_other_rows(monkeypatch, case):
+    """A basis that is optimal for looser bounds need not be feasible: the point is then mixed with an interior one."""
     program = list(cases_with_room())[case]
     best, _ = check_solution(program, certify(program))
-    rng = np.random.default_rng(seed)
-
-    def mislead(real, floats):
-        looser = np.where(np.isfinite(floats.row_upper), 0, -0.05 * rng.random(len(floats.row_lower)))
-        lower = -0.05 * rng.random(len(floats.lower))
-        return real(replace(floats, row_lower=floats.row_lower + looser, lower=floats.lower + lower))
-
-    misled(monkeypatch, mislead)
     mixed, mix = [], certify_module._mixed
     monkeypatch.setattr(certify_module, "_mixed", lambda *args: mixed.append(True) or mix(*args))
-    cost, bound = check_solution(program, certify(program, max_refinements=0))
-    assert bound <= best <= cost
-    assert mixed, "the spoiled basis was feasible after all"
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+
+        def mislead(real, floats, rng=rng):
+            looser = np.where(np.isfinite(floats.row_upper), 0, -0.3 * rng.random(len(floats.row_lower)))
+            lower = -0.3 * rng.random(len(floats.lower))
+            return real(replace(floats, row_lower=floats.row_lower + looser, lower=floats.lower + lower))
+
+        misled(monkeypatch, mislead)
+        cost, bound = check_solution(program, certify(program, max_refinements=0))
+        assert bound <= best <= cost
+    assert mixed, "no spoiled basis was infeasible: this tests nothing"
 
 
 def test_misleading_makes_a_difference(monkeypatch):
@@ -402,13 +402,11 @@ def test_refinement_repairs_a_misleading_basis(monkeypatch):
 
 def test_a_basis_that_is_none(monkeypatch):
     program = build(2, NINE, L0())
-    monkeypatch.setattr(
-        certify_module,
-        "optimal_basis",
-        lambda floats, start=None, progress=None: Basis(
-            np.zeros(len(floats.cost), dtype=bool), np.zeros(len(floats.row_lower), dtype=bool)
-        ),
-    )
+
+    def nothing(floats, *args, **kwargs):
+        return Optimum(Basis(np.zeros(len(floats.cost), dtype=bool), np.zeros(len(floats.row_lower), dtype=bool)), 0.0)
+
+    monkeypatch.setattr(certify_module, "solve", nothing)
     with pytest.raises(SolverFailure, match="no exact solution"):
         certify(program)
 
@@ -438,39 +436,37 @@ def test_alphas_below_floats(alpha):
     assert found.certificate.verify(found.mechanism)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="near alpha = 1 a float basis with a slightly broken equality is reported as Infeasible; the seven never are",
-)
 @pytest.mark.parametrize(
     ("n", "wanted", "loss", "digits"),
-    [(6, ["F"], L2(), 7), (6, ["F"], L2(), 8), (6, [], L0(), 10), (6, ["WH"], L0(), 12), (6, ["CM", "RM", "S"], L2(), 20)],
+    [
+        (6, ["F"], L2(), 7),
+        (6, ["F"], L2(), 8),
+        (6, ["WH"], L0(), 12),
+        (6, ["CM", "RM", "S"], L2(), 20),
+        pytest.param(6, [], L0(), 10, marks=pytest.mark.xfail(strict=True, reason="the solver sees a program without an interior")),
+    ],
     ids=str,
 )
 def test_alphas_next_to_one_are_feasible(n, wanted, loss, digits):
+    """A float basis may break an equality slightly: no reason to call the program infeasible (the seven never are)."""
     found = design(n, Privacy(1 - Fraction(1, 10**digits)), loss, wanted)
     assert found.certificate.verify(found.mechanism)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the interior point found in floats is itself not feasible, and what is mixed with it is not either"
-)
 @pytest.mark.parametrize(
     ("n", "digits", "neighbours", "wanted"),
     [(3, 7, "adjacent", []), (9, 6, "all", ["WH"])],
     ids=["adjacent", "all"],
 )
 def test_what_certify_returns_is_feasible_next_to_one(n, digits, neighbours, wanted):
+    """The interior point that repairs a rounding error must itself be feasible, exactly."""
     program = build(n, Privacy(1 - Fraction(1, 10**digits), neighbours), L0(), wanted)
     check_solution(program, certify(program))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=Infeasible,
-    reason="coefficients below 1e-9 are dropped by the solver, and the exact residual is taken for a contradiction",
-)
 def test_small_coefficients_in_an_equality():
+    """The solver drops coefficients below 1e-9; what is left over exactly is not a contradiction."""
+
     class Rare(Property):
         short = "RARE"
 
