@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -9,25 +10,18 @@ from typing import Any, TypeAlias
 import highspy
 import numpy as np
 import numpy.typing as npt
+from flint import fmpq
 from scipy import sparse
 
 from mechdesign.exceptions import Infeasible, SolverFailure
+from mechdesign.simplex import Basis, BoolArray, Problem
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Progress: TypeAlias = Callable[[str], None]
 """Called now and then with a short text that says how far the work is."""
 
 _INTERIOR_POINT_ROWS = 12_000
 """Above this many rows the interior point method (with crossover) beats the dual simplex on mechanism programs."""
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Which variables are basic, and which rows are (that is, not tight). As many in all as there are rows."""
-
-    columns: BoolArray
-    rows: BoolArray
 
 
 @dataclass(frozen=True)
@@ -39,6 +33,28 @@ class FloatProgram:
     row_upper: FloatArray
     lower: FloatArray
     cost: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> FloatProgram:
+        """The nearest floats to an exact program."""
+        start = np.cumsum([0, *(len(line.terms) for line in problem.lines)])
+        index = np.array([v for line in problem.lines for v in line.terms])
+        # Few coefficients are distinct, and converting one is slow.
+        known: dict[fmpq, float] = {}
+        terms = (a for line in problem.lines for a in line.terms.values())
+        data = np.array([known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms])
+        bounds = np.array([to_float(line.bound) for line in problem.lines])
+        cost = np.array([to_float(c) for c in problem.cost])
+        matrix = sparse.csr_array((data, index, start), shape=(len(bounds), len(cost)))
+        return cls(matrix, bounds, np.where(problem.equality, bounds, np.inf), np.zeros(len(cost)), cost)
+
+
+def to_float(value: fmpq) -> float:
+    """The nearest float, infinite where there is none."""
+    try:
+        return int(value.p) / int(value.q)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,7 @@ def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = Tr
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
+    highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))  # it may cycle on badly scaled programs
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
     elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
