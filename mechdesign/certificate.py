@@ -14,10 +14,12 @@ from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
+from mechdesign.exceptions import MechanismError
 from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.program import Program, mechanism_program
 from mechdesign.properties import Property
+from mechdesign.text import brief
 
 if TYPE_CHECKING:
     from mechdesign.mechanism import Mechanism
@@ -68,34 +70,40 @@ class Certificate:
 
     def verify(self, mechanism: Mechanism) -> Verification:
         """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
+        try:
+            return self._verified(mechanism)
+        except MechanismError as error:  # a loss or property that does not fit a table of this shape
+            return Verification(False, str(error))
+
+    def _verified(self, mechanism: Mechanism) -> Verification:
         if mechanism.privacy != self.privacy:
             return Verification(False, f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}")
         audit = mechanism.audit()
         if not audit.holds:
             return Verification(
-                False, f"not private: ratio {float(audit.ratio):.12g} at output {audit.output}, inputs {audit.inputs}"
+                False, f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs {audit.inputs}"
             )
         for item in self.properties:
             if not item.holds(mechanism):
                 return Verification(False, f"the mechanism lacks the property {item.text}")
         objective = mechanism.loss(self.loss)
         if objective != self.objective:
-            return Verification(False, f"the loss is {float(objective):.12g}, not {float(self.objective):.12g} as certified")
+            return Verification(False, f"the loss is {brief(objective, 12)}, not {brief(self.objective, 12)} as certified")
         program = mechanism_program(mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties)
         try:
             bound = dual_bound(program, self.multipliers)
         except ValueError as error:
             return Verification(False, f"the multipliers prove nothing: {error}")
         if bound != self.bound:
-            return Verification(False, f"the multipliers prove the bound {float(bound):.12g}, not {float(self.bound):.12g}")
+            return Verification(False, f"the multipliers prove the bound {brief(bound, 12)}, not {brief(self.bound, 12)}")
         if self.gap < 0:
             return Verification(False, "the bound exceeds the objective")
-        return Verification(True, "optimal" if self.optimal else f"within {float(self.gap):.3g} of optimal")
+        return Verification(True, "optimal" if self.optimal else f"within {brief(self.gap, 3)} of optimal")
 
     def __str__(self) -> str:
         wanted = " ".join(item.text for item in self.properties) or "none"
-        proof = "proved optimal, gap exactly 0" if self.optimal else f"gap at most {float(self.gap):.3g} (proved)"
-        return f"{self.loss!r} = {float(self.objective):.10g} under {self.privacy!r}, properties {wanted}: {proof}"
+        proof = "proved optimal, gap exactly 0" if self.optimal else f"gap at most {brief(self.gap, 3)} (proved)"
+        return f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties {wanted}: {proof}"
 
 
 def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from mechdesign.text import brief
+
 
 class MechanismError(Exception):
     """Base of every error that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The message is made from the attributes, so that the default way (call the class with the message) would not do.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[MechanismError], arguments: tuple[object, ...], attributes: dict[str, object]) -> MechanismError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error
 
 
 class InexactNumber(MechanismError, TypeError):
@@ -17,7 +30,7 @@ class InexactNumber(MechanismError, TypeError):
         hint = ""
         if isinstance(value, float):
             short = Fraction(value).limit_denominator(1000) if value == value and abs(value) < 1e300 else None
-            hint = f"; write Fraction({short.numerator}, {short.denominator}) or '{value!r}'" if short is not None else ""
+            hint = f"; write Fraction({short.numerator}, {short.denominator}) or '{float(value)!r}'" if short is not None else ""
         super().__init__(
             f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), "
             f"got {type(value).__name__} {value!r:.60}{hint}"
@@ -45,8 +58,8 @@ class PrivacyViolation(MechanismError):
     def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int, inputs: tuple[int, int]) -> None:
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
-            f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {float(ratio):.12g} "
-            f"exceeds 1/alpha = {float(allowed):.12g}; nothing was released"
+            f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {brief(ratio, 12)} "
+            f"exceeds 1/alpha = {brief(allowed, 12)}; nothing was released"
         )
 
 
@@ -67,7 +80,8 @@ class InvalidCount(MechanismError, ValueError):
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
-        super().__init__(f"counts[{index}] = {value!r:.40} is not an integer between 0 and {largest}; nothing was released")
+        shown = repr(value) if not isinstance(value, int) or abs(value) < 1 << 1024 else "a huge integer"
+        super().__init__(f"counts[{index}] = {shown:.40} is not an integer between 0 and {largest}; nothing was released")
 
 
 class InvalidFile(MechanismError, ValueError):

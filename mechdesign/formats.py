@@ -26,7 +26,7 @@ from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import resolve
-from mechdesign.rational import from_text, integer_from_text, integer_to_text, to_text
+from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
 

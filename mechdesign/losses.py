@@ -17,9 +17,12 @@ from flint import fmpz
 
 from mechdesign.exceptions import InvalidPrior, NotSquare
 from mechdesign.rational import Rational, exact
+from mechdesign.text import brief
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""
+
+_LARGEST_POWER = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,8 @@ class Power(Loss):
     Parameters
     ----------
     p
-        Exact and >= 0. When |i - j|^p is irrational the cost is that number rounded down to 64 binary places,
-        and all that is proved is proved for the rounded costs.
+        Exact, at least 0, at most 100, with a denominator of at most 100. When |i - j|^p is irrational the cost is that
+        number rounded down to 64 binary places, and all that is proved is proved for the rounded costs.
     d
         Distance up to which an error costs nothing.
     """
@@ -82,8 +85,10 @@ class Power(Loss):
 
     def __init__(self, p: Rational, d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> None:
         power = exact(p, "p")
-        if power < 0:
-            raise ValueError(f"the power of a loss must be at least 0, got {power}")
+        if not 0 <= power <= _LARGEST_POWER or power.denominator > _LARGEST_POWER:
+            raise ValueError(
+                f"the power of a loss must be at least 0, and at most {_LARGEST_POWER} as its denominator, got {brief(power)}"
+            )
         if not isinstance(d, int) or isinstance(d, bool) or d < 0:
             raise ValueError(f"the distance threshold must be an integer >= 0, got {d!r}")
         for name, value in (("p", power), ("d", d), ("worst_case", bool(worst_case)), ("prior", prior)):
@@ -159,16 +164,16 @@ def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
     """The prior of a count of n independent bits, each 1 with exact probability p (thesis 6.7.3)."""
     q = exact(p, "p")
     if not 0 <= q <= 1:
-        raise InvalidPrior(f"a probability must lie in [0, 1], got {q}")
+        raise InvalidPrior(f"a probability must lie in [0, 1], got {brief(q)}")
     return tuple(math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1))
 
 
 def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
     values = tuple(exact(weight, "a prior weight") for weight in weights)
     if any(value < 0 for value in values):
-        raise InvalidPrior(f"a prior weight is negative: {min(values)}")
+        raise InvalidPrior(f"a prior weight is negative: {brief(min(values))}")
     if sum(values) != 1:
-        raise InvalidPrior(f"the prior sums to {float(sum(values)):.12g}, not to 1; losses.prior() divides by the sum")
+        raise InvalidPrior(f"the prior sums to {brief(sum(values, Fraction(0)), 12)}, not to 1; losses.prior() divides by the sum")
     return values
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mechdesign.properties import SEVEN
 from mechdesign.rational import Rational, exact
 from mechdesign.sampling import Sampler
 from mechdesign.spread import Spread
+from mechdesign.text import brief
 
 if TYPE_CHECKING:
     from mechdesign.certificate import Certificate
@@ -33,7 +35,7 @@ class Audit:
     Attributes
     ----------
     ratio
-        The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1,
+        The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1 (1 without neighbours),
         or ``math.inf`` when an output is possible under one input and impossible under a neighbour.
     allowed
         1 / alpha, the largest ratio that the claimed privacy permits.
@@ -109,6 +111,8 @@ class Mechanism:
         return mechanism
 
     def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy, certificate: Certificate | None) -> None:
+        weights = [[index(weight) for weight in row] for row in weights]
+        denominator = index(denominator)
         if not weights or not weights[0] or len({len(row) for row in weights}) != 1:
             raise InvalidMechanism("a mechanism needs at least one output, one input, and rows of one length")
         if denominator < 1:
@@ -116,15 +120,15 @@ class Mechanism:
         for i, row in enumerate(weights):
             for j, weight in enumerate(row):
                 if weight < 0:
-                    raise InvalidMechanism(f"P[{i}, {j}] = {weight / denominator:.6g} is negative")
+                    raise InvalidMechanism(f"P[{i}, {j}] = {brief(Fraction(weight, denominator))} is negative")
         for j, total in enumerate(map(sum, zip(*weights, strict=True))):
             if total != denominator:
                 off = Fraction(total, denominator) - 1
-                raise InvalidMechanism(f"column {j} sums to 1 {'+' if off > 0 else '-'} {abs(float(off)):.3g}, not to exactly 1")
+                raise InvalidMechanism(f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to exactly 1")
         common = math.gcd(denominator, *(weight for row in weights for weight in row))
         store = object.__setattr__
-        store(self, "weights", tuple(tuple(int(weight) // common for weight in row) for row in weights))
-        store(self, "denominator", int(denominator) // common)
+        store(self, "weights", tuple(tuple(weight // common for weight in row) for row in weights))
+        store(self, "denominator", denominator // common)
         store(self, "privacy", privacy)
         store(self, "certificate", certificate)
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
@@ -166,8 +170,8 @@ class Mechanism:
 
     @cached_property
     def _audit(self) -> Audit:
-        top, bottom, where = 1, 1, (0, (0, 0))
         pairs = self.privacy.pairs(self.inputs).tolist()
+        top, bottom, where = 1, 1, (0, tuple(pairs[0]) if pairs else (0, 0))
         for i, row in enumerate(self.weights):
             for first, second in pairs:
                 for j, k in ((first, second), (second, first)):
@@ -193,7 +197,7 @@ class Mechanism:
         return sum((weight * column for weight, column in zip(prior, columns, strict=True)), Fraction(0)) / whole
 
     def scaled_l0(self, d: int = 0) -> Fraction:
-        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior; 1 for the uniform mechanism.
+        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0 of the uniform mechanism is 1.
 
         Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can be wrong.
         """

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.rational import Rational, exact
+from mechdesign.text import brief
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges
@@ -50,7 +51,7 @@ class Privacy:
     def __init__(self, alpha: Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent") -> None:
         value = exact(alpha, "alpha")
         if not 0 < value <= 1:
-            raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {float(value):.6g}")
+            raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {brief(value)}")
         object.__setattr__(self, "alpha", value)
         object.__setattr__(self, "neighbours", _neighbours(neighbours))
 
@@ -77,7 +78,7 @@ class Privacy:
                 raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
             value = exact(epsilon, "epsilon")
         if value < 0:
-            raise ValueError(f"epsilon must be at least 0, got {float(value):.6g}")
+            raise ValueError(f"epsilon must be at least 0, got {brief(value)}")
         value = min(value, Fraction(EPSILON_LIMIT))
         if value == 0:
             return cls(1, neighbours)
@@ -116,7 +117,8 @@ class Privacy:
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"Privacy(alpha={self.alpha}, neighbours={self.neighbours!r})"
+        alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
+        return f"Privacy(alpha={alpha}, neighbours={self.neighbours!r})"
 
 
 def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:

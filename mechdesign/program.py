@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
@@ -141,20 +142,38 @@ def _merged(program: Program, representative: IntArray) -> Folded:
     cost = [Fraction(0)] * (int(orbit.max()) + 1)
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
-    rows, origins, seen = [], [], dict[bytes, int]()
+    rows, origins, signs = list[Rows](), list[IntArray](), list[IntArray]()
+    seen: dict[bytes, tuple[int, int]] = {}  # folded row -> its number, and the sign of the row that stands for it
     renamed = [group.relabelled(orbit) for group in program.rows]
-    codes, signs = zip(*canonical(renamed), strict=True)
-    for group, code, nothing in zip(renamed, codes, (group.says_nothing() for group in renamed), strict=True):
+    repeated = _repeated(program.rows)
+    for group, again, (code, sign) in zip(renamed, repeated, canonical(renamed), strict=True):
         kept, origin = [], np.full(len(code), -1, dtype=np.int64)
-        for r in np.flatnonzero(~nothing).tolist():
+        # A row that stands in the program twice takes part once: shares are equal among *different* rows.
+        for r in np.flatnonzero(~(group.says_nothing() | again)).tolist():
             key = code[r].tobytes()
             if key not in seen:
-                seen[key] = len(seen)
+                seen[key] = (len(seen), int(sign[r]))
                 kept.append(r)
-            origin[r] = seen[key]
+            origin[r] = seen[key][0]
+            sign[r] *= seen[key][1]
         rows.append(replace(group, cells=group.cells[kept]))
         origins.append(origin)
-    return Folded(Program(tuple(cost), tuple(rows)), orbit, tuple(origins), signs)
+        signs.append(sign)
+    return Folded(Program(tuple(cost), tuple(rows)), orbit, tuple(origins), tuple(signs))
+
+
+def _repeated(groups: Sequence[Rows]) -> list[npt.NDArray[np.bool_]]:
+    """Which rows say what an earlier row says."""
+    seen: set[bytes] = set()
+    repeated = []
+    for codes, _ in canonical(groups):
+        again = np.zeros(len(codes), dtype=np.bool_)
+        for r, code in enumerate(codes):
+            key = code.tobytes()
+            again[r] = key in seen
+            seen.add(key)
+        repeated.append(again)
+    return repeated
 
 
 def _named(name: str, groups: Iterable[Rows]) -> list[Rows]:

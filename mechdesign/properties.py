@@ -16,6 +16,7 @@ True
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Property(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "short" in cls.__dict__:
+            if not re.fullmatch("[^\\s:]+", cls.short) or cls.short == "privacy":
+                raise ValueError(f"a short name has neither spaces nor colons, and is not 'privacy'; got {cls.short!r}")
             known = _REGISTRY.get(cls.short)
             if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f"the short name {cls.short!r} already belongs to {known.__qualname__}")
@@ -123,6 +126,7 @@ class ColumnMonotone(Property):
     implies = frozenset({"CH", "WH"})
 
     def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+        _diagonal(at)
         yield from _decreasing_from_diagonal(at.T)
 
 
@@ -203,7 +207,10 @@ def resolve(item: PropertyLike) -> Property:
     if isinstance(item, str):
         short, colon, parameter = item.partition(":")
         if short in _REGISTRY:
-            return _REGISTRY[short](*([parameter] if colon else []))
+            try:
+                return _REGISTRY[short](*([parameter] if colon else []))
+            except TypeError as error:
+                raise ValueError(f"the property {short} does not take the parameter {parameter!r}") from error
     raise ValueError(f"unknown property {item!r}; known: {', '.join(_REGISTRY)}")
 
 

@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.rational import Rational, exact
+
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -33,9 +35,9 @@ class Rows:
             raise ValueError(f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)} coefficients")
 
     @classmethod
-    def at_least(cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Fraction | int = 1) -> Rows:
+    def at_least(cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1) -> Rows:
         """x[larger] >= factor * x[smaller], entry by entry (arrays broadcast)."""
-        return cls(_pairs(larger, smaller), (Fraction(1), -Fraction(factor)), Fraction(0), False)
+        return cls(_pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False)
 
     @classmethod
     def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Rows:
@@ -43,15 +45,15 @@ class Rows:
         return cls(_pairs(first, second), (Fraction(1), Fraction(-1)), Fraction(0), True)
 
     @classmethod
-    def at_least_value(cls, cells: npt.ArrayLike, value: Fraction | int) -> Rows:
+    def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
         """x[cells] >= value, entry by entry."""
-        return cls(np.asarray(cells, dtype=np.int64).reshape(-1, 1), (Fraction(1),), Fraction(value), False)
+        return cls(np.asarray(cells, dtype=np.int64).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
     @classmethod
-    def equal_to(cls, cells: npt.ArrayLike, value: Fraction | int) -> Rows:
+    def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
         """sum of x over each line of a two-dimensional ``cells`` == value."""
         lines = np.atleast_2d(np.asarray(cells, dtype=np.int64))
-        return cls(lines, (Fraction(1),) * lines.shape[1], Fraction(value), True)
+        return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
 
     def named(self, name: str) -> Rows:
         return replace(self, name=name)

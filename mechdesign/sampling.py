@@ -107,6 +107,10 @@ class Sampler:
 def checked_counts(counts: npt.ArrayLike, largest: int) -> npt.NDArray[np.int64]:
     """``counts`` as int64 in 0 .. largest, or InvalidCount for the first that is not such an integer."""
     values = np.asarray(counts)
+    if isinstance(counts, np.ma.MaskedArray):
+        values = np.ma.filled(counts.astype(object), None)  # a masked entry is a missing count, not the number under the mask
+    elif values.dtype.kind not in "biuf":
+        values = np.array(counts, dtype=object)  # not asarray: that makes strings of all entries if one is
     if values.dtype.kind in "biu":
         bad = np.zeros(values.shape, dtype=bool) if values.dtype.kind == "b" else (values < 0) | (values > largest)
         if values.dtype.kind == "b" and largest < 1:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InexactNumber
-from mechdesign.rational import exact, from_text, integer_from_text, integer_to_text, to_text
+from mechdesign.rational import exact
+from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 

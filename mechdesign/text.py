@@ -1,0 +1,53 @@
+"""Rational numbers as text: exact and read back, for files; or brief, for messages."""
+
+from __future__ import annotations
+
+import re
+from decimal import MAX_EMAX, Context, Decimal
+from fractions import Fraction
+
+_DECIMAL_LIMIT = 1 << 2048
+"""Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long decimal conversions."""
+
+_INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
+
+
+def integer_to_text(value: int) -> str:
+    """Decimal, or hexadecimal with 0x when it is long; `integer_from_text` reads both."""
+    return str(value) if abs(value) < _DECIMAL_LIMIT else hex(value)
+
+
+def integer_from_text(text: str) -> int:
+    """The inverse of `integer_to_text`; ValueError for anything else."""
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+        raise ValueError(f"expected an integer written as a string, got {text!r:.80}")
+    return int(text, 16 if "x" in text else 10)
+
+
+def to_text(value: Fraction) -> str:
+    """``a/b`` or ``a``: read back by `from_text`."""
+    numerator = integer_to_text(value.numerator)
+    return numerator if value.denominator == 1 else f"{numerator}/{integer_to_text(value.denominator)}"
+
+
+def from_text(text: str) -> Fraction:
+    """The inverse of `to_text`; ValueError for anything else."""
+    if not isinstance(text, str):
+        raise ValueError(f"expected a fraction written as a string, got {text!r:.80}")
+    numerator, slash, denominator = text.partition("/")
+    bottom = integer_from_text(denominator) if slash else 1
+    if bottom <= 0:
+        raise ValueError(f"a denominator must be positive, got {text[:80]!r}")
+    return Fraction(integer_from_text(numerator), bottom)
+
+
+def brief(value: Fraction | float, digits: int = 6) -> str:
+    """``value`` to a few significant digits, for messages: also where floats overflow or underflow.
+
+    >>> brief(Fraction(1, 3)), brief(Fraction(10) ** 400)
+    ('0.333333', '1.00000E+400')
+    """
+    if isinstance(value, float) or value == 0 or 1e-300 < abs(value) < 1e300:
+        return f"{float(value):.{digits}g}"
+    context = Context(prec=digits, Emin=-MAX_EMAX, Emax=MAX_EMAX)
+    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):.{digits - 1}E}"
