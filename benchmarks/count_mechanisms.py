@@ -21,12 +21,11 @@ import numpy as np
 from tqdm import tqdm
 
 from mechdesign import Privacy, design, named
-from mechdesign.certify import exact_rows, float_program
-from mechdesign.exact import to_fmpq
 from mechdesign.losses import L0, L1, L2
 from mechdesign.program import fold, mechanism_program, reflection
 from mechdesign.properties import resolve
-from mechdesign.solve import optimal_basis
+from mechdesign.simplex import Problem
+from mechdesign.solve import FloatProgram, solve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)
 ALPHAS = tuple(Fraction(text) for text in ("1/2", "62/100", "2/3", "76/100", "9/10", "10/11", "99/100"))
@@ -94,9 +93,7 @@ def floats_only(n: int, alpha: Fraction) -> None:
     program = mechanism_program(size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()])
     folded = fold(program, reflection(size, size, program.variables))
     assert folded is not None
-    lines = [line for group in folded.program.rows for line in exact_rows(group)]
-    equality = np.concatenate([np.full(len(group.cells), group.equality) for group in folded.program.rows])
-    optimal_basis(float_program(lines, equality, [to_fmpq(cost) for cost in folded.program.cost]))
+    solve(FloatProgram.of(Problem.of(folded.program)))
 
 
 def against_cvxpy(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:

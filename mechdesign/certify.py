@@ -120,7 +120,11 @@ def _refined(vertex: Vertex, floats: FloatProgram, progress: Progress | None) ->
     slack = sparse.csr_array((-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))), shape=(rows, len(inequality)))
     distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], vertex.primal_violation)
     residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
-    cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation)
+    # Feasibility first, then cost: with both magnified at once, the program may be unbounded.
+    feasible = vertex.primal_violation == 0
+    cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation if feasible else ZERO)
+    if not feasible:
+        cost = np.maximum(cost, 0.0)
     zoomed = FloatProgram(
         sparse.csr_array(sparse.hstack([floats.matrix, slack], format="csr")),
         residual,

@@ -65,7 +65,7 @@ def design(
 
     >>> d = design(2, Privacy("9/10"), properties=["WH"])
     >>> d.certificate.objective, d.certificate.gap
-    (Fraction(2, 3), Fraction(0, 1))
+    (Fraction(52, 81), Fraction(0, 1))
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ValueError(f"n must be a whole number of people, at least 0, got {n!r}")

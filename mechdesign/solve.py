@@ -20,7 +20,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[str], None]
 """Called now and then with a short text that says how far the work is."""
 
-_INTERIOR_POINT_ROWS = 12_000
+_INTERIOR_POINT_ROWS = 5_000
 """Above this many rows the interior point method (with crossover) beats the dual simplex on mechanism programs."""
 
 

@@ -191,13 +191,11 @@ def test_random_symmetric_inequalities(seed):
     check_random_program(seed, equalities=False)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="signs are taken relative to the sorted row, not to the row that is kept")
 def test_random_symmetric_equalities():
     for seed in range(20):
         check_random_program(seed, equalities=True)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="signs are taken relative to the sorted row, not to the row that is kept")
 @pytest.mark.parametrize(
     "keep", [unfolded, lambda program: fold(program, reflection(3, 3, program.variables))], ids=["unfolded", "folded"]
 )
@@ -209,7 +207,6 @@ def test_unfolding_equalities_written_with_the_larger_variable_first(keep):
     assert value == bound
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="equal shares for merged rows are symmetric only if repeated rows are")
 def test_unfolding_rows_that_are_repeated_on_one_side():
     program = build(3, NINE, L0(), ["WH"])
     twice = Rows.at_least_value([5, 5, 5], Fraction(1, 4)).named("twice")

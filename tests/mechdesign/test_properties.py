@@ -90,7 +90,6 @@ def test_float_parameters():
         OutputRatio(0.9)
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="a parameter for a property without one ends in 'takes no arguments'")
 @pytest.mark.parametrize("item", ["WH:1", "S:"])
 def test_parameters_where_there_are_none(item):
     with pytest.raises(ValueError, match=r"WH|S"):
@@ -264,7 +263,7 @@ def test_closure_of_properties_that_imply_each_other():
 
 @pytest.mark.parametrize(
     "name",
-    ["RH", "RM", "CH", "F", "WH", pytest.param("CM", marks=pytest.mark.xfail(strict=True, reason="CM names the transposed shape"))],
+    ["RH", "RM", "CH", "CM", "F", "WH"],
 )
 def test_comparing_outputs_with_inputs_needs_a_square(name):
     with pytest.raises(NotSquare, match="2 x 3"):
@@ -326,31 +325,49 @@ def test_a_property_only_on_one_side():
         assert not Symmetry().holds(found.mechanism)
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="Folded.unfold flips multipliers of a == b rows written with the larger variable first"
-)
-def test_an_equality_may_be_written_either_way():
-    class Backwards(Property):
-        short = "BACKWARDS"
+@pytest.mark.parametrize("privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["folded", "not folded"])
+@pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)], ids=repr)
+@pytest.mark.parametrize("pairs", ["10", "01", "10 01", "01 01", "10 32", "01 32", "10 23 01 12", "03 30 10"])
+def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
+    """Truths a = truths b, in any order and number: the optimum is that of the same equalities written once, small first."""
 
-        def rows(self, at, privacy):
-            yield Rows.equal(at[1, 1], at[0, 0])
+    def fair(text):
+        class Same(Property):
+            short = "SAME"
 
-    found = design(3, Privacy("9/10"), properties=[Backwards()])
+            def rows(self, at, privacy):
+                for a, b in text.split():
+                    yield Rows.equal(at[int(a), int(a)], at[int(b), int(b)])
+
+        return Same()
+
+    tidy = " ".join(sorted({"".join(sorted(pair)) for pair in pairs.split()}))
+    found, plain = design(3, privacy, loss, [fair(pairs)]), design(3, privacy, loss, [fair(tidy)])
+    assert found.certificate.optimal
     assert found.certificate.verify(found.mechanism)
+    assert found.certificate.objective == plain.certificate.objective
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="Folded.unfold: rows repeated on one side of the symmetry only get unequal shares"
-)
-def test_a_row_may_be_asked_for_twice():
+@pytest.mark.parametrize("loss", [L0(), L1(worst_case=True)], ids=repr)
+@pytest.mark.parametrize("wanted", [[], ["WH"], ["WH", "S"]], ids=" ".join)
+def test_a_row_may_be_asked_for_more_than_once(wanted, loss):
+    """In one group, in two, by two properties, on one side of the symmetry only: the proof is found all the same."""
+
     class Middle(Property):
         short = "MIDDLE"
 
         def rows(self, at, privacy):
+            yield Rows.at_least_value([at[1, 1], at[1, 1], at[2, 2]], Fraction(1, len(at)))
             yield Rows.at_least_value(at[1, 1], Fraction(1, len(at)))
 
-    found = design(3, Privacy("9/10"), properties=["WH", Middle()])
+    class Ends(Property):
+        short = "ENDS"
+
+        def rows(self, at, privacy):
+            yield Rows.at_least([at[0, 0], at[0, 0], at[-1, -1]], [at[0, 1], at[0, 1], at[-1, -2]], privacy.alpha)
+
+    found = design(3, Privacy("9/10"), loss, [*wanted, Middle(), Ends()])
+    assert found.certificate.optimal
     assert found.certificate.verify(found.mechanism)
 
 
@@ -395,26 +412,34 @@ def test_a_class_may_be_defined_again():
     assert first is not second
 
 
-@pytest.mark.xfail(
-    strict=True, reason="groups of rows are found by name, and these names are taken: the proof is lost, or the gap is not 0"
-)
-@pytest.mark.parametrize("name", ["privacy", "column sums"])
-def test_a_short_name_that_the_program_uses_itself(name):
-    """Refusing such a name when the class is made would be as good."""
-    try:
+@pytest.mark.parametrize("name", ["privacy", "column sums", "worst case 0", "", "A:B", "A B", "A\n", "\t", ":", " WH"])
+def test_reserved_short_names(name):
+    """Groups of rows are found by name, and a colon separates the parameter: such names are refused when the class is made."""
+    with pytest.raises(ValueError, match="a short name has neither spaces nor colons"):
 
         class Taken(Property):
             short = name
 
             def rows(self, at, privacy):
-                yield Rows.at_least_value(np.diagonal(at), Fraction(1, len(at)))
+                return []
 
-    except ValueError:
-        return
-    assert design(3, Privacy("9/10"), properties=[Taken()]).certificate.optimal
+    assert name not in properties._REGISTRY
 
 
-@pytest.mark.xfail(strict=True, reason="factors and values go through Fraction(), which takes binary floats")
+@pytest.mark.parametrize("name", ["privacy-ish", "Privacy", "column-sums", "0", "é", "a/b", "WH,"])
+def test_other_short_names_are_found(name):
+    class Free(Property):
+        short = name
+
+        def rows(self, at, privacy):
+            yield Rows.at_least_value(np.diagonal(at), Fraction(1, len(at)))
+
+    found = design(3, Privacy("9/10"), properties=[name])
+    assert found.certificate.optimal
+    assert found.certificate.objective == design(3, Privacy("9/10"), properties=["WH"]).certificate.objective
+    assert found.certificate.verify(found.mechanism)
+
+
 @pytest.mark.parametrize(
     "make", [lambda: Rows.at_least([0], [1], 0.9), lambda: Rows.at_least_value([0], 0.1)], ids=["factor", "value"]
 )

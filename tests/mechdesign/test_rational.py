@@ -75,7 +75,6 @@ def test_refusal_suggests_the_number_that_was_meant():
         exact(0.9)
 
 
-@pytest.mark.xfail(strict=True, reason="the hint quotes repr(np.float64(0.9)), a string that exact() itself refuses")
 def test_refusal_suggests_something_acceptable_for_numpy_floats():
     with pytest.raises(InexactNumber) as caught:
         exact(np.float64(0.9))
@@ -93,6 +92,41 @@ def test_exact_refuses_strings_that_are_not_finite_numbers(value):
 def test_exact_refuses_decimals_that_are_not_finite(value):
     with pytest.raises(ValueError, match="must be a finite rational number"):
         exact(Decimal(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e1000000000", "1e-1000000000", "-1E+999999999999999999999", "0." + "0" * 10 + "1e-100000", Decimal("1e1000000"), Decimal("1e-1000000")],
+    ids=lambda value: str(value)[:16],
+)
+def test_numbers_longer_than_any_memory_are_refused_at_once(value):
+    """A dozen characters must not stand for gigabytes: the exponent is looked at before anything is computed."""
+    with pytest.raises(ValueError, match="must be a finite rational number"):
+        exact(value)
+
+
+def test_exponents_that_are_merely_large_are_exact():
+    assert exact("1e1000") == 10**1000
+    assert exact("-1e-1000") == Fraction(-1, 10**1000)
+    assert exact(Decimal("25e-3")) == Fraction(1, 40)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(1, 3), "0.333333"),
+        (Fraction(-10) ** 401, "-1.00000E+401"),
+        (Fraction(2, 3) / 10**5000, "6.66667E-5001"),
+        (Fraction(10**5000), "1.00000E+5000"),
+        (math.inf, "inf"),
+        (0.1, "0.1"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_brief(value, expected):
+    """Messages show any number, also where floats overflow and where Python refuses decimal conversions."""
+    assert brief(value) == expected
 
 
 integers = st.one_of(
@@ -146,33 +180,25 @@ MALFORMED = [
     "--1",
     "1 / 2",
 ]
-SLOPPY = [" 1", "1\n", "1_000", "+1", "٣", "0x_1", "0X1", "0x1 ", "1/+2", "1/ 2", "2/4", "1/1", "-0", "0x10", "0b1", "0o7"]
+SLOPPY = [" 1", "1\n", "1_000", "+1", "٣", "0x_1", "0X1", "0x1 ", "1/+2", "1/ 2", "0b1", "0o7"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(
-            text,
-            marks=pytest.mark.xfail(strict=True, reason="a missing denominator or spaces are taken for a number")
-            if text in ("1/", "1 / 2")
-            else (),
-        )
-        for text in MALFORMED
-    ],
-)
+@pytest.mark.parametrize("text", MALFORMED)
 def test_malformed_fractions_are_refused(text):
     with pytest.raises(ValueError, match=r"integer|invalid literal|denominator"):
         from_text(text)
 
 
 @pytest.mark.parametrize("text", SLOPPY)
-@pytest.mark.xfail(
-    strict=True, reason="promises ValueError for anything but what to_text writes; Python's int() is laxer than that"
-)
-def test_only_what_to_text_writes_is_read(text):
-    with pytest.raises(ValueError, match=r"."):
+def test_pythons_laxer_spellings_of_integers_are_refused(text):
+    with pytest.raises(ValueError, match="as a string"):
         from_text(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [("2/4", Fraction(1, 2)), ("1/1", 1), ("-0", 0), ("0x10", 16), ("-0xf/0x10", Fraction(-15, 16))])
+def test_other_spellings_of_a_value_are_read_as_that_value(text, value):
+    """They are not what to_text writes, but there is nothing else that they could mean."""
+    assert from_text(text) == value
 
 
 @pytest.mark.parametrize("value", [1, 0.5, None, b"1", Fraction(1, 2), ["1"]], ids=repr)
