@@ -31,6 +31,9 @@ MAX_REFINEMENTS = 40
 MAX_WORK = 2_000_000
 """Exact simplex steps times lines of the program: about a minute."""
 
+_PATIENCE = 3
+"""Refinements without a smaller violation after which they end: what repairs one side may cost a little on the other."""
+
 _FAR = 1e9
 """A magnified distance or cost beyond this is as good as this."""
 
@@ -73,23 +76,24 @@ def _best_vertex(problem: Problem, max_refinements: int, max_work: int, progress
     """An optimal vertex if at all possible, and how many refinements it took."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.lines)
-    vertex = _first_vertex(problem, floats, steps, progress)
-    refinements = 0
-    while not vertex.optimal and refinements < max_refinements:
+    best = vertex = _first_vertex(problem, floats, steps, progress)
+    refinements = in_vain = 0
+    while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:
+        refinements += 1
         if progress is not None:
-            progress(f"refinement {refinements + 1}")
+            progress(f"refinement {refinements}")
         try:
-            better = Vertex(problem, _refined(vertex, floats, progress))
+            vertex = Vertex(problem, _refined(vertex, floats, progress))
         except (SolverFailure, Infeasible, SingularBasis):
             break  # the magnified program was too much for floats
-        if _violation(better) >= _violation(vertex):
-            break
-        vertex, refinements = better, refinements + 1
-    if not vertex.optimal and steps:
+        improved = _violation(vertex) < _violation(best)
+        best, in_vain = (vertex, 0) if improved else (best, in_vain + 1)
+    if not best.optimal and steps:
         if progress is not None:
             progress("exact simplex steps")
-        vertex = repaired(vertex, steps)
-    return vertex, refinements
+        vertex = repaired(best, steps)  # which is worse than where it started while it is under way
+        best = vertex if vertex.optimal else best
+    return best, refinements
 
 
 def _violation(vertex: Vertex) -> fmpq:

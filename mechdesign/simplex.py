@@ -1,4 +1,4 @@
-"""Vertices of a program in exact arithmetic, and exact simplex steps between them (Bland's rule, so that they end).
+"""Vertices of a program in exact arithmetic, and exact simplex steps between them.
 
 Quick only when few steps are needed: floats find almost all of the way. A variable is a number below the number of columns, or
 that number plus r for the slack of row r; the slack of an equality must be 0 and is called fixed.
@@ -165,17 +165,20 @@ class Vertex:
 def repaired(vertex: Vertex, steps: int) -> Vertex:
     """An optimal vertex, by exact simplex steps; or the last vertex when ``steps`` did not suffice.
 
-    Raises Infeasible when there is no feasible point: that is then a proof.
+    The first half of the steps takes the largest violation each time, which is quick; the second half Bland's rule, the first
+    violation, which cannot cycle. Raises Infeasible when there is no feasible point: that is then a proof.
     """
+    left = steps
     if vertex.primal_violation > 0:
-        vertex, steps = _dual_simplex(vertex, steps)
-    while vertex.primal_violation == 0 and steps > 0:
-        entering = next((v for v, cost in vertex.nonbasic() if cost < 0), None)
-        if entering is None:
+        vertex, left = _dual_simplex(vertex, steps)
+    while vertex.primal_violation == 0 and left > 0:
+        negative = [(v, cost) for v, cost in vertex.nonbasic() if cost < 0]
+        if not negative:
             break
+        entering, _ = min(negative, key=lambda each: each[1]) if 2 * left > steps else negative[0]
         change = vertex.column(entering)
         blocking = [(value / abs(change[v]), v) for v, value, fixed in vertex.basic() if v in change and (fixed or change[v] < 0)]
-        vertex, steps = Vertex(vertex.problem, vertex.basis.exchanged(min(blocking)[1], entering)), steps - 1
+        vertex, left = Vertex(vertex.problem, vertex.basis.exchanged(min(blocking)[1], entering)), left - 1
     return vertex
 
 
@@ -188,14 +191,16 @@ def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
             for v, a in line.terms.items():
                 cost[v] -= a * value
     vertex = Vertex(replace(problem, cost=cost), vertex.basis)
-    while steps > 0:
-        leaving = next(((v, value) for v, value, fixed in vertex.basic() if value < 0 or (fixed and value > 0)), None)
-        if leaving is None:
+    left = steps
+    while left > 0:
+        outside = [(v, value) for v, value, fixed in vertex.basic() if value < 0 or (fixed and value > 0)]
+        if not outside:
             break
-        change = vertex.row(leaving[0])
-        sign = 1 if leaving[1] < 0 else -1
+        leaving, value = max(outside, key=lambda each: abs(each[1])) if 2 * left > steps else outside[0]
+        change = vertex.row(leaving)
+        sign = 1 if value < 0 else -1
         entering = [(d / (sign * change[v]), v) for v, d in vertex.nonbasic() if v in change and sign * change[v] > 0]
         if not entering:
             raise Infeasible("no mechanism has all of these properties at this privacy (proved)")
-        vertex, steps = Vertex(vertex.problem, vertex.basis.exchanged(leaving[0], min(entering)[1])), steps - 1
-    return Vertex(problem, vertex.basis), steps
+        vertex, left = Vertex(vertex.problem, vertex.basis.exchanged(leaving, min(entering)[1])), left - 1
+    return Vertex(problem, vertex.basis), left

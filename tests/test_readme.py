@@ -38,8 +38,10 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
     # These two are what runs this very test, and what the automatic checks run next to it.
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
     printed = run(["bash", "-euc", commands], clone)
-    audit = next(block for block in blocks("text") if "digest, table" in block)
-    assert audit in printed
+    shown = next(block for block in blocks("text") if "digest, table" in block)
+    # Optima are not unique: which properties hold beyond those asked for is the solver's choice.
+    audit = [line for line in shown.splitlines() if not line.startswith(("properties", "privacy"))]
+    assert set(audit) <= set(printed.splitlines())
     assert (clone / "released.csv").read_text().startswith("ward,count")
     for name in ("wm.png", "errors.png"):
         assert (clone / name).read_bytes().startswith(b"\x89PNG")
@@ -56,10 +58,12 @@ def test_the_demo_prints_what_is_shown_but_for_what_is_drawn(clone: Path) -> Non
     pytest.importorskip("statsmodels", reason="the demo's data come with the extra 'data'")
     printed = run([sys.executable, "-W", "error", str(ROOT / "examples" / "weakly_honest_release.py"), "--out", "demo"], clone)
     shown = next(block for block in blocks("text") if "survey respondents" in block)
+    assert "predicted" in shown
 
     def fixed(text: str) -> list[str]:
         lines = [line for line in text.splitlines() if line and not line.startswith(("released", "wrote"))]
-        return [line.split("measured")[0] for line in lines]
+        # Optima are not unique: only the losses that were minimised are the same for every solver.
+        return [" ".join(line.split()[:3]) if line.startswith("WM ") else line.split("predicted")[0] for line in lines]
 
     assert fixed(printed) == fixed(shown)
     assert {path.name for path in (clone / "demo").iterdir()} == {"wm.json", "heatmaps.png", "errors.png"}
@@ -76,3 +80,8 @@ runpy.run_path({!r}, run_name="__main__")
     done = subprocess.run([sys.executable, "-c", program.format(script)], cwd=clone, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "mechdesign[data]" in done.stderr
+
+
+def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
+    run([sys.executable, "-W", "error", str(ROOT / "examples" / "thesis_figures.py"), "--out", "figures"], tmp_path)
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 11

@@ -1,5 +1,6 @@
 """Exact numbers: what is let in, what is refused, and the way to text and back."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign import InexactNumber
 from mechdesign.rational import exact
-from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
+from mechdesign.text import brief, from_text, integer_from_text, integer_to_text, to_text
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 

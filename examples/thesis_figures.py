@@ -1,0 +1,119 @@
+"""Draw the figures of thesis chapter 6 from exact values, and check what its text says about them.
+
+    python examples/thesis_figures.py --out figures
+
+Figures 6.1, 6.6, 6.7, 6.8 and 6.10 - 6.13. Where the text and the exact values disagree, NOTATION.md says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from mechdesign import Mechanism, Privacy, design, losses, named, plot
+from mechdesign.losses import L0, L1, L2
+
+
+@cache
+def weakly_honest(n: int, alpha: Fraction, *extra: str) -> Mechanism:
+    return design(n, Privacy(alpha), L0(), ["WH", *extra]).mechanism
+
+
+def family(n: int, alpha: Fraction) -> dict[str, Mechanism]:
+    """The four mechanisms of Figure 6.5, WM as in section 6.7."""
+    return {
+        "GM": named.geometric(n, alpha),
+        "WM": named.weakly_honest(n, alpha, column_monotone=True),
+        "EM": named.explicit_fair(n, alpha),
+        "UM": named.uniform(n),
+    }
+
+
+def figure_6_1() -> Figure:
+    privacy = Privacy("62/100")
+    panels = {"L0, d = 1, n = 5": (5, L0(1)), "L1, n = 7": (7, L1()), "L2, n = 4": (4, L2()), "L2, n = 7": (7, L2())}
+    tables = {name: design(n, privacy, loss).mechanism for name, (n, loss) in panels.items()}
+    # "all these optimal mechanisms never report some outputs": here the two ends.
+    assert all(not any(table.weights[0]) and not any(table.weights[-1]) for table in tables.values())
+    return plot.heatmaps(tables)
+
+
+def figure_6_6() -> Figure:
+    tables = family(4, Fraction(9, 10))
+    del tables["UM"]
+    assert all(tables["EM"].properties().values())
+    return plot.heatmaps(tables)
+
+
+def figure_6_7a() -> Figure:
+    alpha = Fraction(76, 100)
+    sets = {"WH": (), "WH + RM": ("RM",), "WH + CH": ("CH",), "WH + CM": ("CM",), "WH + RM + CM": ("RM", "CM")}
+    curves: dict[str, Callable[[int], Mechanism]] = {
+        name: partial(lambda extra, n: weakly_honest(n, alpha, *extra), extra) for name, extra in sets.items()
+    }
+    # Two behaviours; from n > 2 alpha / (1 - alpha) = 6.33 on, WH alone costs what GM costs.
+    for n in range(2, 13):
+        assert weakly_honest(n, alpha).scaled_l0() == weakly_honest(n, alpha, "RM").scaled_l0()
+        assert weakly_honest(n, alpha, "CH").scaled_l0() == weakly_honest(n, alpha, "RM", "CM").scaled_l0()
+        assert (weakly_honest(n, alpha).scaled_l0() == 2 * alpha / (1 + alpha)) == (n >= 7)
+    return plot.l0_against_n(curves, range(2, 13))
+
+
+def figure_6_7b() -> Figure:
+    curves: dict[str, Callable[[Fraction], Mechanism]] = {
+        "GM": lambda alpha: named.geometric(8, alpha),
+        "WH": lambda alpha: weakly_honest(8, alpha),
+        "WH + CM": lambda alpha: weakly_honest(8, alpha, "CM"),
+        "EM": lambda alpha: named.explicit_fair(8, alpha),
+    }
+    return plot.l0_against_alpha(curves, [Fraction(k, 20) for k in range(8, 20)])
+
+
+def figure_6_8(alpha: Fraction) -> Figure:
+    curves: dict[str, Callable[[int], Mechanism]] = {
+        "GM": lambda n: named.geometric(n, alpha),
+        "WH": lambda n: weakly_honest(n, alpha),
+        "WH + RM + CM": lambda n: weakly_honest(n, alpha, "RM", "CM"),
+        "EM": lambda n: named.explicit_fair(n, alpha),
+        "UM": named.uniform,
+    }
+    return plot.l0_against_n(curves, range(2, 25, 2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+
+    private, loose = family(8, Fraction(91, 100)), family(8, Fraction(67, 100))
+    grid = [Fraction(k, 10) for k in range(11)]
+    figures = {
+        "6.1": figure_6_1(),
+        "6.6": figure_6_6(),
+        "6.7a": figure_6_7a(),
+        "6.7b": figure_6_7b(),
+        "6.8a": figure_6_8(Fraction(2, 3)),
+        "6.8b": figure_6_8(Fraction(10, 11)),
+        "6.8c": figure_6_8(Fraction(99, 100)),
+        "6.10": plot.l0d_against_p(private, grid, d=1),
+        "6.11": plot.l0d_against_d(private, losses.binomial(8, "1/2")),
+        "6.12": plot.rmse_against_p(private, grid),
+        "6.13": plot.error_histograms({name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")),
+    }
+    # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a smaller one.
+    balanced = losses.binomial(8, "1/2")
+    rmse = {name: mechanism.spread(balanced).rmse for name, mechanism in private.items()}
+    assert rmse["EM"] < rmse["UM"] < rmse["GM"]
+    for name, figure in figures.items():
+        figure.savefig(out / f"figure-{name}.png")
+    print(f"wrote {len(figures)} figures to {out}")
+
+
+if __name__ == "__main__":
+    main()
