@@ -32,7 +32,7 @@ MAX_WORK = 2_000_000
 """Exact simplex steps times lines of the program: about a minute."""
 
 _PATIENCE = 3
-"""Refinements without a smaller violation after which they end: what repairs one side may cost a little on the other."""
+"""Refinements in vain after which they end. What repairs one side may at first cost a little on the other."""
 
 _FAR = 1e9
 """A magnified distance or cost beyond this is as good as this."""
@@ -78,16 +78,20 @@ def _best_vertex(problem: Problem, max_refinements: int, max_work: int, progress
     steps = max_work // len(problem.lines)
     best = vertex = _first_vertex(problem, floats, steps, progress)
     refinements = in_vain = 0
+    unit = ONE
     while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:
         refinements += 1
         if progress is not None:
             progress(f"refinement {refinements}")
         try:
-            vertex = Vertex(problem, _refined(vertex, floats, progress))
+            vertex = Vertex(problem, _refined(vertex, floats, unit, progress))
         except (SolverFailure, Infeasible, SingularBasis):
             break  # the magnified program was too much for floats
         improved = _violation(vertex) < _violation(best)
-        best, in_vain = (vertex, 0) if improved else (best, in_vain + 1)
+        closer = vertex.primal_violation == 0 and 0 < vertex.dual_violation < unit
+        best = vertex if improved else best
+        unit = max(vertex.dual_violation, unit / int(_FAR)) if closer else unit
+        in_vain = 0 if improved or closer else in_vain + 1
     if not best.optimal and steps:
         if progress is not None:
             progress("exact simplex steps")
@@ -116,17 +120,20 @@ def _first_vertex(problem: Problem, floats: FloatProgram, steps: int, progress: 
     return vertex
 
 
-def _refined(vertex: Vertex, floats: FloatProgram, progress: Progress | None) -> Basis:
-    """A better basis: the program in the distances from a vertex, magnified, with explicit slack variables."""
+def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
+    """A better basis: the program in the distances from a vertex, magnified, with explicit slack variables.
+
+    Feasibility comes first, for costs in which no reduced cost is negative, magnified by 1 / ``unit`` in order not to lose
+    what accuracy they have; then cost. With both magnified at once, the program may be unbounded.
+    """
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
     rows, variables = floats.matrix.shape
     slack = sparse.csr_array((-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))), shape=(rows, len(inequality)))
     distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], vertex.primal_violation)
     residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
-    # Feasibility first, then cost: with both magnified at once, the program may be unbounded.
     feasible = vertex.primal_violation == 0
-    cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation if feasible else ZERO)
+    cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation if feasible else unit)
     if not feasible:
         cost = np.maximum(cost, 0.0)
     zoomed = FloatProgram(

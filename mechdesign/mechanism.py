@@ -53,11 +53,6 @@ class Audit:
         """Whether the claimed privacy is kept; exact."""
         return self.ratio <= self.allowed
 
-    @property
-    def slack(self) -> Fraction:
-        """ratio / allowed: 1 when the budget is used fully, less when some is left. 0 if the ratio is infinite."""
-        return self.ratio / self.allowed if isinstance(self.ratio, Fraction) else Fraction(0)
-
 
 class Mechanism:
     """A randomised answer to a count: ``P[i, j] = Pr[output i | input j]``, exact, with the privacy that it claims.

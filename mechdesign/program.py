@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,6 @@ from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, closure
 from mechdesign.rows import IntArray, Rows, canonical
-
-Multipliers: TypeAlias = dict[str, dict[int, Fraction]]
-"""Dual values: name of a group of rows -> row in the group -> multiplier (zero where absent)."""
 
 
 @dataclass(frozen=True)

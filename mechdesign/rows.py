@@ -58,11 +58,6 @@ class Rows:
     def named(self, name: str) -> Rows:
         return replace(self, name=name)
 
-    def values(self, x: Sequence[int], denominator: int = 1) -> Iterator[Fraction]:
-        """Left side minus bound of every row, exactly, at the point ``x / denominator``."""
-        for row in self.cells.tolist():
-            yield (sum((c * x[v] for c, v in zip(self.coefficients, row, strict=True)), Fraction(0)) / denominator - self.bound)
-
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
         """The rows that the point ``x / denominator`` breaks, in order; integers only, so it is exact and quick."""
         scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))

@@ -9,16 +9,18 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+from flint import fmpq
 
 import mechdesign.certify as certify_module
 import mechdesign.properties as properties
 from mechdesign import Infeasible, Mechanism, Privacy, Property, Rows, SolverFailure, Verification, design, named
 from mechdesign.certificate import dual_bound
 from mechdesign.certify import certify
+from mechdesign.exact import to_fmpq
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial, prior
 from mechdesign.program import fold, mechanism_program, reflection, unfolded
 from mechdesign.properties import SEVEN, resolve
-from mechdesign.simplex import Basis
+from mechdesign.simplex import Basis, Line, Problem, Vertex
 from mechdesign.solve import Optimum
 
 NINE = Privacy("9/10")
@@ -437,6 +439,47 @@ def test_refinement_alone_repairs_a_wrong_basis(monkeypatch):
     solution = certify(program, max_work=0)
     assert solution.refinements >= 1
     assert check_solution(program, solution) == (best, best)
+
+
+@every_case
+@pytest.mark.parametrize("scale", [0, 1, 100])
+def test_any_multipliers_can_be_made_a_bound(program, scale):
+    """Valid whatever they were; and where a column had to give way, it gave no more than the worst of its entries asked for."""
+    problem = Problem.of(program)
+    columns = len(program.rows[0].cells)
+    rng = random.Random(scale)
+    for _ in range(10):
+        y = [fmpq(rng.randrange(-9, 10) * scale, 7) for _ in problem.lines]
+        bounding = certify_module._bounding(problem, y, columns)
+        left = problem.reduced(bounding)
+        assert min(left) >= 0
+        assert all(value >= 0 for value, line in zip(bounding, problem.lines, strict=True) if not line.equality)
+        if problem.cost[-1] != 1:  # the worst case scales all multipliers first
+            assert all(bounding[r] == y[r] or min(left[v] for v in problem.lines[r].terms) == 0 for r in range(columns))
+        assert scale or bounding == y
+
+
+@pytest.mark.parametrize(("value", "room", "share"), [(-1, 1, "1/2"), (-1, 3, "1/4"), (0, 1, 0), (2, 1, 0)])
+def test_no_more_is_mixed_in_than_needed(value, room, share):
+    assert certify_module._share(fmpq(value), fmpq(room)) == to_fmpq(Fraction(share))
+
+
+def test_mixing_repairs_variables_as_well_as_rows():
+    """Here x[1] = -1, and the only row that is broken is content with far less of the other point."""
+    weighted = {0: fmpq(1), 1: fmpq(3)}
+    lines = [Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True), Line(weighted, fmpq(-1), False), Line(weighted, fmpq(-7, 8), False)]
+    problem = Problem(lines, [fmpq(0)] * 2)
+    vertex = Vertex(problem, Basis(np.ones(2, dtype=bool), np.array([False, False, True])))
+    assert (vertex.x, vertex.slack) == ([2, -1], [0, 0, fmpq(-1, 8)])
+    mixed = certify_module._mixed(vertex, [fmpq(1, 8), fmpq(7, 8)])
+    assert min(mixed) >= 0
+    assert problem.slack(mixed)[0] == 0
+    assert min(problem.slack(mixed)) >= 0
+
+
+def test_nothing_is_mixed_with_a_point_on_the_edge():
+    with pytest.raises(SolverFailure, match="strictly feasible"):
+        certify_module._share(fmpq(-1), fmpq(0))
 
 
 # Solvers that never tell the truth: (program, arguments) -> Optimum.

@@ -32,11 +32,9 @@ def check(rows, variables, rng=None):
     matrix = dense(rows, variables)
     if matrix.det() == 0:
         with pytest.raises(SingularBasis):
-            factors = Factorization(rows, variables)
-            factors.solve([fmpq(1)] * len(rows))
+            Factorization(rows, variables).solve([fmpq(1)] * len(rows))
         with pytest.raises(SingularBasis):
-            factors = Factorization(rows, variables)
-            factors.solve_transposed(dict.fromkeys(variables, fmpq(1)))
+            Factorization(rows, variables).solve_transposed(dict.fromkeys(variables, fmpq(1)))
         return False
     factors = Factorization(rows, variables)
     unit = rng.randrange(len(rows))

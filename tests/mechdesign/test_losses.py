@@ -213,3 +213,31 @@ def test_prior_of_nothing(weights):
 def test_prior_whose_sum_is_beyond_floats():
     with pytest.raises(InvalidPrior, match="sums to"):
         L0(prior=[10**400, 1])
+
+
+@pytest.mark.parametrize(
+    "p",
+    [101, 10**5000, "1e1000", "1e-1000", "1/101", "3001/1000", -1, Fraction(-1, 10**400)],
+    ids=lambda p: str(p)[:9] if p != 10**5000 else "",
+)
+def test_absurd_powers_are_refused_at_once(p):
+    """Their costs would not fit into any memory."""
+    with pytest.raises(ValueError, match="the power of a loss must be at least 0, and at most 100"):
+        Power(p)
+
+
+@pytest.mark.parametrize("p", [0, 100, "1/100", "9999/100"])
+def test_powers_at_the_ends_of_what_is_allowed(p):
+    power = Fraction(p)
+    cost = Power(p).cost(0, 2)
+    assert cost**power.denominator <= 2**power.numerator < (cost + Fraction(1, 1 << 64)) ** power.denominator
+    assert Power(p).cost(3, 2) == 1
+
+
+def test_sums_and_probabilities_of_any_size_are_named():
+    with pytest.raises(InvalidPrior, match=r"sums to 1\.00000000000E\+5000"):
+        L0(prior=[10**5000, 1])
+    with pytest.raises(InvalidPrior, match=r"negative: -1\.00000E\+5000"):
+        L0(prior=[-(10**5000), 1])
+    with pytest.raises(InvalidPrior, match=r"got 1\.00000E\+5000"):
+        binomial(2, 10**5000)

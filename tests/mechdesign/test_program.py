@@ -131,6 +131,19 @@ def test_no_folding_without_symmetry(privacy, loss, wanted):
     assert value == bound
 
 
+def test_rows_that_say_nothing_are_left_out():
+    """Under the symmetry, S says that every variable equals itself, and its middle row does so anyway."""
+    program = build(2, NINE, L0(), ["S"])
+    middle = unfolded(program)
+    assert [group.name for group in middle.program.rows] == [group.name for group in program.rows]
+    assert len(middle.program.rows[-1].cells) == len(program.rows[-1].cells) - 1
+    assert middle.origin[-1].tolist().count(-1) == 1
+    folded = try_to_fold(program, 2)
+    assert len(folded.program.rows[-1].cells) == 0
+    assert set(folded.origin[-1].tolist()) == {-1}
+    assert folded.unfold([Fraction(1)] * sum(len(group.cells) for group in folded.program.rows))[-1] == {}
+
+
 def test_symmetric_priors_and_costs_do_fold():
     assert try_to_fold(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
     assert (

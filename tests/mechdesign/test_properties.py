@@ -96,6 +96,12 @@ def test_parameters_where_there_are_none(item):
         resolve(item)
 
 
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="the text is decimal, and Python refuses to print such long integers")
+def test_a_very_long_parameter_has_a_text():
+    item = OutputRatio(Fraction(1, 10**5000))
+    assert resolve(item.text) == item
+
+
 def test_asking_twice_is_asking_once():
     once = design(2, Privacy("9/10"), L1(), ["WH"])
     twice = design(2, Privacy("9/10"), L1(), ["WH", WeakHonesty, WeakHonesty(), "WH"])
@@ -461,7 +467,6 @@ def test_rows_say_what_they_say():
     assert list(Rows.at_least_value([0, 1, 3], Fraction(1, 2)).violations(x, 4)) == [1]
     assert list(Rows.equal_to([[0, 1], [1, 2]], 1).violations(x, 4)) == [1]
     assert list(Rows.equal_to([0, 0], Fraction(3, 2)).violations(x, 4)) == []
-    assert list(Rows.equal_to([[0, 1], [1, 2]], 1).values(x, 4)) == [0, Fraction(-3, 4)]
     assert Rows.at_least([0], [0]).says_nothing().tolist() == [True]
     assert Rows.at_least([0], [0], 2).says_nothing().tolist() == [False]
     assert Rows.at_least_value([0], 0).says_nothing().tolist() == [True]

@@ -97,7 +97,14 @@ def test_exact_refuses_decimals_that_are_not_finite(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["1e1000000000", "1e-1000000000", "-1E+999999999999999999999", "0." + "0" * 10 + "1e-100000", Decimal("1e1000000"), Decimal("1e-1000000")],
+    [
+        "1e1000000000",
+        "1e-1000000000",
+        "-1E+999999999999999999999",
+        "0." + "0" * 10 + "1e-100000",
+        Decimal("1e1000000"),
+        Decimal("1e-1000000"),
+    ],
     ids=lambda value: str(value)[:16],
 )
 def test_numbers_longer_than_any_memory_are_refused_at_once(value):
@@ -196,7 +203,9 @@ def test_pythons_laxer_spellings_of_integers_are_refused(text):
         from_text(text)
 
 
-@pytest.mark.parametrize(("text", "value"), [("2/4", Fraction(1, 2)), ("1/1", 1), ("-0", 0), ("0x10", 16), ("-0xf/0x10", Fraction(-15, 16))])
+@pytest.mark.parametrize(
+    ("text", "value"), [("2/4", Fraction(1, 2)), ("1/1", 1), ("-0", 0), ("0x10", 16), ("-0xf/0x10", Fraction(-15, 16))]
+)
 def test_other_spellings_of_a_value_are_read_as_that_value(text, value):
     """They are not what to_text writes, but there is nothing else that they could mean."""
     assert from_text(text) == value

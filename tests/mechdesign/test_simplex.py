@@ -221,7 +221,11 @@ def test_every_start_leads_to_the_optimum(n, seed):
             assert min(end.x) >= 0
             assert end.slack == problem.slack(end.x)
             assert end.reduced == problem.reduced(end.y)
-            assert value(problem, end.x) == best == sum((y * line.bound for y, line in zip(end.y, problem.lines, strict=True)), fmpq(0))
+            assert (
+                value(problem, end.x)
+                == best
+                == sum((y * line.bound for y, line in zip(end.y, problem.lines, strict=True)), fmpq(0))
+            )
 
 
 def test_an_optimal_vertex_stays():
@@ -263,6 +267,28 @@ def test_steps_in_instalments_lead_to_the_same_optimum():
         # Bland's rule ends a run; runs that start anew need not, so only the value of one that ended is compared.
         assert not vertex.optimal or value(problem, vertex.x) == best
     assert value(problem, repaired(vertex, PLENTY).x) == best
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_reduced_cost_is_negative_in_the_dual_phase(name, monkeypatch):
+    """Costs are raised just enough for that: the dual simplex method is sure to end only then."""
+    problem = Problem.of(PROBLEMS[name]())
+    seen = []
+
+    class Watched(Vertex):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seen.append(self)
+
+    starts = some_vertices(problem, random.Random(name), 8)
+    monkeypatch.setattr("mechdesign.simplex.Vertex", Watched)
+    for vertex in starts:
+        repaired(vertex, PLENTY)
+    raised = [vertex for vertex in seen if vertex.problem is not problem]
+    assert len(raised) > len(starts)
+    for vertex in raised:
+        assert vertex.dual_violation == 0
+        assert vertex.problem.lines is problem.lines
 
 
 def line(terms, bound, equality=False):
