@@ -37,6 +37,9 @@ _PATIENCE = 3
 _FAR = 1e9
 """A magnified distance or cost beyond this is as good as this."""
 
+_FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
+"""Units in which a side without violation is magnified, and the least unit in which that leaves costs in proportion."""
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -90,7 +93,7 @@ def _best_vertex(problem: Problem, max_refinements: int, max_work: int, progress
         improved = _violation(vertex) < _violation(best)
         closer = vertex.primal_violation == 0 and 0 < vertex.dual_violation < unit
         best = vertex if improved else best
-        unit = max(vertex.dual_violation, unit / int(_FAR)) if closer else unit
+        unit = max(vertex.dual_violation, _FINEST) if closer else unit
         in_vain = 0 if improved or closer else in_vain + 1
     if not best.optimal and steps:
         if progress is not None:
@@ -130,9 +133,10 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     inequality = np.flatnonzero(~equality)
     rows, variables = floats.matrix.shape
     slack = sparse.csr_array((-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))), shape=(rows, len(inequality)))
-    distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], vertex.primal_violation)
-    residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
     feasible = vertex.primal_violation == 0
+    near = _FINE if feasible else vertex.primal_violation
+    distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
+    residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
     cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation if feasible else unit)
     if not feasible:
         cost = np.maximum(cost, 0.0)

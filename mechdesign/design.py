@@ -16,6 +16,7 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.program import fold, mechanism_program, reflection, unfolded
 from mechdesign.properties import PropertyLike, resolve
+from mechdesign.text import shown
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def design(
     (Fraction(52, 81), Fraction(0, 1))
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {n!r}")
+        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
     loss = L0() if loss is None else loss

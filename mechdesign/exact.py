@@ -49,8 +49,6 @@ class Factorization:
             if v not in self.component:
                 self._walk(v, incident)
         free = [k for k, row in enumerate(self.spare) if row is None]
-        if len(self.long) != len(free):
-            raise SingularBasis(f"{len(self.long)} long rows for {len(free)} components")
         self.position = {k: place for place, k in enumerate(free)}
         system = [[ZERO] * len(free) for _ in free]
         for line, r in zip(system, self.long, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mechdesign.text import brief
+from mechdesign.text import brief, shown
 
 
 class MechanismError(Exception):
@@ -80,8 +80,7 @@ class InvalidCount(MechanismError, ValueError):
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
-        shown = repr(value) if not isinstance(value, int) or abs(value) < 1 << 1024 else "a huge integer"
-        super().__init__(f"counts[{index}] = {shown:.40} is not an integer between 0 and {largest}; nothing was released")
+        super().__init__(f"counts[{index}] = {shown(value)} is not an integer between 0 and {largest}; nothing was released")
 
 
 class InvalidFile(MechanismError, ValueError):

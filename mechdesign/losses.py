@@ -17,7 +17,7 @@ from flint import fmpz
 
 from mechdesign.exceptions import InvalidPrior, NotSquare
 from mechdesign.rational import Rational, exact
-from mechdesign.text import brief
+from mechdesign.text import brief, shown
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""
@@ -90,7 +90,7 @@ class Power(Loss):
                 f"the power of a loss must be at least 0, and at most {_LARGEST_POWER} as its denominator, got {brief(power)}"
             )
         if not isinstance(d, int) or isinstance(d, bool) or d < 0:
-            raise ValueError(f"the distance threshold must be an integer >= 0, got {d!r}")
+            raise ValueError(f"the distance threshold must be an integer >= 0, got {shown(d)}")
         for name, value in (("p", power), ("d", d), ("worst_case", bool(worst_case)), ("prior", prior)):
             object.__setattr__(self, name, value)
         self.__post_init__()
@@ -101,7 +101,7 @@ class Power(Loss):
 
     def __repr__(self) -> str:
         name = f"L{self.p}" if self.p.denominator == 1 else f"L{float(self.p):g}"
-        parts = [f"d={self.d}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
+        parts = [f"d={shown(self.d)}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
         return f"{name}({', '.join(parts)})"
 
 

@@ -111,7 +111,7 @@ class Mechanism:
         if not weights or not weights[0] or len({len(row) for row in weights}) != 1:
             raise InvalidMechanism("a mechanism needs at least one output, one input, and rows of one length")
         if denominator < 1:
-            raise InvalidMechanism(f"the common denominator must be positive, got {denominator}")
+            raise InvalidMechanism(f"the common denominator must be positive, got {brief(Fraction(denominator))}")
         for i, row in enumerate(weights):
             for j, weight in enumerate(row):
                 if weight < 0:

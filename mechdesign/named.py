@@ -12,6 +12,7 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
 from mechdesign.rational import Rational, exact
+from mechdesign.text import shown
 
 
 def geometric(n: int, alpha: Rational) -> Mechanism:
@@ -137,4 +138,4 @@ def _privacy(n: int, alpha: Rational) -> Privacy:
 
 def _check(n: int) -> None:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {n!r}")
+        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.rational import Rational, exact
-from mechdesign.text import brief
+from mechdesign.text import brief, shown
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges
@@ -109,7 +109,7 @@ class Privacy:
         if isinstance(self.neighbours, tuple):
             largest = max((pair[1] for pair in self.neighbours), default=0)
             if largest >= inputs:
-                raise ValueError(f"the neighbour list names input {largest}, but the inputs are 0 .. {inputs - 1}")
+                raise ValueError(f"the neighbour list names input {shown(largest)}, but the inputs are 0 .. {inputs - 1}")
             return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
         reach = {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0) if isinstance(self.neighbours, str) else self.neighbours
         first = np.arange(inputs)
@@ -118,7 +118,7 @@ class Privacy:
 
     def __repr__(self) -> str:
         alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
-        return f"Privacy(alpha={alpha}, neighbours={self.neighbours!r})"
+        return f"Privacy(alpha={alpha}, neighbours={shown(self.neighbours)})"
 
 
 def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
@@ -128,7 +128,7 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
         return value
     if isinstance(value, (int, np.integer)) and value is not True and value is not False:
         if value < 1:
-            raise ValueError(f"a distance between neighbours must be at least 1, got {value}")
+            raise ValueError(f"a distance between neighbours must be at least 1, got {shown(value)}")
         return "adjacent" if value == 1 else int(value)
     if isinstance(value, bool):
         raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, or pairs of inputs, got {value!r}")
@@ -136,9 +136,9 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
     for pair in value:
         first, second = pair
         if not all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in (first, second)):
-            raise ValueError(f"a pair of neighbours must be two integers, got {pair!r}")
+            raise ValueError(f"a pair of neighbours must be two integers, got {shown(pair)}")
         if first == second or min(first, second) < 0:
-            raise ValueError(f"a pair of neighbours must be two different inputs >= 0, got {pair!r}")
+            raise ValueError(f"a pair of neighbours must be two different inputs >= 0, got {shown(pair)}")
         edges.add((int(min(first, second)), int(max(first, second))))
     if not edges:
         raise ValueError("an empty neighbour list protects nothing; name at least one pair")

@@ -29,6 +29,7 @@ from mechdesign.exceptions import NotSquare
 from mechdesign.privacy import Privacy
 from mechdesign.rational import exact
 from mechdesign.rows import IntArray, Rows
+from mechdesign.text import brief, to_text
 
 if TYPE_CHECKING:
     from mechdesign.mechanism import Mechanism
@@ -171,7 +172,7 @@ class OutputRatio(Property):
         if self.beta is not None:
             beta = exact(self.beta, "beta")
             if not 0 < beta <= 1:
-                raise ValueError(f"beta must lie in (0, 1], got {beta}")
+                raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
             object.__setattr__(self, "beta", beta)
 
     def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
@@ -181,10 +182,10 @@ class OutputRatio(Property):
 
     @property
     def text(self) -> str:
-        return self.short if self.beta is None else f"{self.short}:{self.beta}"
+        return self.short if self.beta is None else f"{self.short}:{to_text(self.beta)}"
 
     def __repr__(self) -> str:
-        return "OutputRatio()" if self.beta is None else f"OutputRatio(beta={self.beta})"
+        return "OutputRatio()" if self.beta is None else f"OutputRatio(beta={brief(self.beta)})"
 
 
 SEVEN: tuple[Property, ...] = (

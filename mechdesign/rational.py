@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from mechdesign.exceptions import InexactNumber
+from mechdesign.text import from_text
 
 Rational: TypeAlias = Fraction | int | str | Decimal
 """What is accepted where an exact number is wanted: ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"``, ``Decimal("0.9")``."""
@@ -36,6 +37,8 @@ def exact(value: Rational, name: str = "value") -> Fraction:
         raise InexactNumber(name, value)
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, str) and "0x" in value:
+        return from_text(value)  # a number so long that it was written in hexadecimal
     try:
         # A short string can stand for a number too long for any memory.
         if (isinstance(value, Decimal) or "e" in value.lower()) and abs(Decimal(value).adjusted()) > _EXPONENT_LIMIT:

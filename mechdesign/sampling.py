@@ -108,7 +108,9 @@ def checked_counts(counts: npt.ArrayLike, largest: int) -> npt.NDArray[np.int64]
     """``counts`` as int64 in 0 .. largest, or InvalidCount for the first that is not such an integer."""
     values = np.asarray(counts)
     if isinstance(counts, np.ma.MaskedArray):
-        values = np.ma.filled(counts.astype(object), None)  # a masked entry is a missing count, not the number under the mask
+        # A masked entry is a missing count, not the number under the mask.
+        values = counts.data.astype(object)
+        values[np.ma.getmaskarray(counts)] = None
     elif values.dtype.kind not in "biuf":
         values = np.array(counts, dtype=object)  # not asarray: that makes strings of all entries if one is
     if values.dtype.kind in "biu":

@@ -18,7 +18,7 @@ def integer_to_text(value: int) -> str:
 
 
 def integer_from_text(text: str) -> int:
-    """The inverse of `integer_to_text`; ValueError for anything else."""
+    """An integer, decimal or in lower-case hexadecimal with 0x; ValueError for anything else."""
     if not isinstance(text, str) or not _INTEGER.fullmatch(text):
         raise ValueError(f"expected an integer written as a string, got {text!r:.80}")
     return int(text, 16 if "x" in text else 10)
@@ -31,7 +31,7 @@ def to_text(value: Fraction) -> str:
 
 
 def from_text(text: str) -> Fraction:
-    """The inverse of `to_text`; ValueError for anything else."""
+    """A fraction that `to_text` wrote; ValueError for what is not an integer or a quotient of two."""
     if not isinstance(text, str):
         raise ValueError(f"expected a fraction written as a string, got {text!r:.80}")
     numerator, slash, denominator = text.partition("/")
@@ -51,3 +51,11 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
         return f"{float(value):.{digits}g}"
     context = Context(prec=digits, Emin=-MAX_EMAX, Emax=MAX_EMAX)
     return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):.{digits - 1}E}"
+
+
+def shown(value: object) -> str:
+    """``repr(value)``, cut short, for messages: also of numbers that Python refuses to print for their length."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        return f"a huge {type(value).__name__}"

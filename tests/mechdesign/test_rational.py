@@ -83,7 +83,7 @@ def test_refusal_suggests_something_acceptable_for_numpy_floats():
     assert exact(suggestion) == Fraction(9, 10)
 
 
-@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1/0", "", "nine tenths", "1/2/3", "0x10", "1//2", "1 2", "0,9"])
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1/0", "", "nine tenths", "1/2/3", "1//2", "1 2", "0,9"])
 def test_exact_refuses_strings_that_are_not_finite_numbers(value):
     with pytest.raises(ValueError, match="must be a finite rational number"):
         exact(value)
