@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from mechdesign.formats import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
 
 _NO = (PrivacyViolation, CertificateRejected, InvalidFile, InvalidMechanism, Infeasible)
@@ -67,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + "\nexit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists); 2 the request was wrong",
         formatter_class=formatter,
     )
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -85,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
         "find the best mechanism with the given properties, and prove that it is",
         "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
     )
+    meanings = "\n".join(f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio))
+    chosen.epilog = f"properties:\n{meanings}\n\n{chosen.epilog}"
     _statement(chosen)
     chosen.add_argument("--neighbours", default="adjacent", help="adjacent (default), all, or a distance between counts")
     chosen.add_argument("--loss", default="L0", help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2")
@@ -97,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         dest="properties",
         metavar="NAME",
-        help="RH RM CH CM F WH S, OR or OR:beta; may be repeated",
+        help="RH RM CH CM F WH S OR or OR:beta, see below; may be repeated",
     )
     chosen.add_argument("--out", type=Path, help="write the mechanism: .json (exact, with the certificate), .csv or .npz")
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
@@ -117,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument("--column", required=True, help="the column of true counts; it is replaced, never copied")
     chosen.add_argument("--keep", action="append", default=[], metavar="NAME", help="a column to copy unchanged; may be repeated")
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    chosen.add_argument("--seed", type=int, help="reproducible randomness, for experiments only: NOT private")
+    chosen.add_argument("--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private")
     _force(chosen)
 
     chosen = command(
@@ -167,6 +170,8 @@ def _check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
     for target in targets:
         if target is None:
             continue
+        if target.is_dir() or not target.name:
+            raise ValueError(f"{target} is a directory")
         if target.exists() and not options.force:
             raise ValueError(f"{target} exists; use --force to overwrite it")
         if not target.parent.is_dir():
@@ -176,6 +181,12 @@ def _check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
 def _check_suffix(target: Path | None, *allowed: str) -> None:
     if target is not None and target.suffix not in allowed:
         raise ValueError(f"{target}: the file name must end in {', '.join(allowed)}")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
+    return int(text)
 
 
 def _design(options: argparse.Namespace) -> int:
@@ -205,10 +216,14 @@ def _distance(text: str) -> int:
 def _describe(mechanism: Mechanism) -> None:
     audit = mechanism.audit()
     print(f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}")
+    print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
     print(f"privacy      {verdict}: worst ratio {float(audit.ratio):.9g} of at most {float(audit.allowed):.9g}, at {reached}")
     print("properties   " + " ".join(f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()))
+    never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
+    if never:
+        print(f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid this")
     if mechanism.outputs == mechanism.inputs > 1:
         print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
     if mechanism.certificate is None:
@@ -225,15 +240,19 @@ def _audit(options: argparse.Namespace) -> int:
 
 def _release(options: argparse.Namespace) -> int:
     _check_targets(options, options.out)
+    _check_suffix(options.out, ".csv")
+    if options.out.exists() and any(options.out.samefile(path) for path in (options.file, options.input) if path.exists()):
+        raise ValueError(f"{options.out} would replace what it is made from")
     mechanism = load(options.file)
-    with options.input.open(newline="", encoding="utf-8-sig") as stream:
-        kept, texts = _columns(stream, options)
+    kept, texts, lines = _columns(options)
     counts = [int(text) if text.isascii() and text.strip().isdigit() else text for text in texts]
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     try:
         released = mechanism.release(np.array(counts, dtype=object), rng)
     except InvalidCount as error:
-        raise ValueError(f"{options.input}, row {_row(error) + 1} after the header: {error}") from error
+        row = error.index if isinstance(error.index, int) else error.index[0]
+        allowed = f"an integer between 0 and {error.largest}"
+        raise ValueError(f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written") from error
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([*options.keep, options.column])
@@ -246,23 +265,27 @@ def _release(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(error: InvalidCount) -> int:
-    return error.index if isinstance(error.index, int) else error.index[0]
-
-
-def _columns(stream: TextIO, options: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
-    reader = csv.DictReader(stream, strict=True)
-    present = reader.fieldnames or []
-    for name in (options.column, *options.keep):
-        if name not in present:
-            raise ValueError(f"{options.input} has no column {name!r}; it has: {', '.join(present)}")
+def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], list[int]]:
+    """The columns to keep, the column of counts, and the line on which each row ends."""
     if options.column in options.keep:
         raise ValueError(f"--keep {options.column} would publish the true counts")
-    kept, texts = [], []
-    for line in reader:
-        kept.append([line[name] or "" for name in options.keep])
-        texts.append(line[options.column] or "")
-    return kept, texts
+    try:
+        with options.input.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            header = next(reader, [])
+            rows = [(row, reader.line_num) for row in reader]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{options.input} is not a CSV file in UTF-8: {error}") from error
+    for name in (options.column, *options.keep):
+        if header.count(name) != 1:
+            raise ValueError(f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is {header}")
+    while rows and not rows[-1][0]:  # empty lines at the end are no rows; elsewhere they are missing values
+        rows.pop()
+    for row, line in rows:
+        if len(row) != len(header):
+            raise ValueError(f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)}; nothing was written")
+    places, count = [header.index(name) for name in options.keep], header.index(options.column)
+    return [[row[k] for k in places] for row, _ in rows], [row[count] for row, _ in rows], [line for _, line in rows]
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -275,7 +298,8 @@ def _compare(options: argparse.Namespace) -> int:
         "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
         "UM": named.uniform(options.n),
     }
-    print(compare({**table, **{path.name: load(path) for path in options.files}}))
+    print("for uniformly distributed counts")
+    print(compare({**table, **{str(path): load(path) for path in options.files}}))
     return 0
 
 
@@ -284,12 +308,13 @@ def _plot(options: argparse.Namespace) -> int:
 
     _check_targets(options, options.out)
     _check_suffix(options.out, ".png", ".pdf", ".svg")
-    mechanisms = {path.stem: load(path) for path in options.files}
+    mechanisms = {str(path): load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:
         uniform = losses.prior([1] * next(iter(mechanisms.values())).inputs)
         figure = (plot.error_histograms if options.kind == "errors" else plot.l0d_against_d)(mechanisms, uniform)
+        figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
     figure.savefig(options.out)
     print(f"wrote {options.out}")
     return 0

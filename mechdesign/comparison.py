@@ -28,10 +28,13 @@ def compare(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | Non
 
     Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for uniform inputs),
     ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the seven properties hold.
-    Raises ValueError when there is nothing to compare.
+    Raises ValueError when there is nothing to compare, or the mechanisms differ in the number of inputs.
     """
     if not mechanisms:
         raise ValueError("no mechanism to compare")
+    if len({mechanism.inputs for mechanism in mechanisms.values()}) > 1:
+        sizes = ", ".join(f"{name}: {mechanism.inputs}" for name, mechanism in mechanisms.items())
+        raise ValueError(f"only mechanisms with as many inputs can be compared ({sizes})")
     return Comparison(tuple(_row(name, mechanism, prior) for name, mechanism in mechanisms.items()))
 
 

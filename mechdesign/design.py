@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from tqdm import tqdm
 
 from mechdesign.certificate import Certificate, dual_bound
@@ -68,15 +69,19 @@ def design(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
     loss = L0() if loss is None else loss
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
+    if isinstance(properties, str):
+        raise TypeError(f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}")
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
     if len({item.short for item in wanted}) < len(wanted):
         raise ValueError(f"two different properties share a short name: {', '.join(item.text for item in wanted)}")
-    size = n + 1
+    size = int(n) + 1
     with tqdm(desc=f"design n = {n}", bar_format="{desc}: {postfix} [{elapsed}]", disable=not progress, leave=False) as bar:
 
         def tell(text: str) -> None:

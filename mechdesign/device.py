@@ -4,6 +4,7 @@ This file depends on no other: copy it to a device that has Python and no packag
 It checks the digest, the table and the privacy of the file, and draws exactly, by integers.
 
     python device.py wm.json 3 5 2
+    python device.py wm.json < counts.txt    (true counts on a command line can be seen by others on the machine)
 """
 
 import hashlib
@@ -46,7 +47,7 @@ class Device:
         self.cumulative = [list(accumulate(column)) for column in columns]
         self.below = below
 
-    def release(self, count: int) -> int:
+    def release(self, count: object) -> int:
         """One exact draw for a true count."""
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < len(self.cumulative):
             raise ValueError(f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}")
@@ -61,6 +62,21 @@ def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
 
 
+def main(arguments: list[str]) -> int:
+    """Release the counts named after the file, or those on standard input; 2 and a message if anything is wrong."""
+    if not arguments or arguments[0].startswith("-"):
+        print("usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard input)", file=sys.stderr)
+        return 2
+    try:
+        device = Device(arguments[0])
+        texts = arguments[1:] or sys.stdin.read().split()
+        released = [device.release(int(text) if text.isascii() and text.isdigit() else text) for text in texts]
+    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
+        print(f"device.py: {arguments[0]}: {error}", file=sys.stderr)
+        return 2
+    print(*released)
+    return 0
+
+
 if __name__ == "__main__":
-    device = Device(sys.argv[1])
-    print(*(device.release(int(count)) for count in sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

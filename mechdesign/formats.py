@@ -25,7 +25,7 @@ from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismErr
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
-from mechdesign.properties import resolve
+from mechdesign.properties import Property, resolve
 from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
@@ -159,11 +159,18 @@ def _certificate_from_json(content: dict[str, Any], privacy: Privacy) -> Certifi
     return Certificate(
         privacy,
         _loss_from_json(content["loss"]),
-        tuple(resolve(text) for text in content["properties"]),
+        tuple(_property(text) for text in content["properties"]),
         from_text(content["objective"]),
         from_text(content["bound"]),
         {name: {int(r): from_text(value) for r, value in chosen.items()} for name, chosen in content["multipliers"].items()},
     )
+
+
+def _property(text: str) -> Property:
+    try:
+        return resolve(text)
+    except ValueError as error:
+        raise InvalidFile(f"the certificate needs a property that is not defined here; import what defines it: {error}") from error
 
 
 def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Property(ABC):
     Attributes
     ----------
     short
-        The name in `design`, on the command line and in files. Unique among the properties.
+        The name in `design` and in files. Unique among the properties; no spaces or colons. A file whose certificate names
+        a property of yours can be loaded once the module that defines it has been imported.
     implies
         Short names of properties that follow from this one for every mechanism; their rows are then left out.
         A wrong entry here is caught: the finished mechanism is checked against everything that was asked for.

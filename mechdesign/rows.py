@@ -47,12 +47,12 @@ class Rows:
     @classmethod
     def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
         """x[cells] >= value, entry by entry."""
-        return cls(np.asarray(cells, dtype=np.int64).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
+        return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
     @classmethod
     def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
         """sum of x over each line of a two-dimensional ``cells`` == value."""
-        lines = np.atleast_2d(np.asarray(cells, dtype=np.int64))
+        lines = np.atleast_2d(_numbers(cells))
         return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
 
     def named(self, name: str) -> Rows:
@@ -99,5 +99,12 @@ def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
 
 
 def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> IntArray:
-    left, right = np.broadcast_arrays(np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64))
+    left, right = np.broadcast_arrays(_numbers(first), _numbers(second))
     return np.column_stack([left.ravel(), right.ravel()])
+
+
+def _numbers(cells: npt.ArrayLike) -> IntArray:
+    numbers = np.asarray(cells)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(f"variables are numbered by integers (entries of the index table), got {numbers.dtype} {cells!r:.60}")
+    return numbers.astype(np.int64)

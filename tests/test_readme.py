@@ -63,7 +63,7 @@ def test_the_demo_prints_what_is_shown_but_for_what_is_drawn(clone: Path) -> Non
     def fixed(text: str) -> list[str]:
         lines = [line for line in text.splitlines() if line and not line.startswith(("released", "wrote"))]
         # Optima are not unique: only the losses that were minimised are the same for every solver.
-        return [" ".join(line.split()[:3]) if line.startswith("WM ") else line.split("predicted")[0] for line in lines]
+        return [" ".join(line.split()[:3]) if line.startswith("WH+CM ") else line.split("predicted")[0] for line in lines]
 
     assert fixed(printed) == fixed(shown)
     assert {path.name for path in (clone / "demo").iterdir()} == {"wm.json", "heatmaps.png", "errors.png"}

@@ -104,7 +104,7 @@ def test_release_of_an_empty_column(wm: Path, here: Path) -> None:
 def test_a_bad_count_is_named_and_nothing_is_written(wrong: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "true.csv").write_text(f"count,other\n3,a\n{wrong},b\n99,c\n")
     assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "released.csv"]) == 2
-    assert "row 2" in capsys.readouterr().err
+    assert "true.csv, line 3:" in capsys.readouterr().err
     assert not (here / "released.csv").exists()
 
 
@@ -177,12 +177,12 @@ def test_compare_lists_the_named_mechanisms_and_files(wm: Path, capsys: pytest.C
     capsys.readouterr()
     assert main(["compare", "--n", "8", "--alpha", "9/10", "wm.json"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["mechanism", "GM", "EM", "WM", "WM", "UM", "wm.json"]
-    assert "0.94737" in lines[1]
-    assert "0.96854" in lines[2]
-    assert "0.96169" in lines[3]
-    assert "0.96551" in lines[4]
-    assert "0.96551" in lines[6]
+    assert [line.split()[0] for line in lines] == ["for", "mechanism", "GM", "EM", "WM", "WM", "UM", "wm.json"]
+    assert "0.94737" in lines[2]
+    assert "0.96854" in lines[3]
+    assert "0.96169" in lines[4]
+    assert "0.96551" in lines[5]
+    assert "0.96551" in lines[7]
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "errors", "tail"])
@@ -198,3 +198,48 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
             main(arguments)
         assert stop.value.code == 0
         assert "mechdesign " in capsys.readouterr().out.split("example", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("ward,count\nA,1,005\n", "line 2: 3 cells under a header of 2"),
+        ("ward,count\nA\n", "line 2: 1 cells under a header of 2"),
+        ("count,count\n3,4\n", "2 column 'count'"),
+        ("count\n3\n\n4\n", "line 3: 0 cells"),
+        ("", "no column 'count'"),
+        ('count\n"3\n', "not a CSV file"),
+        ("count\n\xe9\n", "not a CSV file in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(
+    content: str, reason: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "true.csv").write_bytes(content.encode("latin-1"))
+    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "r.csv"]) == 2
+    assert reason in capsys.readouterr().err
+    assert not (here / "r.csv").exists()
+
+
+@pytest.mark.parametrize("out", ["true.csv", "./true.csv"])
+def test_release_never_replaces_its_own_input(out: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "true.csv").write_text("count\n3\n\n")
+    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", out, "--force"]) == 2
+    assert "made from" in capsys.readouterr().err
+    assert (here / "true.csv").read_text() == "count\n3\n\n"
+
+
+def test_files_of_the_same_name_are_both_shown_and_other_sizes_refused(
+    wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "other").mkdir()
+    named.uniform(8).save(here / "other" / "wm.json")
+    assert main(["compare", "--n", "8", "--alpha", "9/10", "wm.json", "other/wm.json"]) == 0
+    assert "other/wm.json" in capsys.readouterr().out
+    assert main(["compare", "--n", "7", "--alpha", "9/10", "wm.json"]) == 2
+    assert "as many inputs" in capsys.readouterr().err
+
+
+def test_a_design_that_never_reports_some_counts_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", "--n", "7", "--alpha", "62/100", "--loss", "L1"]) == 0
+    assert "never reports 0, 7" in capsys.readouterr().out

@@ -110,3 +110,16 @@ def test_it_agrees_on_which_neighbours_there_are() -> None:
         described = [list(pair) for pair in neighbours] if isinstance(neighbours, tuple) else neighbours
         library = {tuple(pair) for pair in Privacy("1/2", neighbours).pairs(4).tolist()}
         assert set(device._neighbours(described, 4)) == library
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code"),
+    [(["m.json"], "0 1\n3\n", 0), ([], "", 2), (["m.json", "4"], "", 2), (["absent.json", "1"], "", 2)],
+)
+def test_the_program_reads_counts_and_reports_errors_in_a_line(arguments: list[str], stdin: str, code: int, tmp_path: Path) -> None:
+    named.uniform(3).save(tmp_path / "m.json")
+    command = [sys.executable, "-I", "-S", device.__file__, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, input=stdin, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert len(done.stdout.split()) == (3 if code == 0 else 0)
+    assert done.stderr.count("\n") == (0 if code == 0 else 1)

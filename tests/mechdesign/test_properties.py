@@ -470,3 +470,11 @@ def test_rows_say_what_they_say():
     assert Rows.at_least([0], [0], 2).says_nothing().tolist() == [False]
     assert Rows.at_least_value([0], 0).says_nothing().tolist() == [True]
     assert Rows.equal_to([[0]], 0).says_nothing().tolist() == [False]
+
+
+def test_rows_refuse_variables_that_are_not_numbers():
+    for cells in (0.5, [0.0, 1.0], "a"):
+        with pytest.raises(TypeError, match="numbered by integers"):
+            Rows.at_least(0, cells)
+        with pytest.raises(TypeError, match="numbered by integers"):
+            Rows.at_least_value(cells, 1)
