@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import index
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mechdesign.exceptions import MechanismError
@@ -19,6 +21,7 @@ from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.program import Program, mechanism_program
 from mechdesign.properties import Property
+from mechdesign.rational import exact
 from mechdesign.text import brief
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class Certificate:
     bound
         An exact lower bound on the loss of every mechanism with these properties and this privacy.
     multipliers
-        The proof: name of a group of rows -> number of the row in it -> multiplier.
+        The proof: name of a group of rows -> number of the row in it -> multiplier. Read-only.
     """
 
     privacy: Privacy
@@ -58,6 +61,22 @@ class Certificate:
     objective: Fraction
     bound: Fraction
     multipliers: Mapping[str, Mapping[int, Fraction]]
+
+    def __post_init__(self) -> None:
+        # The check below is only as exact as the numbers it is given: no floats, no integers that wrap around.
+        store = object.__setattr__
+        store(self, "properties", tuple(self.properties))
+        store(self, "objective", exact(self.objective, "the objective"))
+        store(self, "bound", exact(self.bound, "the bound"))
+        rows = {
+            str(name): MappingProxyType({index(r): exact(value, "a multiplier") for r, value in chosen.items()})
+            for name, chosen in self.multipliers.items()
+        }
+        store(self, "multipliers", MappingProxyType(rows))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        multipliers = {name: dict(chosen) for name, chosen in self.multipliers.items()}
+        return Certificate, (self.privacy, self.loss, self.properties, self.objective, self.bound, multipliers)
 
     @property
     def gap(self) -> Fraction:
@@ -72,7 +91,7 @@ class Certificate:
         """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
         try:
             return self._verified(mechanism)
-        except MechanismError as error:  # a loss or property that does not fit a table of this shape
+        except (MechanismError, ValueError) as error:  # a loss or property that does not fit a table of this shape
             return Verification(False, str(error))
 
     def _verified(self, mechanism: Mechanism) -> Verification:

@@ -9,11 +9,11 @@ It checks the digest, the table and the privacy of the file, and draws exactly, 
 
 import hashlib
 import json
+import re
 import secrets
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -26,26 +26,34 @@ class Device:
     """
 
     def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        if content.get("format") != "mechdesign.mechanism" or content.get("version") != 1:
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            columns = self._checked(content)
+        except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            raise ValueError(f"malformed: {error!r:.100}") from error
+        self.cumulative = [list(accumulate(column)) for column in columns]
+        self.below = below
+
+    def _checked(self, content: Any) -> list[list[int]]:
+        """The columns of integer weights, after everything that was claimed has been checked."""
+        if content["format"] != "mechdesign.mechanism" or content["version"] != 1:
             raise ValueError("not a mechanism file of version 1")
         rest = {key: value for key, value in content.items() if key != "digest"}
         found = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-        if content.get("digest") != f"sha256:{found}":
+        if content["digest"] != f"sha256:{found}":
             raise ValueError("the digest does not match: the file was changed after it was written")
-        columns = [[int(entry, 0) for entry in column] for column in zip(*content["weights"], strict=True)]
-        self.denominator = int(content["denominator"], 0)
-        if not columns or any(sum(column) != self.denominator or min(column) < 0 for column in columns):
+        columns = [[_integer(entry) for entry in column] for column in zip(*content["weights"], strict=True)]
+        self.denominator = _integer(content["denominator"])
+        if not columns or self.denominator < 1 or any(sum(column) != self.denominator or min(column) < 0 for column in columns):
             raise ValueError("a column is not a probability distribution")
-        numerator, _, denominator = content["alpha"].partition("/")
-        alpha = Fraction(int(numerator, 0), int(denominator or "1", 0))
-        if not 0 < alpha <= 1:
+        numerator, slash, denominator = content["alpha"].partition("/")
+        top, bottom = _integer(numerator), _integer(denominator) if slash else 1
+        if not 0 < top <= bottom:
             raise ValueError("alpha is not in (0, 1]")
         for j, k in _neighbours(content["neighbours"], len(columns)):
-            if any(p < alpha * q or q < alpha * p for p, q in zip(columns[j], columns[k], strict=True)):
-                raise ValueError(f"not private: inputs {j} and {k} can be told apart better than alpha = {alpha} allows")
-        self.cumulative = [list(accumulate(column)) for column in columns]
-        self.below = below
+            if any(bottom * p < top * q or bottom * q < top * p for p, q in zip(columns[j], columns[k], strict=True)):
+                raise ValueError(f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows")
+        return columns
 
     def release(self, count: object) -> int:
         """One exact draw for a true count."""
@@ -54,12 +62,23 @@ class Device:
         return bisect_right(self.cumulative[count], self.below(self.denominator))
 
 
+def _integer(text: str) -> int:
+    if not re.fullmatch("-?(?:[0-9]+|0x[0-9a-f]+)", text):
+        raise ValueError(f"expected an integer, got {text!r:.40}")
+    return int(text, 16 if "x" in text else 10)
+
+
 def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
-    if isinstance(described, list):
-        yield from ((j, k) for j, k in described)
-    else:
-        reach = {"adjacent": 1, "all": inputs - 1}[described] if isinstance(described, str) else described
+    if isinstance(described, list) and described:
+        for j, k in described:
+            if type(j) is not int or type(k) is not int or j == k or not (0 <= j < inputs and 0 <= k < inputs):
+                raise ValueError(f"{j!r}, {k!r} is not a pair of different inputs")
+            yield j, k
+    elif described in ("adjacent", "all") or (type(described) is int and described >= 1):
+        reach = {"adjacent": 1, "all": inputs}.get(described, described)
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
+    else:
+        raise ValueError(f"neighbours must be adjacent, all, a distance or pairs of inputs, got {described!r:.40}")
 
 
 def main(arguments: list[str]) -> int:
@@ -71,7 +90,7 @@ def main(arguments: list[str]) -> int:
         device = Device(arguments[0])
         texts = arguments[1:] or sys.stdin.read().split()
         released = [device.release(int(text) if text.isascii() and text.isdigit() else text) for text in texts]
-    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OSError) as error:
         print(f"device.py: {arguments[0]}: {error}", file=sys.stderr)
         return 2
     print(*released)

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -54,15 +55,16 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A stream to a file beside ``path`` that takes its place when all has been written, and is removed if anything fails."""
     target = Path(path)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with aside.open("xb") as stream:
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    with aside.open("xb") as stream:
+        try:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
+            aside.replace(target)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
@@ -77,13 +79,14 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        digest = _digest(content) if isinstance(content, dict) else None
+    except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidFile(f"{path}: not a mechanism file (format {FORMAT!r} expected)")
-    if content.get("version") != VERSION:
+    if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {VERSION}")
-    if content.get("digest") != _digest(content):
+    if content.get("digest") != digest:
         raise InvalidFile(f"{path}: the digest does not match: the file was changed after it was written")
     try:
         mechanism = _parse(content)
@@ -132,12 +135,18 @@ def _parse(content: dict[str, Any]) -> Mechanism:
     if isinstance(neighbours, list):
         neighbours = [tuple(pair) for pair in neighbours]
     privacy = Privacy(from_text(content["alpha"]), neighbours)
-    weights = [[integer_from_text(entry) for entry in row] for row in content["weights"]]
+    weights = [[integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])]
     table = Mechanism.from_weights(weights, integer_from_text(content["denominator"]), privacy)
     if content["certificate"] is None:
         return table
     certificate = _certificate_from_json(content["certificate"], privacy)
     return Mechanism.from_weights(table.weights, table.denominator, privacy, certificate)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r:.40}")
+    return value
 
 
 def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:

@@ -106,6 +106,8 @@ class Mechanism:
         return mechanism
 
     def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy, certificate: Certificate | None) -> None:
+        if hasattr(self, "weights"):
+            raise AttributeError("a Mechanism is immutable; it cannot be initialised again")
         weights = [[index(weight) for weight in row] for row in weights]
         denominator = index(denominator)
         if not weights or not weights[0] or len({len(row) for row in weights}) != 1:

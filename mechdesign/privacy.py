@@ -21,7 +21,8 @@ Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges
 EPSILON_LIMIT = 1024
 """`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is nothing already."""
 
-_SLACK = Decimal(1) - Decimal(2) ** -24
+_SLACK = Decimal("0.999999940395355224609375")
+"""1 - 2^-24, written out: arithmetic here never uses the caller's decimal context."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -99,7 +100,7 @@ class Privacy:
         digits = 40 + self.alpha.denominator.bit_length() // 3
         context = Context(prec=digits, rounding=ROUND_FLOOR)
         below = context.next_minus(context.divide(Decimal(self.alpha.numerator), Decimal(self.alpha.denominator)))
-        return math.nextafter(float(-context.next_minus(context.ln(below))), math.inf)
+        return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
         """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2), smaller input first.
@@ -147,6 +148,8 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     """The fraction with the smallest denominator in [low, high], 0 < low <= high (continued fractions)."""
+    if not 0 < low <= high:
+        raise ArithmeticError(f"no fraction lies between {brief(low, 20)} and {brief(high, 20)}")
     terms = []
     while True:
         whole = -(-low.numerator // low.denominator)

@@ -74,6 +74,8 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     for item in wanted:
         groups += _named(item.short, item.rows(at, privacy))
     costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
+    if min(map(min, costs)) < 0:
+        raise ValueError("costs must be at least 0; add a constant to make them so")
     if not loss.worst_case:
         flat = tuple(cost * weight for row in costs for cost, weight in zip(row, weights, strict=True))
         return Program(flat, tuple(groups))

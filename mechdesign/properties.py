@@ -79,7 +79,7 @@ class Property(ABC):
         return self.short
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.__dict__ == getattr(other, "__dict__", None)
+        return type(self) is type(other) and _state(self) == _state(other)
 
     def __hash__(self) -> int:
         return hash(type(self))
@@ -203,9 +203,11 @@ _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
 def resolve(item: PropertyLike) -> Property:
     """A property from an instance, a class or a short name; ValueError for a name nobody has."""
     if isinstance(item, Property):
+        if "short" not in type(item).__dict__:
+            raise ValueError(f"the property {type(item).__qualname__} needs a short name of its own")
         return item
     if isinstance(item, type) and issubclass(item, Property):
-        return item()
+        return resolve(item())
     if isinstance(item, str):
         short, colon, parameter = item.partition(":")
         if short in _REGISTRY:
@@ -240,6 +242,11 @@ def closure(properties: Iterable[Property]) -> list[Property]:
         if item.short in implied(other.short for other in others if other.short != item.short):
             kept.remove(item)
     return kept
+
+
+def _state(item: object) -> dict[str, object]:
+    slots = (name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ()))
+    return {**{name: getattr(item, name, None) for name in slots}, **vars(item)}
 
 
 def _diagonal(at: IntArray) -> IntArray:

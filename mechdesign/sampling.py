@@ -118,6 +118,7 @@ def checked_counts(counts: npt.ArrayLike, largest: int) -> npt.NDArray[np.int64]
         if values.dtype.kind == "b" and largest < 1:
             bad = values.astype(bool)
     elif values.dtype.kind == "f":
+        values = values.astype(np.float64) if values.dtype.itemsize < 8 else values  # lest the comparison rounds ``largest``
         bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
     else:
         bad = np.array([not _is_count(value, largest) for value in values.ravel()], dtype=bool).reshape(values.shape)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -13,11 +14,23 @@ from flint import fmpq
 
 import mechdesign.certify as certify_module
 import mechdesign.properties as properties
-from mechdesign import Infeasible, Mechanism, Privacy, Property, Rows, SolverFailure, Verification, design, named
+from mechdesign import (
+    Certificate,
+    InexactNumber,
+    Infeasible,
+    Mechanism,
+    Privacy,
+    Property,
+    Rows,
+    SolverFailure,
+    Verification,
+    design,
+    named,
+)
 from mechdesign.certificate import dual_bound
 from mechdesign.certify import certify
 from mechdesign.exact import to_fmpq
-from mechdesign.losses import L0, L1, L2, Costs, Power, binomial, prior
+from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial, prior
 from mechdesign.program import fold, mechanism_program, reflection, unfolded
 from mechdesign.properties import SEVEN, resolve
 from mechdesign.simplex import Basis, Line, Problem, Vertex
@@ -759,3 +772,45 @@ def test_the_gap_is_exact_and_the_text_says_so(honest):
     assert math.isclose(float(honest.certificate.objective), float(honest.mechanism.loss(L1())))
     assert "proved optimal" in str(honest.certificate)
     assert honest.certificate.verify(honest.mechanism).reason == "optimal"
+
+
+class TestNumbersOfCertificates:
+    """The uniform mechanism is not optimal: every one of these would have to prove a bound that is false."""
+
+    privacy = Privacy("1/2")
+    uniform = Mechanism([["1/2"] * 2] * 2, privacy)
+
+    def test_integers_do_not_wrap_around(self):
+        huge = np.int64(2**63 - 1)
+        multipliers = {"column sums": {0: 1, 1: 1}, "privacy": {0: huge, 3: huge}}
+        assert not Certificate(self.privacy, Costs([[0, 4], [4, 0]]), (), 2, 2, multipliers).verify(self.uniform)
+
+    def test_a_fraction_with_a_hidden_sign_is_negative(self):
+        hidden = Fraction(1)
+        hidden._numerator, hidden._denominator = 1, -4
+        multipliers = {"column sums": {0: Fraction(1, 4), 1: Fraction(1, 4)}, "privacy": {0: hidden, 3: hidden}}
+        assert not Certificate(self.privacy, L0(), (), Fraction(1, 2), Fraction(1, 2), multipliers).verify(self.uniform)
+
+    @pytest.mark.parametrize("numbers", [(0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5)])
+    def test_floats_are_refused(self, numbers):
+        objective, bound, multiplier = numbers
+        with pytest.raises(InexactNumber):
+            Certificate(self.privacy, L0(), (), objective, bound, {"column sums": {0: multiplier}})
+
+    def test_multipliers_are_read_only_and_travel(self):
+        certificate = design(2, Privacy("9/10"), L0(), ["WH"]).certificate
+        with pytest.raises(TypeError):
+            certificate.multipliers["privacy"] = {}
+        with pytest.raises(TypeError):
+            certificate.multipliers["column sums"][0] = 1
+        assert pickle.loads(pickle.dumps(certificate)) == certificate
+
+    def test_negative_costs_are_refused(self):
+        class Gain(Loss):
+            def cost(self, output, input):
+                return Fraction(-(output == input))
+
+        constant = Mechanism([[1, 1], [0, 0]], self.privacy)
+        assert not Certificate(self.privacy, Gain(worst_case=True), (), 0, 0, {}).verify(constant)
+        with pytest.raises(ValueError, match="at least 0"):
+            design(1, self.privacy, Gain())

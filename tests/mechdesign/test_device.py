@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, Privacy, device, formats, named
+from mechdesign import Mechanism, MechanismError, Privacy, device, formats, named
 from mechdesign.sampling import Sampler
 
 TABLES = {
@@ -123,3 +123,35 @@ def test_the_program_reads_counts_and_reports_errors_in_a_line(arguments: list[s
     assert done.returncode == code
     assert len(done.stdout.split()) == (3 if code == 0 else 0)
     assert done.stderr.count("\n") == (0 if code == 0 else 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(
+            ("neighbours", value)
+            for value in (0, -5, False, True, 1.0, None, {}, "x", [], [[0, 0]], [[-1, 0]], [[0, 9]], [[0]], [0])
+        ),
+        *(("alpha", value) for value in ("-1/-2", "1/0", "0b1", " 1/2", "2", 0.5, None)),
+        *(("denominator", value) for value in ("0", "-8", "1_6", 16)),
+        *(("weights", value) for value in ([], [[]], "x", [["0"] * 4] * 4, [[1]], None)),
+    ],
+)
+def test_the_device_and_the_library_refuse_the_same_forgeries(key: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    named.geometric(3, "1/2").save(path)
+    content = json.loads(path.read_text())
+    content[key] = value
+    content["digest"] = formats._digest(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"."):
+        device.Device(str(path))
+    with pytest.raises(MechanismError):
+        Mechanism.load(path)
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "[" * 5000, "{}", '{"format": 1}'])
+def test_what_is_no_mechanism_file_is_a_value_error(content: str, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(content)
+    with pytest.raises(ValueError, match=r"."):
+        device.Device(str(tmp_path / "m.json"))

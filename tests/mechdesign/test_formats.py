@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,11 @@ def test_csv_and_npz_are_float_views(tmp_path: Path) -> None:
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\.json"):
         named.uniform(2).save(tmp_path / "m.xlsx")
+
+
+def test_threads_may_save_to_one_path(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: named.uniform(n % 3 + 1).save(path), range(60)))
+    assert Mechanism.load(path).inputs in (2, 3, 4)
+    assert [left.name for left in tmp_path.iterdir()] == ["m.json"]

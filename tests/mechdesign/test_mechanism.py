@@ -403,3 +403,11 @@ def test_derivable_from_geometric():
     # ... a mechanism that is not even private is not, and EM is private but not derivable.
     assert not Mechanism([[1, 0], [0, 1]], HALF).derivable_from_geometric()
     assert not named.explicit_fair(4, "9/10").derivable_from_geometric()
+
+
+def test_a_mechanism_cannot_be_initialised_again():
+    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
+    assert mechanism.audit().holds
+    with pytest.raises(AttributeError, match="immutable"):
+        mechanism.__init__([[1, 0], [0, 1]], Privacy("1/2"))
+    assert mechanism.table[0][0] == Fraction(2, 3)

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -316,3 +318,15 @@ def test_edges_beyond_the_table(edges):
     with pytest.raises(ValueError, match=r"the inputs are 0 \.\. 2"):
         Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", edges))
     assert Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", [(0, 2)])).inputs == 3
+
+
+@pytest.mark.parametrize("precision", [1, 3, 6, 28])
+def test_the_callers_decimal_context_changes_nothing(precision):
+    program = f"""
+import decimal
+decimal.getcontext().prec = {precision}
+from mechdesign import Privacy
+print(Privacy.from_epsilon(1.0).alpha, Privacy("1/2").epsilon.hex())
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == [str(Privacy.from_epsilon(1.0).alpha), Privacy("1/2").epsilon.hex()]

@@ -478,3 +478,28 @@ def test_rows_refuse_variables_that_are_not_numbers():
             Rows.at_least(0, cells)
         with pytest.raises(TypeError, match="numbered by integers"):
             Rows.at_least_value(cells, 1)
+
+
+def test_properties_that_differ_in_a_slot_differ():
+    class Slotted(Property):
+        short = "SLOTTED"
+        __slots__ = ("value",)
+
+        def __init__(self, value="1/10"):
+            self.value = value
+
+        def rows(self, at, privacy):
+            yield Rows.at_least_value(at[0, 0], self.value)
+
+    assert Slotted("1/10") == Slotted("1/10")
+    with pytest.raises(ValueError, match="share a short name"):
+        design(2, Privacy("1/2"), L0(), [Slotted("1/10"), Slotted("2/10")])
+
+
+def test_a_property_needs_a_short_name_of_its_own():
+    class Stricter(RowHonesty):
+        pass
+
+    for item in (Stricter, Stricter()):
+        with pytest.raises(ValueError, match="short name of its own"):
+            resolve(item)

@@ -410,3 +410,9 @@ def test_an_enormous_fraction_is_named():
     with pytest.raises(InvalidCount) as caught:
         checked_counts([0, Fraction(10**5000, 3)], 3)
     assert caught.value.index == 1
+
+
+def test_short_floats_do_not_round_the_largest_count():
+    mechanism = Mechanism.from_weights([[1] * 5000] * 2, 2, Privacy(1))
+    with pytest.raises(InvalidCount):
+        mechanism.release(np.array([5000], dtype=np.float16))
