@@ -54,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except BrokenPipeError:
         return 1
+    except KeyboardInterrupt:
+        print("mechdesign: interrupted; nothing was written", file=sys.stderr)
+        return 130
     except _NO as error:
         print(f"mechdesign: {error}", file=sys.stderr)
         return 1

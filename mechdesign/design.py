@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -82,10 +83,15 @@ def design(
     if len({item.short for item in wanted}) < len(wanted):
         raise ValueError(f"two different properties share a short name: {', '.join(item.text for item in wanted)}")
     size = int(n) + 1
-    with tqdm(desc=f"design n = {n}", bar_format="{desc}: {postfix} [{elapsed}]", disable=not progress, leave=False) as bar:
+    with tqdm(desc=f"design n = {n}", bar_format="{desc}{postfix} [{elapsed}]", disable=not progress, leave=False) as bar:
+        shown_at = 0.0
 
         def tell(text: str) -> None:
-            bar.set_postfix_str(text)
+            nonlocal shown_at
+            bar.set_postfix_str(text, refresh=False)
+            if time.monotonic() - shown_at > 0.1:  # the solver reports thousands of times a second
+                bar.refresh()
+                shown_at = time.monotonic()
 
         tell("building the program")
         program = mechanism_program(size, size, privacy, loss, wanted)

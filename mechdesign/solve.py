@@ -104,7 +104,7 @@ def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = Tr
         highs.setBasis(_to_highs(start, program))
     if progress is not None:
         _report(highs, progress)
-    highs.run()
+    _run(highs)
     status = highs.getModelStatus()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         raise Infeasible("no mechanism has all of these properties at this privacy")
@@ -132,12 +132,26 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
     return result
 
 
+def _run(highs: highspy.Highs) -> None:
+    """Run the solver in a thread of its own, so that an interrupt from the keyboard is heard at once."""
+    highs.HandleUserInterrupt = True
+    highs.startSolve()
+    try:
+        while not highs.wait(0.1)[0]:
+            pass
+    except KeyboardInterrupt:
+        highs.cancelSolve()  # type: ignore[no-untyped-call]
+        highs.wait()
+        raise
+
+
 def _report(highs: highspy.Highs, progress: Progress) -> None:
     def simplex(event: Any) -> None:
         progress(f"simplex iteration {event.data_out.simplex_iteration_count}")
 
     def interior(event: Any) -> None:
-        progress(f"interior point iteration {event.data_out.ipm_iteration_count}")
+        if event.data_out.ipm_iteration_count >= 0:  # it is -1 inside an iteration
+            progress(f"interior point iteration {event.data_out.ipm_iteration_count}")
 
     highs.cbSimplexInterrupt.subscribe(simplex)
     highs.cbIpmInterrupt.subscribe(interior)

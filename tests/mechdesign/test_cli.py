@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, named
+from mechdesign import Mechanism, Privacy, design, named
 from mechdesign.cli import main
+from mechdesign.losses import L0
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -243,3 +251,23 @@ def test_files_of_the_same_name_are_both_shown_and_other_sizes_refused(
 def test_a_design_that_never_reports_some_counts_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["design", "--n", "7", "--alpha", "62/100", "--loss", "L1"]) == 0
     assert "never reports 0, 7" in capsys.readouterr().out
+
+
+def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
+    command = "design --n 240 --alpha 9/10 --property WH --property RM --property CM --out m.json"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mechdesign", *command.split()], stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    time.sleep(4)  # into the solver, which needs half a minute and more
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == b"mechdesign: interrupted; nothing was written\n"
+    assert list(here.iterdir()) == []
+
+
+def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    design(24, Privacy("9/10"), L0(), ["WH", "CM"], progress=True)
+    assert "building the program" in capsys.readouterr().err
+    design(24, Privacy("9/10"), L0(), ["WH", "CM"])
+    assert capsys.readouterr().err == ""
