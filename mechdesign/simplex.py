@@ -6,7 +6,7 @@ that number plus r for the slack of row r; the slack of an equality must be 0 an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -101,7 +101,7 @@ class Vertex:
             self.y[r] = value
         self.slack, self.reduced = problem.slack(self.x), problem.reduced(self.y)
 
-    def _basic(self, terms: Iterator[tuple[int, fmpq]] | enumerate[fmpq]) -> dict[int, fmpq]:
+    def _basic(self, terms: Iterable[tuple[int, fmpq]]) -> dict[int, fmpq]:
         return {v: a for v, a in terms if self.inside[v] and a != 0}
 
     @cached_property
@@ -135,7 +135,7 @@ class Vertex:
         """How a basic variable changes with every nonbasic one, where it does."""
         size = len(self.x)
         terms = {variable: ONE} if variable < size else self.problem.lines[variable - size].terms
-        pull = self.factors.solve_transposed(self._basic(iter(terms.items())))
+        pull = self.factors.solve_transposed(self._basic(terms.items()))
         change = {v: a for v, a in terms.items() if not self.inside[v]}
         for r, value in zip(self.tight, pull, strict=True):
             if value != 0:
