@@ -10,7 +10,6 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +32,12 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
+from mechdesign.text import brief
 
 _NO = (PrivacyViolation, CertificateRejected, InvalidFile, InvalidMechanism, Infeasible)
 """Errors that are an answer, rather than a mistake in the question."""
+
+_PICTURES = (".png", ".pdf", ".svg")
 
 _EXAMPLES = """examples:
   mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png
@@ -195,7 +197,7 @@ def _seed(text: str) -> int:
 def _design(options: argparse.Namespace) -> int:
     _check_targets(options, options.out, options.plot)
     _check_suffix(options.out, ".json", ".csv", ".npz")
-    _check_suffix(options.plot, ".png", ".pdf", ".svg")
+    _check_suffix(options.plot, *_PICTURES)
     neighbours = options.neighbours if options.neighbours in ("adjacent", "all") else _distance(options.neighbours)
     found = design(options.n, _privacy(options, neighbours), _loss(options), options.properties, progress=sys.stderr.isatty())
     _describe(found.mechanism)
@@ -222,7 +224,7 @@ def _describe(mechanism: Mechanism) -> None:
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
-    print(f"privacy      {verdict}: worst ratio {float(audit.ratio):.9g} of at most {float(audit.allowed):.9g}, at {reached}")
+    print(f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most {brief(audit.allowed, 9)}, at {reached}")
     print("properties   " + " ".join(f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()))
     never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
     if never:
@@ -292,8 +294,7 @@ def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], l
 
 
 def _compare(options: argparse.Namespace) -> int:
-    privacy = _privacy(options)
-    alpha: Fraction = privacy.alpha
+    alpha = _privacy(options).alpha
     table = {
         "GM": named.geometric(options.n, alpha),
         "EM": named.explicit_fair(options.n, alpha),
@@ -310,7 +311,7 @@ def _plot(options: argparse.Namespace) -> int:
     from mechdesign import plot
 
     _check_targets(options, options.out)
-    _check_suffix(options.out, ".png", ".pdf", ".svg")
+    _check_suffix(options.out, *_PICTURES)
     mechanisms = {str(path): load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
 from mechdesign.rational import Rational
+from mechdesign.text import brief
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,6 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
         "scaled L0": f"{float(mechanism.scaled_l0()):.5f}" if mechanism.outputs == mechanism.inputs > 1 else "-",
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
         "RMSE": f"{mechanism.spread(prior).rmse:.4f}",
-        "worst ratio": f"{float(audit.ratio):.6g}" + ("" if audit.holds else " NOT PRIVATE"),
+        "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),
         **{short: "yes" if holds else "-" for short, holds in held.items()},
     }

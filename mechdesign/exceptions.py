@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from fractions import Fraction
 
 from mechdesign.text import brief, shown
@@ -12,14 +13,7 @@ class MechanismError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # The message is made from the attributes, so that the default way (call the class with the message) would not do.
-        return _rebuilt, (type(self), self.args, self.__dict__)
-
-
-def _rebuilt(kind: type[MechanismError], arguments: tuple[object, ...], attributes: dict[str, object]) -> MechanismError:
-    error = kind.__new__(kind, *arguments)
-    error.args = arguments
-    error.__dict__.update(attributes)
-    return error
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InexactNumber(MechanismError, TypeError):

@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from mechdesign.certificate import Certificate
-from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError, PrivacyViolation
+from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
@@ -46,7 +46,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix not in writers:
         raise ValueError(f"a mechanism is saved as .json (exact), .csv or .npz (float views), not as {target.name!r}")
-    _require_private(mechanism)
+    mechanism.audit().require()
     with replacing(target) as stream:
         writers[target.suffix](stream, mechanism)
 
@@ -94,18 +94,12 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidFile(f"{path}: malformed: {type(error).__name__}: {str(error)[:200]}") from error
-    _require_private(mechanism)
+    mechanism.audit().require()
     if mechanism.certificate is not None:
         verdict = mechanism.certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"{path}: {verdict.reason}")
     return mechanism
-
-
-def _require_private(mechanism: Mechanism) -> None:
-    audit = mechanism.audit()
-    if not audit.holds:
-        raise PrivacyViolation(audit.ratio, audit.allowed, audit.output, audit.inputs)
 
 
 def _digest(content: dict[str, Any]) -> str:
@@ -136,11 +130,8 @@ def _parse(content: dict[str, Any]) -> Mechanism:
         neighbours = [tuple(pair) for pair in neighbours]
     privacy = Privacy(from_text(content["alpha"]), neighbours)
     weights = [[integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])]
-    table = Mechanism.from_weights(weights, integer_from_text(content["denominator"]), privacy)
-    if content["certificate"] is None:
-        return table
-    certificate = _certificate_from_json(content["certificate"], privacy)
-    return Mechanism.from_weights(table.weights, table.denominator, privacy, certificate)
+    certificate = None if content["certificate"] is None else _certificate_from_json(content["certificate"], privacy)
+    return Mechanism.from_weights(weights, integer_from_text(content["denominator"]), privacy, certificate)
 
 
 def _list(value: Any) -> list[Any]:

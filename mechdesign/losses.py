@@ -58,11 +58,7 @@ class Loss(ABC):
 
     def weights(self, inputs: int) -> tuple[Fraction, ...]:
         """The prior over ``inputs`` inputs. Raises InvalidPrior when it has another length."""
-        if self.prior is None:
-            return (Fraction(1, inputs),) * inputs
-        if len(self.prior) != inputs:
-            raise InvalidPrior(f"the prior has {len(self.prior)} weights for {inputs} inputs")
-        return self.prior
+        return prior_over(inputs, self.prior)
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,8 @@ class Power(Loss):
         power = exact(p, "p")
         if not 0 <= power <= _LARGEST_POWER or power.denominator > _LARGEST_POWER:
             raise ValueError(
-                f"the power of a loss must be at least 0, and at most {_LARGEST_POWER} as its denominator, got {brief(power)}"
+                f"the power of a loss must be at least 0, and at most {_LARGEST_POWER}, with a denominator of at most "
+                f"{_LARGEST_POWER}, got {brief(power)}"
             )
         if not isinstance(d, int) or isinstance(d, bool) or d < 0:
             raise ValueError(f"the distance threshold must be an integer >= 0, got {shown(d)}")
@@ -166,6 +163,16 @@ def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
     if not 0 <= q <= 1:
         raise InvalidPrior(f"a probability must lie in [0, 1], got {brief(q)}")
     return tuple(math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1))
+
+
+def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[Fraction, ...]:
+    """Exact weights over ``inputs`` inputs: the uniform ones if None. InvalidPrior unless they are a distribution over them."""
+    if weights is None:
+        return (Fraction(1, inputs),) * inputs
+    values = _distribution(weights)
+    if len(values) != inputs:
+        raise InvalidPrior(f"the prior has {len(values)} weights for {inputs} inputs")
+    return values
 
 
 def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
-from mechdesign.losses import L0, Loss
+from mechdesign.losses import L0, Loss, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN
 from mechdesign.rational import Rational, exact
@@ -52,6 +52,11 @@ class Audit:
     def holds(self) -> bool:
         """Whether the claimed privacy is kept; exact."""
         return self.ratio <= self.allowed
+
+    def require(self) -> None:
+        """Raise PrivacyViolation unless the claimed privacy is kept."""
+        if not self.holds:
+            raise PrivacyViolation(self.ratio, self.allowed, self.output, self.inputs)
 
 
 class Mechanism:
@@ -225,7 +230,7 @@ class Mechanism:
 
     def spread(self, prior: Sequence[Rational] | None = None) -> Spread:
         """The distribution of the error (output minus input) for inputs drawn from ``prior`` (uniform if None)."""
-        weights = L0(prior=prior).weights(self.inputs)
+        weights = prior_over(self.inputs, prior)
         return Spread.of(self.weights, self.denominator, weights)
 
     def posterior(self, prior: Sequence[Rational] | None = None) -> tuple[tuple[Fraction, ...] | None, ...]:
@@ -233,7 +238,7 @@ class Mechanism:
 
         The row of an output that never occurs is None.
         """
-        weights = L0(prior=prior).weights(self.inputs)
+        weights = prior_over(self.inputs, prior)
         rows: list[tuple[Fraction, ...] | None] = []
         for row in self.weights:
             joint = [weight * entry for weight, entry in zip(weights, row, strict=True)]
@@ -263,9 +268,7 @@ class Mechanism:
         InvalidCount
             Names the first bad count; nothing has been drawn.
         """
-        audit = self.audit()
-        if isinstance(audit.ratio, float) or not audit.holds:
-            raise PrivacyViolation(audit.ratio, audit.allowed, audit.output, audit.inputs)
+        self.audit().require()
         return self._sampler.draw(counts, rng)
 
     @cached_property

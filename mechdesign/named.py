@@ -11,7 +11,7 @@ from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
-from mechdesign.rational import Rational, exact
+from mechdesign.rational import Rational
 from mechdesign.text import shown
 
 
@@ -133,7 +133,7 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
 
 def _privacy(n: int, alpha: Rational) -> Privacy:
     _check(n)
-    return Privacy(exact(alpha, "alpha"))
+    return Privacy(alpha)
 
 
 def _check(n: int) -> None:

@@ -271,3 +271,9 @@ def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> Non
     assert "building the program" in capsys.readouterr().err
     design(24, Privacy("9/10"), L0(), ["WH", "CM"])
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["design", "compare"])
+def test_a_ratio_beyond_floats_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--n", "2", "--alpha", "1e-400"]) == 0
+    assert "1.00000" in capsys.readouterr().out
