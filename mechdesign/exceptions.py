@@ -49,7 +49,7 @@ class PrivacyViolation(MechanismError):
     Attributes: ``ratio`` (exact, or infinity), ``allowed`` = 1/alpha, ``output`` and ``inputs`` where it is reached.
     """
 
-    def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int, inputs: tuple[int, int]) -> None:
+    def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int | str, inputs: tuple[int, int]) -> None:
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
             f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {brief(ratio, 12)} "

@@ -40,12 +40,12 @@ class Audit:
     allowed
         1 / alpha, the largest ratio that the claimed privacy permits.
     output, inputs
-        Where ``ratio`` is reached: the output i and the pair (j, j').
+        Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the pair (j, j').
     """
 
     ratio: Fraction | float
     allowed: Fraction
-    output: int
+    output: int | str
     inputs: tuple[int, int]
 
     @property

@@ -68,12 +68,15 @@ class Sampler:
         """One output for each input in ``counts``; same shape. InvalidCount before anything is drawn."""
         source = bit_source(rng)
         inputs = checked_counts(counts, len(self._cumulative) - 1)
-        flat = inputs.ravel()
-        result = np.empty(flat.shape, dtype=np.int64)
-        for start in range(0, len(flat), _CHUNK):
-            part = flat[start : start + _CHUNK]
+        return self.outputs(inputs.ravel(), source).reshape(inputs.shape)
+
+    def outputs(self, inputs: npt.NDArray[np.int64], source: BitSource) -> npt.NDArray[np.int64]:
+        """One output for each input of a one-dimensional array of valid ones."""
+        result = np.empty(inputs.shape, dtype=np.int64)
+        for start in range(0, len(inputs), _CHUNK):
+            part = inputs[start : start + _CHUNK]
             result[start : start + _CHUNK] = self._draw(part, source(len(part)), source)
-        return result.reshape(inputs.shape)
+        return result
 
     def _draw(self, inputs: npt.NDArray[np.int64], words: Words, source: BitSource) -> npt.NDArray[np.int32]:
         outputs: npt.NDArray[np.int32] = self._guide[
@@ -104,8 +107,10 @@ class Sampler:
             prefix, bits = (prefix << 64) | int(source(1)[0]), bits + 64
 
 
-def checked_counts(counts: npt.ArrayLike, largest: int) -> npt.NDArray[np.int64]:
-    """``counts`` as int64 in 0 .. largest, or InvalidCount for the first that is not such an integer."""
+def checked_counts(
+    counts: npt.ArrayLike, largest: int, refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount
+) -> npt.NDArray[np.int64]:
+    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first that is not such an integer."""
     values = np.asarray(counts)
     if isinstance(counts, np.ma.MaskedArray):
         # A masked entry is a missing count, not the number under the mask.
@@ -125,7 +130,7 @@ def checked_counts(counts: npt.ArrayLike, largest: int) -> npt.NDArray[np.int64]
     if bad.any():
         position = np.unravel_index(int(np.argmax(bad.ravel())), values.shape)
         index = int(position[0]) if len(position) == 1 else tuple(int(k) for k in position)
-        raise InvalidCount(index, values[position].item() if values.dtype.kind != "O" else values[position], largest)
+        raise refusal(index, values[position].item() if values.dtype.kind != "O" else values[position], largest)
     return values.astype(np.int64)
 
 

@@ -1,0 +1,121 @@
+"""What a server keeps: integers whose size depends on the domain and never on the number of users. And how things travel.
+
+Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle, how many), and a body of
+fixed-width little-endian integers. An aggregate ends with a SHA-256 digest, because a changed aggregate spoils everything;
+a message of reports has none, because every report in it is checked by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import IncompatibleAggregate
+
+VERSION = 1
+_MAGIC = b"LDPF"
+_DIGEST = 32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregate:
+    """The merged reports of ``n`` users, for the oracle with these ``parameters``.
+
+    ``a + b`` merges: associative, commutative, and independent of how the reports were batched. ``sum([a, b, c])`` works too.
+
+    Attributes
+    ----------
+    parameters
+        `Oracle.parameters` as canonical JSON.
+    n
+        The number of reports.
+    counts
+        int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute value.
+    """
+
+    parameters: str
+    n: int
+    counts: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self.counts.setflags(write=False)
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        if self.parameters != other.parameters:
+            raise IncompatibleAggregate(f"cannot merge aggregates of {self.parameters} and of {other.parameters}")
+        if self.n + other.n >= 1 << 63:
+            raise OverflowError("an aggregate holds fewer than 2^63 reports")
+        return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
+
+    def __radd__(self, other: object) -> Aggregate:
+        return self if other == 0 else NotImplemented  # the start of sum()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        return (self.parameters, self.n) == (other.parameters, other.n) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Aggregate of {self.n} reports, {self.parameters}>"
+
+    def to_bytes(self) -> bytes:
+        """A message that `Oracle.aggregate_from_bytes` reads back."""
+        header = {"kind": "aggregate", "parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
+        message = pack(header, self.counts.astype("<i8").tobytes())
+        return message + hashlib.sha256(message).digest()
+
+    @staticmethod
+    def from_bytes(message: bytes) -> Aggregate:
+        """The aggregate in a message, whatever its oracle; IncompatibleAggregate unless it is whole and unchanged.
+
+        `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are possible.
+        """
+        try:
+            if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
+                raise ValueError("cut short or changed: the digest does not match")
+            header, body = unpack(message[:-_DIGEST])
+            if header.get("kind") != "aggregate":
+                raise ValueError(f"it holds {header.get('kind')!r}, not an aggregate")
+            n, shape, parameters = header["n"], header["shape"], header["parameters"]
+            if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
+                raise ValueError("the header is not of an aggregate")
+            counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
+        except (ValueError, KeyError, TypeError) as error:
+            raise IncompatibleAggregate(f"not an aggregate: {error}") from error
+        return Aggregate(parameters, n, counts)
+
+
+def pack(header: dict[str, Any], body: bytes) -> bytes:
+    """A message; read back by `unpack`."""
+    text = canonical({"version": VERSION, **header}).encode()
+    return _MAGIC + len(text).to_bytes(4, "little") + text + body
+
+
+def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
+    """Header and body of a message; ValueError with the reason for anything that `pack` has not made."""
+    if message[:4] != _MAGIC:
+        raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
+    end = 8 + int.from_bytes(message[4:8], "little")
+    if len(message) < max(end, 8):
+        raise ValueError(f"cut short within the header: {len(message)} bytes")
+    try:
+        header = json.loads(message[8:end].decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the header is not JSON: {error}") from error
+    if not isinstance(header, dict) or header.get("version") != VERSION or isinstance(header["version"], bool):
+        raise ValueError(f"version {header.get('version') if isinstance(header, dict) else None!r}, this library reads {VERSION}")
+    return header, message[end:]
+
+
+def canonical(content: dict[str, Any]) -> str:
+    """The one JSON text of ``content``."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,119 @@
+"""Exact draws from 64-bit words: every probability here is an integer over 2^64, and no float is on the path.
+
+The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of exp(epsilon), and the very
+same integers drive the draw, the audit and the estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.sampling import BitSource, Words
+
+WORD = 1 << 64
+"""The number of values of a word: the denominator of every probability."""
+
+
+@dataclass(frozen=True)
+class TruthOrLie:
+    """One of k outcomes: the truth with weight ``truth``, each of the k - 1 lies with weight ``lie``, in units of 2^-64.
+
+    ``truth / lie`` is at most the ``odds`` asked for, and as near to them as whole weights allow.
+    """
+
+    k: int
+    truth: int
+    lie: int
+
+    @classmethod
+    def within(cls, odds: Fraction, k: int) -> TruthOrLie:
+        """The weights for k >= 1 outcomes. ValueError when the odds are too near to 1 to be told from it with k outcomes."""
+        lie = -int(-WORD // (odds + k - 1))
+        chosen = cls(k, WORD - (k - 1) * lie, lie)
+        if chosen.truth <= lie:
+            raise ValueError(f"epsilon is too small for {k} outcomes: the truth would be no likelier than a lie in units of 2^-64")
+        return chosen
+
+    @property
+    def p(self) -> Fraction:
+        """Pr[the truth]."""
+        return Fraction(self.truth, WORD)
+
+    @property
+    def q(self) -> Fraction:
+        """Pr[one particular lie]."""
+        return Fraction(self.lie, WORD)
+
+    @property
+    def ratio(self) -> Fraction:
+        """truth / lie, or 1 when there is nothing to lie about."""
+        return Fraction(self.truth, self.lie) if self.k > 1 else Fraction(1)
+
+    def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
+        """0 for the truth, 1 .. k-1 for the lies."""
+        if self.k == 1:
+            return np.zeros(size, dtype=np.int64)
+        words = source(size)
+        if self.k == 2:
+            return (words < np.uint64(self.lie)).astype(np.int64)
+        # The first k - 1 intervals of length ``lie`` are the lies; all that is left is the truth.
+        interval = words // np.uint64(self.lie)
+        return np.where(interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)).astype(np.int64)
+
+
+def root(odds: Fraction) -> Fraction:
+    """A rational at most the square root of ``odds``, and within one part in 2^64 of it for odds of at least 1."""
+    return Fraction(isqrt((odds.numerator << 128) // odds.denominator), WORD)
+
+
+def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
+    """Uniform integers in 0 .. k-1, 1 <= k <= 2^63, by rejection: exactly uniform."""
+    if k & (k - 1) == 0:
+        return np.zeros(size, dtype=np.int64) if k == 1 else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
+    step = np.uint64(WORD // k)
+    result = source(size) // step
+    while len(over := np.flatnonzero(result >= np.uint64(k))):
+        result[over] = source(len(over)) // step
+    return result.astype(np.int64)
+
+
+def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
+    """True with probability ``numerator`` / 2^64, 0 <= numerator <= 2^64."""
+    if numerator == WORD:
+        return np.ones(size, dtype=np.bool_)
+    return source(size) < np.uint64(numerator)
+
+
+def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
+    """``size`` words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64, 0 <= numerator < 2^64.
+
+    Every bit compares the binary expansion of its own uniform number with that of the probability, most significant place
+    first. Half of the bits are decided at each place, so that a word needs about eight random words and not sixty-four.
+    """
+    result = np.zeros(size, dtype=np.uint64)
+    undecided = np.full(size, WORD - 1, dtype=np.uint64)
+    where = np.arange(0)
+    for place in range(63, -1, -1):
+        drawn = source(len(undecided))
+        if numerator >> place & 1:
+            below = undecided & ~drawn  # a 0 where the probability has a 1: less
+            undecided = undecided & drawn
+            if len(where):
+                result[where] |= below
+            else:
+                result |= below
+        else:
+            undecided = undecided & ~drawn
+        if not numerator & ((1 << place) - 1):
+            break  # what agrees with the probability so far is not less than it
+        if place < 59:  # few words have a bit left to decide: go on with those alone
+            left = np.flatnonzero(undecided)
+            if not len(left):
+                break
+            undecided, where = undecided[left], where[left] if len(where) else left
+    return result

@@ -1,0 +1,127 @@
+"""Projective geometry response: the accuracy of subset selection in a report of log D bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.aggregate import Aggregate
+from frequency.draws import TruthOrLie, uniform
+from frequency.field import VectorSpace, best_order, space
+from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of_scores
+from mechdesign import Audit
+from mechdesign.sampling import BitSource
+
+
+def points(q: int, t: int) -> int:
+    """The number of points, and of hyperplanes, of the projective space of F_q^t; 0 for t = 0."""
+    number: int = (q**t - 1) // (q - 1)
+    return number
+
+
+@dataclass(frozen=True)
+class ProjectiveGeometry(PureOracle):
+    """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
+
+    Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the points on it. The hyperplanes
+    through the holder's point are more likely than the others by exp(epsilon). Every two points lie on equally many
+    hyperplanes, so the estimator is that of subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1
+    makes that size the best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
+    """
+
+    @cached_property
+    def _order(self) -> tuple[int, int]:
+        e = float(min(self.odds, Fraction(1 << 60)))
+        return best_order(self.domain, e + 1, 2, points, lambda q, t: _variance(q, t, e))
+
+    @property
+    def _space(self) -> VectorSpace:
+        return space(*self._order)
+
+    @cached_property
+    def _through(self) -> TruthOrLie:
+        """Of the inner product of the hyperplane with the point: 0, or one of the other elements of the field."""
+        # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point than with each other product.
+        q, t = self._order
+        return TruthOrLie.within(self.odds * (1 - Fraction(1, q ** (t - 1))), q)
+
+    @property
+    def p(self) -> Fraction:
+        return self._through.p
+
+    @property
+    def q(self) -> Fraction:
+        # A hyperplane through the holder's point is one of m, lam of which hold the other point; m - lam of the rest do.
+        order, t = self._order
+        m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
+        return self.p * Fraction(lam, m) + (1 - self.p) * Fraction(m - lam, all_ - m)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("hyperplane", smallest_integer(self._space.directions - 1))])
+
+    def _details(self) -> dict[str, Any]:
+        q, t = self._order
+        return {"field": q, "dimension": t, "through": str(self._through.truth), "beside": str(self._through.lie)}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        v, todo = self._space, np.arange(len(items))
+        product = self._through.draw(len(items), source)
+        point = v.vector(items)
+        place = v.leading(point)
+        while len(todo):
+            # A uniform vector, moved along one axis so that its product with the point is the one drawn; not the zero vector.
+            a, at, x = uniform(len(todo), v.size, source), place[todo], point[todo]
+            missing = v.field.add(product[todo], v.field.negative(v.dot(a, x)))
+            digit = v.digit(a, at)
+            a += (v.field.add(digit, missing) - digit) * v.powers[at]
+            good = a != 0
+            if not good.all():
+                a, todo, again = a[good], todo[good], todo[~good]
+            else:
+                again = todo[:0]
+            reports["hyperplane"][todo] = v.direction(a)[0]
+            todo = again
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["hyperplane"] < self._space.directions
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._space.directions,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return np.bincount(reports["hyperplane"], minlength=self._space.directions)
+
+    def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
+        return self._space.incident(aggregate.counts)[self._space.vector(np.arange(self.domain))]
+
+    def audit(self) -> Audit:
+        # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is
+        # (q - 1) of the q^(t-1) vectors of each other product, one for each product.
+        q, t = self._order
+        if self.domain == 1:
+            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+        ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
+        return Audit(ratio, self.odds, "a hyperplane through point 0 and not through point 1", (0, 1))
+
+    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        v, p, q = self._space, float(self.p), float(self.q)
+        result = np.empty(len(weights))
+        for k, row in enumerate(spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)):
+            # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a point.
+            on = v.incident(row)[v.vector(np.arange(v.directions))]
+            result[k] = variance_of_scores((on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies)[0]
+        return result
+
+
+def _variance(q: int, t: int, e: float) -> float:
+    m, lam, all_ = points(q, t - 1), points(q, t - 2), points(q, t)
+    weight = 1 / (e * m + all_ - m)
+    own, other = e * m * weight, (e * lam + m - lam) * weight
+    return other * (1 - other) / (own - other) ** 2

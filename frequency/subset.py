@@ -1,0 +1,123 @@
+"""Subset selection: a random set of k items that contains the holder's more often than it should by chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.aggregate import Aggregate
+from frequency.draws import WORD, bernoulli, bernoulli_bits, uniform
+from frequency.oracle import Floats, Items, Reports, population_mean
+from frequency.unary import BitVector, packed
+from mechdesign import Audit
+from mechdesign.sampling import BitSource
+
+
+@dataclass(frozen=True)
+class SubsetSelection(BitVector):
+    """Subset selection (Ye and Barg 2018; Wang et al. 2016): the least variance known for one report a user.
+
+    A report is a set of exactly `size` items. It contains the holder's with probability p; given that, it is uniform among such
+    sets. With size 1 this is GRR. The size is the one of least variance, near domain / (exp(epsilon) + 1).
+    """
+
+    @cached_property
+    def size(self) -> int:
+        """k, the number of items in a report."""
+        centre = self.domain / (1 + min(float(self.odds), 1e18))
+        sizes = {max(1, min(self.domain - 1, int(centre) + step)) for step in (-1, 0, 1, 2)}
+        return min(sorted(sizes), key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.odds)))
+
+    @cached_property
+    def _inclusion(self) -> int:
+        return _inclusion(self.domain, self.size, self.odds)
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self._inclusion, WORD)
+
+    @property
+    def q(self) -> Fraction:
+        return _other(self.domain, self.size, self.p)
+
+    def _details(self) -> dict[str, Any]:
+        return {"size": self.size, "inclusion": str(self._inclusion)}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        # Start from independent bits, set the holder's as drawn, then set or clear bits at random until there are k. The start and
+        # every step treat the other items alike, so that the set is uniform among those of its size.
+        users, lanes = len(items), -(-self.domain // 64)
+        roughly = min(63, max(1, round(64 * self.size / self.domain))) << 58
+        words = bernoulli_bits(users * lanes, roughly, source).reshape(users, lanes)
+        if self.domain % 64:
+            words[:, -1] &= np.uint64((1 << self.domain % 64) - 1)
+        one = np.uint64(1)
+        place = one << (items & 63).astype(np.uint64)
+        rows = np.arange(users)
+        holds = bernoulli(users, self._inclusion, source)
+        own = words[rows, items >> 6]
+        words[rows, items >> 6] = np.where(holds, own | place, own & ~place)
+        excess = np.bitwise_count(words).sum(axis=1, dtype=np.int64) - self.size
+        wrong = np.flatnonzero(excess)
+        while len(wrong):
+            picked = uniform(len(wrong), self.domain, source)
+            lane, bit = picked >> 6, one << (picked & 63).astype(np.uint64)
+            present = (words[wrong, lane] & bit) != 0
+            change = (present == (excess[wrong] > 0)) & (picked != items[wrong])
+            here, lane, bit = wrong[change], lane[change], bit[change]
+            words[here, lane] ^= bit
+            excess[here] -= np.sign(excess[here])
+            wrong = wrong[excess[wrong] != 0]
+        reports["bits"] = packed(words, self.domain)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return super()._possible(reports) & (np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size)
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+
+    def audit(self) -> Audit:
+        # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the others.
+        k, p = self.size, self.p
+        if self.domain == 1:
+            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+        return Audit(p * (self.domain - k) / ((1 - p) * k), self.odds, "any set with 0 and without 1", (0, 1))
+
+    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        # Given an item v and whether v is in the set, the rest of the set is uniform among sets of its size.
+        p, rest = float(self.p), self.domain - 1
+        total, squares = weights.sum(axis=1, keepdims=True), (weights**2).sum(axis=1, keepdims=True)
+
+        def of_holder(own: Floats) -> Floats:
+            others, square = (total - own) / max(rest, 1), (squares - own**2) / max(rest, 1)
+            mean, mean_square = np.zeros_like(own), np.zeros_like(own)
+            for chance, held, drawn in ((p, own, self.size - 1), (1 - p, np.zeros_like(own), self.size)):
+                pairs = drawn * (drawn - 1) / max(rest - 1, 1) * (rest * others**2 - square)
+                mean += chance * (held + drawn * others)
+                mean_square += chance * (held**2 + 2 * held * drawn * others + drawn * square + pairs)
+            return mean_square - mean**2
+
+        users = population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies)
+        return users / (aggregate.n * float(self.p - self.q) ** 2)
+
+
+def _inclusion(domain: int, size: int, odds: Fraction) -> int:
+    """The largest weight of "the holder's item is in the set", in units of 2^-64, that keeps the odds."""
+    if domain == 1:
+        return WORD
+    return int(WORD * odds * size // (odds * size + domain - size))
+
+
+def _other(domain: int, size: int, p: Fraction) -> Fraction:
+    return (size - p) / (domain - 1) if domain > 1 else Fraction(0)
+
+
+def _variance(domain: int, size: int, inclusion: int) -> Fraction:
+    p = Fraction(inclusion, WORD)
+    q = _other(domain, size, p)
+    return q * (1 - q) / (p - q) ** 2 if p > q else Fraction(WORD)
