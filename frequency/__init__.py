@@ -10,6 +10,7 @@
 
 from frequency import postprocess
 from frequency.aggregate import Aggregate
+from frequency.choose import Candidate, Choice, choose
 from frequency.estimate import Estimate
 from frequency.exceptions import (
     FrequencyError,
@@ -38,6 +39,8 @@ __all__ = [
     "RR",
     "SUE",
     "Aggregate",
+    "Candidate",
+    "Choice",
     "CountMeanSketch",
     "Estimate",
     "FrequencyError",
@@ -52,5 +55,6 @@ __all__ = [
     "ProjectiveGeometry",
     "SubsetSelection",
     "Tabular",
+    "choose",
     "postprocess",
 ]

@@ -65,6 +65,10 @@ class ProjectiveGeometry(PureOracle):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("hyperplane", smallest_integer(self._space.directions - 1))])
 
+    @property
+    def report_bits(self) -> int:
+        return (self._space.directions - 1).bit_length()
+
     def _details(self) -> dict[str, Any]:
         q, t = self._order
         return {"field": q, "dimension": t, "through": str(self._through.truth), "beside": str(self._through.lie)}

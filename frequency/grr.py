@@ -48,6 +48,10 @@ class GRR(PureOracle):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("item", smallest_integer(self.domain - 1))])
 
+    @property
+    def report_bits(self) -> int:
+        return (self.domain - 1).bit_length()
+
     def _details(self) -> dict[str, Any]:
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
 

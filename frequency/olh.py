@@ -62,6 +62,10 @@ class OLH(PureOracle):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("hash", smallest_integer(self._space.size - 1)), ("value", smallest_integer(self.hashes_to - 1))])
 
+    @property
+    def report_bits(self) -> int:
+        return (self._space.size - 1).bit_length() + (self.hashes_to - 1).bit_length()
+
     def _details(self) -> dict[str, Any]:
         q, t = self._order
         return {"field": q, "dimension": t, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}

@@ -124,9 +124,9 @@ class Oracle(ABC):
         """The published layout of a report: a packed, little-endian structure."""
 
     @property
+    @abstractmethod
     def report_bits(self) -> int:
-        """The size of a report as it travels, in bits."""
-        return 8 * self.report_dtype.itemsize
+        """The information in a report, in bits. It travels as ``report_dtype.itemsize`` bytes."""
 
     @abstractmethod
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:

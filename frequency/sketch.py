@@ -251,6 +251,10 @@ class CountMeanSketch(HashedSketch):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))])
 
+    @property
+    def report_bits(self) -> int:
+        return (self.hashes - 1).bit_length() + self.width
+
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, lanes = len(items), -(-self.width // 64)
         hash_ = uniform(users, self.hashes, source)

@@ -83,6 +83,10 @@ class Tabular(Oracle):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("output", smallest_integer(self.mechanism.outputs - 1))])
 
+    @property
+    def report_bits(self) -> int:
+        return (self.mechanism.outputs - 1).bit_length()
+
     def _details(self) -> dict[str, Any]:
         text = repr((self.mechanism.weights, self.mechanism.denominator, self.privacy.neighbours))
         return {"table": hashlib.sha256(text.encode()).hexdigest()}

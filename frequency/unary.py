@@ -39,6 +39,10 @@ class BitVector(PureOracle):
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
 
+    @property
+    def report_bits(self) -> int:
+        return self.domain
+
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["bits"][:, -1] >> ((self.domain - 1) % 8) <= 1
 

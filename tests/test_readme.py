@@ -23,8 +23,13 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "mechdesign", tmp_path / "mechdesign")
+    for folder in ("mechdesign", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
+
+
+def lines(text: str) -> set[str]:
+    return {line for line in text.splitlines() if line}
 
 
 def run(command: list[str], where: Path) -> str:
@@ -34,7 +39,7 @@ def run(command: list[str], where: Path) -> str:
 
 
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
-    first, commands = blocks("sh")
+    first, commands, _ = blocks("sh")
     # These two are what runs this very test, and what the automatic checks run next to it.
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
     printed = run(["bash", "-euc", commands], clone)
@@ -48,10 +53,38 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    (code,) = blocks("python")
-    printed = run([sys.executable, "-W", "error", "-c", code], clone)
+    counts, answers = blocks("python")
+    printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
+    printed = run([sys.executable, "-W", "error", "-c", answers], clone)
+    assert "True\n100000 (1024,) 0.0061\n" in printed
+    assert (clone / "frequencies.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_frequencies_are_collected_as_shown(clone: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the example's data come with the extra 'data'")
+    *_, commands = blocks("sh")
+    printed = run(["bash", "-euc", commands], clone)
+    shown = next(block for block in blocks("text") if "3 sites" in block)
+    assert lines(shown) <= lines(printed)
+    assert (clone / "demo" / "frequencies.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--csv", "none.csv", "--column", "a"], "cannot read none.csv"),
+        (["--csv", "a.csv", "--column", "b"], "no column 'b'; it has a"),
+        (["--csv", "a.csv"], "--csv and --column go together"),
+    ],
+)
+def test_the_example_says_what_is_wrong(clone: Path, arguments: list[str], complaint: str) -> None:
+    (clone / "a.csv").write_text("a\n1\n")
+    script = str(clone / "examples" / "collect_frequencies.py")
+    done = subprocess.run([sys.executable, script, *arguments], cwd=clone, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
 
 
 def test_the_demo_prints_what_is_shown_but_for_what_is_drawn(clone: Path) -> None:

@@ -1,0 +1,120 @@
+"""Collect a categorical answer from people who trust nobody, merge what several sites received, and publish frequencies.
+
+    python examples/collect_frequencies.py --out demo
+    python examples/collect_frequencies.py --csv adult.csv --column education --epsilon 1
+
+By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political Economy 86(1), 1978), as
+shipped by statsmodels (install this project with the extra ``data``), and the answer is education crossed with religiousness.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import frequency
+from frequency import plot, postprocess
+
+SITES = 3
+
+
+def survey() -> list[str]:
+    """One answer for each respondent."""
+    try:
+        from statsmodels.datasets import fair
+    except ImportError:
+        sys.exit("this example needs statsmodels, which ships the data: pip install 'mechdesign[data]' (or: make demo)")
+    data = fair.load_pandas().data
+    schooling = {9: "grade school", 12: "high school", 14: "some college", 16: "college", 17: "some graduate", 20: "advanced"}
+    faith = {1: "not", 2: "mildly", 3: "fairly", 4: "strongly"}
+    return [f"{schooling[e]}, {faith[r]} religious" for e, r in zip(data["educ"], data["religious"], strict=True)]
+
+
+def column(path: Path, name: str) -> list[str]:
+    """One answer for each row of a CSV file with a header."""
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = csv.DictReader(stream)
+            if name not in (rows.fieldnames or []):
+                sys.exit(f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}")
+            return [row[name].strip() for row in rows]
+    except OSError as error:
+        sys.exit(f"cannot read {path}: {error.strerror}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--csv", type=Path, help="a CSV file with a header (default: the survey of statsmodels)")
+    parser.add_argument("--column", help="the column with the answers, with --csv")
+    parser.add_argument("--epsilon", type=float, default=2.0, help="privacy loss of a report (default: 2)")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory for the figure (default: demo)")
+    parser.add_argument("--seed", type=int, help="reproducible randomness (default: the operating system's)")
+    options = parser.parse_args()
+    if (options.csv is None) != (options.column is None):
+        parser.error("--csv and --column go together")
+    answers = survey() if options.csv is None else column(options.csv, options.column)
+    rng = None if options.seed is None else np.random.default_rng(options.seed)
+    options.out.mkdir(parents=True, exist_ok=True)
+
+    # What everybody knows: the possible answers, in an order, and the oracle. (Here the list is read off the data; in earnest it
+    # must be public, or the list itself tells who is there.)
+    labels = sorted(set(answers))
+    values = np.searchsorted(labels, answers)
+    choice = frequency.choose(len(labels), options.epsilon, n=len(answers))
+    oracle = choice.recommended
+    audit = oracle.audit()
+    print(f"{choice}\n\n{oracle}")
+    print(f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}")
+    assert audit.holds
+
+    # Every person sends one report to one of the sites; a site sends its aggregate on. One message was damaged on the way.
+    tally: Counter[str] = Counter()
+    aggregates = []
+    for site in range(SITES):
+        message = oracle.reports_to_bytes(oracle.privatize(values[site::SITES], rng))
+        received = message if site else message[:-1]
+        aggregates.append(oracle.aggregate(oracle.reports_from_bytes(received, tally)).to_bytes())
+    total = sum(oracle.aggregate_from_bytes(message) for message in aggregates)
+    estimate = oracle.estimate(total)
+    print(f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes {len(aggregates[0])} bytes")
+    assert estimate.n == len(answers) - 1
+
+    truth = np.bincount(values, minlength=len(labels)) / len(answers)
+    report(estimate, truth, labels)
+    figure = plot.frequencies(estimate, truth, labels)
+    figure.savefig(options.out / "frequencies.png")
+    print(f"wrote {options.out / 'frequencies.png'}")
+
+
+def report(estimate: frequency.Estimate, truth: npt.NDArray[np.float64], labels: list[str]) -> None:
+    """Print the largest frequencies and how good all of them are, and assert it."""
+    low, high = estimate.interval()
+    width = max(map(len, labels))
+    print(f"\n{'':{width}}  estimate  95% interval         truth (a check, not for publication)")
+    for k in np.argsort(-estimate.frequencies)[:8]:
+        print(f"{labels[k]:{width}}   {estimate.frequencies[k]:7.4f}  [{low[k]:7.4f}, {high[k]:7.4f}]  {truth[k]:7.4f}")
+
+    covered = int(((low <= truth) & (truth <= high)).sum())
+    print(f"\n{covered} of {len(labels)} intervals hold the truth")
+    assert covered >= 0.5 * len(labels) - 2  # fails by chance about once in a million runs, whatever the number of items
+
+    college = [label.startswith(("college", "Bachelors", "Masters")) for label in labels]
+    value, variance = estimate.linear(np.array(college, dtype=float))
+    print(f"college: {value:.4f} +- {1.96 * math.sqrt(variance):.4f}, truth {truth[college].sum():.4f}")
+
+    published = postprocess.norm_sub(estimate.frequencies)
+    before, after = (math.sqrt(np.mean((f - truth) ** 2)) for f in (estimate.frequencies, published))
+    print(f"RMSE {before:.4f}; made a distribution by norm_sub: {after:.4f}")
+    assert math.isclose(published.sum(), 1)
+    assert after <= before
+
+
+if __name__ == "__main__":
+    main()
