@@ -25,8 +25,8 @@ class HRR(Oracle):
 
     The domain is padded to a power of two S; coefficient j of item x is (-1)^(j . x), the dot product of their binary digits. The
     constant coefficient says nothing and is never drawn: the t indices are distinct and uniform in 1 .. S-1, and their signs are
-    told by randomised response over the 2^t patterns. The variance of each coefficient is least for t = 1 at small epsilon; a
-    report is an ``index`` and a ``sign`` (+1 or -1) for each.
+    told by randomised response over the 2^t patterns. A report is an ``index`` and a ``sign`` (+1 or -1) for each. The variance,
+    about (e^eps + 2^t - 1)^2 / (n t (e^eps - 1)^2), is least for t = 1 up to epsilon = ln(1 + 2 sqrt 2) = 1.342, then for larger t.
 
     Raises ValueError unless 1 <= coefficients <= log2 S (or 1 for the smallest domains).
     """
