@@ -32,12 +32,9 @@ class TruthOrLie:
 
     @classmethod
     def within(cls, odds: Fraction, k: int) -> TruthOrLie:
-        """The weights for k >= 1 outcomes. ValueError when the odds are too near to 1 to be told from it with k outcomes."""
+        """The weights for k >= 1 outcomes, 1 <= k < 2^64."""
         lie = -int(-WORD // (odds + k - 1))
-        chosen = cls(k, WORD - (k - 1) * lie, lie)
-        if chosen.truth <= lie:
-            raise ValueError(f"epsilon is too small for {k} outcomes: the truth would be no likelier than a lie in units of 2^-64")
-        return chosen
+        return cls(k, WORD - (k - 1) * lie, lie)
 
     @property
     def p(self) -> Fraction:

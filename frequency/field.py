@@ -8,6 +8,7 @@ leading (most significant) nonzero digit is 1.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -24,8 +25,11 @@ _TABLED = 256
 TABLE_LIMIT = 1 << 22
 """Fields are chosen such that a table with a number for each vector has no more entries than this, or than 8 for each item."""
 
-_EXACT_BITS = 40
-"""Transforms in floats are rounded back to integers: certain to be right when the sum of all numbers has fewer bits than this."""
+_EXACT_BITS = 36
+"""Transforms in floats are rounded back to integers. That is right when q times the sum of the counts has at most so many bits:
+
+an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n = 2^24 vectors.
+"""
 
 
 def prime_power(q: int) -> tuple[int, int] | None:
@@ -56,9 +60,7 @@ def best_order(
     limit = max(TABLE_LIMIT, 8 * domain)
     found: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
-        low = max(2, round(domain ** (1 / t)) // 2)
-        while capacity(low, t) < domain:
-            low += 1
+        low = 2 + bisect_left(range(2, domain + 2), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
         high = int(limit ** (1 / t) + 1e-9)
         found += [(variance(q, t), t, q) for q in orders_near(target, low, high)]
     _, t, q = min(found)
@@ -287,7 +289,7 @@ class VectorSpace:
         room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
         if int(counts.sum()).bit_length() <= room:
             return self._exactly(counts)
-        total, width = np.zeros(self.size, dtype=np.int64), room - counts.size.bit_length()
+        total, width = np.zeros(self.size, dtype=np.int64), max(1, room - counts.size.bit_length())
         for shift in range(0, 63, width):
             part = (counts >> shift) & ((1 << width) - 1)
             if part.any():

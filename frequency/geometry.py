@@ -127,5 +127,5 @@ class ProjectiveGeometry(PureOracle):
 def _variance(q: int, t: int, e: float) -> float:
     m, lam, all_ = points(q, t - 1), points(q, t - 2), points(q, t)
     weight = 1 / (e * m + all_ - m)
-    own, other = e * m * weight, (e * lam + m - lam) * weight
-    return other * (1 - other) / (own - other) ** 2
+    other = (e * lam + m - lam) * weight
+    return other * (1 - other) / ((e - 1) * (m - lam) * weight) ** 2

@@ -28,6 +28,9 @@ from mechdesign.text import shown, to_text
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the oracle's ``report_dtype``."""
 
+LEAST_EPSILON = 2.0**-32
+"""Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Items: TypeAlias = npt.NDArray[np.int64]
 
@@ -41,7 +44,7 @@ class Oracle(ABC):
     domain
         The number of items, at least 1; items are ``0 .. domain-1``.
     epsilon
-        The privacy loss of one report, more than 0. A float stands for the binary number that it is. Integer weights are
+        The privacy loss of one report, at least 2^-32. A float stands for the binary number that it is. Integer weights are
         chosen such that what is really sampled loses no more: see `audit`.
 
     Raises
@@ -63,8 +66,8 @@ class Oracle(ABC):
         ):
             raise ValueError(f"domain must be a number of items, 1 to {self.largest_domain}, got {shown(self.domain)}")
         object.__setattr__(self, "domain", int(self.domain))
-        if self.privacy.alpha == 1:
-            raise ValueError("epsilon must be greater than 0: with epsilon = 0 reports say nothing")
+        if self.privacy.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say nothing")
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -327,6 +330,11 @@ class PureOracle(Oracle):
     "Pure" protocols (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated by
     (supporters of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.p <= self.q:
+            raise ValueError(f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of 2^-64")
 
     @property
     @abstractmethod

@@ -29,7 +29,7 @@ class SubsetSelection(BitVector):
     @cached_property
     def size(self) -> int:
         """k, the number of items in a report."""
-        centre = self.domain / (1 + min(float(self.odds), 1e18))
+        centre = self.domain / (1 + float(min(self.odds, Fraction(1 << 60))))
         sizes = {max(1, min(self.domain - 1, int(centre) + step)) for step in (-1, 0, 1, 2)}
         return min(sorted(sizes), key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.odds)))
 
