@@ -48,14 +48,14 @@ class Aggregate:
     def __add__(self, other: Aggregate) -> Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented
-        if self.parameters != other.parameters:
-            raise IncompatibleAggregate(f"cannot merge aggregates of {self.parameters} and of {other.parameters}")
+        if (self.parameters, self.counts.shape) != (other.parameters, other.counts.shape):
+            raise IncompatibleAggregate(f"cannot merge aggregates of {self.parameters:.300} and of {other.parameters:.300}")
         if self.n + other.n >= 1 << 63:
             raise OverflowError("an aggregate holds fewer than 2^63 reports")
         return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
 
     def __radd__(self, other: object) -> Aggregate:
-        return self if other == 0 else NotImplemented  # the start of sum()
+        return self if type(other) is int and other == 0 else NotImplemented  # the start of sum()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate):
@@ -80,6 +80,7 @@ class Aggregate:
         `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are possible.
         """
         try:
+            message = bytes(memoryview(message))
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
             header, body = unpack(message[:-_DIGEST])
@@ -88,6 +89,8 @@ class Aggregate:
             n, shape, parameters = header["n"], header["shape"], header["parameters"]
             if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
                 raise ValueError("the header is not of an aggregate")
+            if not isinstance(shape, list) or not all(type(length) is int and length >= 0 for length in shape):
+                raise ValueError("the shape is not a list of lengths")
             counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
         except (ValueError, KeyError, TypeError) as error:
             raise IncompatibleAggregate(f"not an aggregate: {error}") from error

@@ -94,12 +94,14 @@ class HRR(Oracle):
         return sums.astype(np.int64)  # whole numbers far below 2^53
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        bound = aggregate.n * self.coefficients
-        total = sum(abs(int(value)) for value in aggregate.counts)
-        return int(aggregate.counts[0]) == 0 and total <= bound and (bound - total) % 2 == 0
+        # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the N_j add up to n t.
+        n, sums = aggregate.n, [int(value) for value in aggregate.counts]
+        least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
+        drawn = n * self.coefficients
+        return sums[0] == 0 and max(map(abs, sums)) <= n and least <= drawn <= most and (drawn - least) % 2 == 0
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        sums = walsh_hadamard(aggregate.counts)
+        sums = walsh_hadamard(aggregate.counts.astype(np.float64))
         chosen = sums[: self.domain] if items is None else sums[items]
         result: Floats = 1 / self.padded + chosen * (self._scale / aggregate.n)
         return result

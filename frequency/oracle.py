@@ -100,7 +100,7 @@ class Oracle(ABC):
             The users' items, integers in 0 .. domain-1, one-dimensional (or a single integer).
         rng
             None: randomness from the operating system. A Generator: reproducible, for experiments, *not* private against
-            someone who knows its state.
+            someone who knows its state, and biased if the values were drawn from another generator of the same seed.
 
         Returns
         -------
@@ -163,14 +163,16 @@ class Oracle(ABC):
             ("malformed", "foreign", "truncated", "impossible"), and the rest is returned.
         """
         try:
-            header, body = unpack(message)
+            header, body = unpack(bytes(memoryview(message)))
             count = header.get("count")
-            if header.get("kind") != "reports" or type(count) is not int or count < 0:
+            if header.get("kind") != "reports" or type(count) is not int or not 0 <= count < 1 << 63:
                 raise ValueError("it does not hold reports")
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
         if header.get("parameters") != self._signature:
-            return self._refuse("foreign", count, f"reports of {header.get('parameters')!r:.300}, not of {self._signature}", tally)
+            return self._refuse(
+                "foreign", max(count, 1), f"reports of {header.get('parameters')!r:.300}, not of {self._signature}", tally
+            )
         size = self.report_dtype.itemsize
         whole, rest = divmod(len(body), size)
         if whole < count:
@@ -191,9 +193,10 @@ class Oracle(ABC):
 
     def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
         """The reports that this oracle's clients can have sent; with no tally, all or InvalidReport."""
-        if not isinstance(reports, np.ndarray) or reports.dtype != self.report_dtype or reports.ndim != 1:
+        masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
+        if masked or not isinstance(reports, np.ndarray) or reports.dtype != self.report_dtype or reports.ndim != 1:
             found = f"{reports.dtype} of shape {reports.shape}" if isinstance(reports, np.ndarray) else type(reports).__name__
-            count = reports.size if isinstance(reports, np.ndarray) else 1
+            count = max(1, reports.size) if isinstance(reports, np.ndarray) else 1
             return self._refuse(
                 "malformed", count, f"reports must be a one-dimensional array of {self.report_dtype}, got {found}", tally
             )
@@ -234,7 +237,7 @@ class Oracle(ABC):
 
     def _own(self, aggregate: Aggregate) -> Aggregate:
         if aggregate.parameters != self._signature:
-            raise IncompatibleAggregate(f"an aggregate of {aggregate.parameters}, not of {self._signature}")
+            raise IncompatibleAggregate(f"an aggregate of {aggregate.parameters!r:.300}, not of {self._signature}")
         if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
         return aggregate

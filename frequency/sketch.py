@@ -124,9 +124,9 @@ class SignSketch(Sketch):
 
 
 def check_size(name: str, value: object, least: int) -> None:
-    """ValueError unless ``value`` is an integer and at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer, at least {least}, got {shown(value)}")
+    """ValueError unless ``value`` is an integer, ``least`` .. 2^32."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1 << 32:
+        raise ValueError(f"{name} must be an integer, {least} to 2^32, got {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
         return super()._consistent(aggregate) and not aggregate.counts[:, 0].any()
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        table = walsh_hadamard(aggregate.counts).astype(np.float64)
+        table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * float(self._contrast))
 
 

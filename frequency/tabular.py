@@ -94,10 +94,17 @@ class Tabular(Oracle):
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["output"] = self._sampler.outputs(items, source)
 
+    @cached_property
+    def _sendable(self) -> npt.NDArray[np.bool_]:
+        """Which outputs ever occur: shape (outputs,)."""
+        return np.array([any(row) for row in self.mechanism.weights])
+
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        sendable = np.array([any(row) for row in self.mechanism.weights])
-        output = reports["output"]
-        return (output < len(sendable)) & sendable[np.minimum(output, len(sendable) - 1)]
+        output, last = reports["output"], self.mechanism.outputs - 1
+        return (output <= last) & self._sendable[np.minimum(output, last)]
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return super()._consistent(aggregate) and not aggregate.counts[~self._sendable].any()
 
     @property
     def _shape(self) -> tuple[int, ...]:
