@@ -45,6 +45,9 @@ class Aggregate:
     def __post_init__(self) -> None:
         self.counts.setflags(write=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aggregate, (self.parameters, self.n, self.counts)  # a copy is read-only too
+
     def __add__(self, other: Aggregate) -> Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented

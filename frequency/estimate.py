@@ -53,10 +53,13 @@ class Estimate:
 
     @cached_property
     def variances(self) -> Floats:
-        """Shape (items,): unbiased estimates of the variance of each frequency, over the randomness of the protocol."""
+        """Shape (items,): estimates of the variance of each frequency, over the randomness of the protocol.
+
+        Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches say of theirs.
+        """
         if not self.n:
             return np.full(len(self.frequencies), np.inf)
-        return self._oracle._variances(self._aggregate, self.frequencies, self.items)
+        return np.maximum(self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0)
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """Intervals that each cover the true frequency with about this probability.

@@ -259,10 +259,11 @@ class Oracle(ABC):
             A Generator, or None for a fresh one.
         """
         held = np.asarray(counts)
-        if held.shape != (self.domain,) or held.dtype.kind not in "iu" or (held < 0).any():
+        if held.shape != (self.domain,) or held.dtype.kind not in "iu" or (held < 0).any() or sum(map(int, held)) >= 1 << 63:
             raise ValueError(
-                f"counts must be {self.domain} integers >= 0, one for each item, got {held.dtype} of shape {held.shape}"
+                f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got {held.dtype} of shape {held.shape}"
             )
+        bit_source(rng)  # refuses what is not a generator
         held = held.astype(np.int64)
         return Aggregate(self._signature, int(held.sum()), self._simulate(held, np.random.default_rng() if rng is None else rng))
 

@@ -136,7 +136,7 @@ class Tabular(Oracle):
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         chosen = self.reconstruction if items is None else self.reconstruction[items]
         weights = np.eye(len(frequencies))
-        return np.maximum(variance_of_scores(chosen, aggregate, weights, frequencies), 0.0)
+        return variance_of_scores(chosen, aggregate, weights, frequencies)
 
     def _slope(self, n: int) -> float:
         return 0.0  # the variance depends on all frequencies: intervals use its estimate

@@ -84,12 +84,12 @@ class Privacy:
         if value == 0:
             return cls(1, neighbours)
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of them.
-        digits = 40 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3 + EPSILON_LIMIT
+        digits = 60 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3
         down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
-        rounded = down.divide(Decimal(value.numerator), Decimal(value.denominator))  # <= epsilon: the private side
+        above, below = (context.divide(Decimal(value.numerator), Decimal(value.denominator)) for context in (up, down))
         # Decimal.exp is correctly rounded to nearest whatever the context says, so a step outwards makes it a bound.
-        lowest = up.next_plus(up.exp(down.minus(rounded)))
-        highest = down.next_minus(down.exp(up.minus(down.multiply(rounded, _SLACK))))
+        lowest = up.next_plus(up.exp(up.minus(below)))
+        highest = down.next_minus(down.exp(down.minus(up.multiply(above, _SLACK))))
         return cls(_simplest_between(Fraction(lowest), Fraction(highest)), neighbours)
 
     @property
