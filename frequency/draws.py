@@ -46,6 +46,11 @@ class TruthOrLie:
         """Pr[one particular lie]."""
         return Fraction(self.lie, WORD)
 
+    def require(self) -> None:
+        """ValueError unless the truth is likelier than a lie."""
+        if self.truth <= self.lie:
+            raise ValueError(f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say nothing")
+
     @property
     def ratio(self) -> Fraction:
         """truth / lie, or 1 when there is nothing to lie about."""

@@ -8,6 +8,7 @@ leading (most significant) nonzero digit is 1.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
@@ -24,6 +25,9 @@ _TABLED = 256
 
 TABLE_LIMIT = 1 << 22
 """Fields are chosen such that a table with a number for each vector has no more entries than this, or than 8 for each item."""
+
+_LARGEST = 1 << 31
+"""Products of two elements of a larger field would not fit in 63 bits."""
 
 _EXACT_BITS = 36
 """Transforms in floats are rounded back to integers. That is right when q times the sum of the counts has at most so many bits:
@@ -43,7 +47,7 @@ def prime_power(q: int) -> tuple[int, int] | None:
 
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     """Orders of fields in low .. high: the nearest at or above ``target`` (brought into the range) and the nearest below."""
-    start = round(max(low, min(high, target)))
+    start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
         found = next((q for q in candidates if (power := prime_power(q)) and (q <= _TABLED or power[1] == 1)), None)
         if found is not None:
@@ -62,7 +66,9 @@ def best_order(
     for t in range(least_t, limit.bit_length()):
         low = 2 + bisect_left(range(2, domain + 2), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
         high = int(limit ** (1 / t) + 1e-9)
-        found += [(variance(q, t), t, q) for q in orders_near(target, low, high)]
+        # Beside the orders near the target, the least that has room: for few items a space without spare points is better.
+        candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
+        found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
     _, t, q = min(found)
     return q, t
 
@@ -72,8 +78,8 @@ class Field:
 
     def __init__(self, q: int) -> None:
         power = prime_power(q)
-        if power is None or (power[1] > 1 and q > _TABLED):
-            raise ValueError(f"the order of a field must be a prime, or a prime power up to {_TABLED}, got {q}")
+        if power is None or (power[1] > 1 and q > _TABLED) or q > _LARGEST:
+            raise ValueError(f"the order of a field must be a prime up to 2^31, or a prime power up to {_TABLED}, got {q}")
         self.q, (self.p, self.k) = q, power
 
     @cached_property
@@ -342,8 +348,10 @@ def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The (unnormalised) Walsh-Hadamard transform over the last axis, whose length must be a power of two; integers stay exact."""
+    """The (unnormalised) Walsh-Hadamard transform over the last axis, of a power of two in length; exact in int64 for integers."""
     array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        array = array.astype(np.int64)
     if array.shape[-1] & (array.shape[-1] - 1) or array.shape[-1] == 0:
         raise ValueError(f"the length must be a power of two, got {array.shape[-1]}")
     return _walsh_hadamard(array)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of_scores
+from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -104,6 +104,12 @@ class ProjectiveGeometry(PureOracle):
 
     def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
         return self._space.incident(aggregate.counts)[self._space.vector(np.arange(self.domain))]
+
+    def difference_variance(self, n: int) -> float:
+        # Of all hyperplanes, points(t-1) hold a given point and points(t-2) two given ones.
+        order, t = self._order
+        apart = Fraction(2 * (points(order, t - 1) - points(order, t - 2)), points(order, t)) / (self.p - self.q) ** 2
+        return float(variance_of(n, apart - Fraction(2, self.domain)))
 
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
 from frequency.draws import TruthOrLie
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of_scores
+from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit, Mechanism, named
 from mechdesign.sampling import BitSource
 
@@ -76,6 +76,10 @@ class GRR(PureOracle):
         # With probability p - q the truth, otherwise any item, the true one included, all equally likely.
         kept = rng.binomial(held, float(self.p - self.q))
         return kept + rng.multinomial(int((held - kept).sum()), np.full(self.domain, 1 / self.domain))
+
+    def difference_variance(self, n: int) -> float:
+        # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of the reports.
+        return float(variance_of(n, 2 * (1 / (self.p - self.q) ** 2 - 1) / self.domain))
 
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.

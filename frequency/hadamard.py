@@ -40,6 +40,7 @@ class HRR(Oracle):
             raise ValueError(
                 f"coefficients must be an integer from 1 to log2 of the padded domain, {most}, got {shown(self.coefficients)}"
             )
+        self._choice.require()
 
     @property
     def padded(self) -> int:
@@ -134,6 +135,11 @@ class HRR(Oracle):
             return self._scale**2 * square - (own - total / s) ** 2
 
         return population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies) / aggregate.n
+
+    def difference_variance(self, n: int) -> float:
+        flat = np.full((1, 2), 1 / self.domain)
+        weights, none = np.array([[1.0, -1.0]]), Aggregate(self._signature, int(n), np.zeros(0, dtype=np.int64))
+        return float(self._linear_variance(weights, none, flat[0], None)[0])
 
     def audit(self) -> Audit:
         # The indices do not depend on the item. Given them, the pattern of the item has weight ``truth``, any other ``lie``.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of_scores
+from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -101,6 +101,10 @@ class OLH(PureOracle):
         counts = aggregate.counts[:-2].reshape(v.directions, self.hashes_to)
         result: npt.NDArray[np.int64] = v.incident(counts)[: self.domain] + aggregate.counts[-1]
         return result
+
+    def difference_variance(self, n: int) -> float:
+        apart = 2 * self.q * (1 - self.q) / (self.p - self.q) ** 2
+        return float(variance_of(n, apart - Fraction(2, self.domain)))
 
     def audit(self) -> Audit:
         # a does not depend on the item. Given a, the value of the hash is told with weight ``truth``, any other with ``lie``;

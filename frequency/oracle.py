@@ -66,7 +66,7 @@ class Oracle(ABC):
         ):
             raise ValueError(f"domain must be a number of items, 1 to {self.largest_domain}, got {shown(self.domain)}")
         object.__setattr__(self, "domain", int(self.domain))
-        if self.privacy.epsilon < LEAST_EPSILON:
+        if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):  # the alpha of 2^-32 itself is rounded a little
             raise ValueError(f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say nothing")
 
     @cached_property
@@ -312,6 +312,15 @@ class Oracle(ABC):
         """
 
     @abstractmethod
+    def difference_variance(self, n: int) -> float:
+        """Var(f_x - f_z), the mean over pairs of items, when all items are equally frequent among n users.
+
+        At least 2 items. What protocols that combine estimates weigh by; the variance of a sum of weights that add up to 0 is
+        half of this times the sum of their squares. (Exact, but for finite geometries with more points than items, where it is
+        right up to a fraction of about q / domain.)
+        """
+
+    @abstractmethod
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         """Unbiased estimates for the items (None: all), n > 0."""
 
@@ -371,11 +380,11 @@ class PureOracle(Oracle):
         return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
 
-def variance_of(n: int, per_user: Floats) -> Any:
+def variance_of(n: int, per_user: Any) -> Any:
     """``per_user / n``: a float if it is one number. ValueError unless n is at least 1."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a number of users, at least 1, got {shown(n)}")
-    result = per_user / int(n)
+    result = np.asarray(per_user, dtype=np.float64) / int(n)
     return float(result) if np.ndim(result) == 0 else result
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
 from frequency.draws import WORD, bernoulli, bernoulli_bits, uniform
-from frequency.oracle import Floats, Items, Reports, population_mean
+from frequency.oracle import Floats, Items, Reports, population_mean, variance_of
 from frequency.unary import BitVector, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -80,6 +80,11 @@ class SubsetSelection(BitVector):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+
+    def difference_variance(self, n: int) -> float:
+        # All items are in equally many sets, and all pairs of them.
+        apart = Fraction(2 * self.size * (self.domain - self.size), self.domain * (self.domain - 1)) / (self.p - self.q) ** 2
+        return float(variance_of(n, apart - Fraction(2, self.domain)))
 
     def audit(self) -> Audit:
         # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the others.

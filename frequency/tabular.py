@@ -133,6 +133,13 @@ class Tabular(Oracle):
         f = np.asarray(frequency, dtype=np.float64)
         return variance_of(n, f * own + (1 - f) * other - f)
 
+    def difference_variance(self, n: int) -> float:
+        # The mean over pairs of (e_x - e_z)' C (e_x - e_z) is 2 (tr C - 1'C1 / domain) / (domain - 1).
+        flat, d = self.mechanism.matrix.mean(axis=1), self.domain
+        centred = self.reconstruction - self.reconstruction.mean(axis=0)
+        trace = float((centred**2 @ flat).sum()) - (1 - 1 / d)
+        return float(variance_of(n, 2 * trace / (d - 1)))
+
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         chosen = self.reconstruction if items is None else self.reconstruction[items]
         weights = np.eye(len(frequencies))

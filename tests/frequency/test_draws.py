@@ -92,6 +92,11 @@ def test_too_near_to_one(domain):
     assert GRR(domain >> 16, 3e-10).audit().holds
 
 
+def test_hadamard_response_too_near_to_one():
+    with pytest.raises(ValueError, match="too small"):
+        HRR(1 << 17, 2.4e-10, coefficients=17)
+
+
 @pytest.mark.parametrize("epsilon", [1e-11, 2.0**-33, 0, 0.0])
 def test_no_epsilon_at_all(epsilon):
     for kind in (GRR, SUE, OLH, HRR, CountMeanSketch):
