@@ -7,6 +7,7 @@ BIN := .venv/bin
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
 	$(BIN)/python examples/collect_frequencies.py --out demo
+	$(BIN)/python examples/range_queries.py --out demo
 
 test: .venv/test
 	$(BIN)/ruff check .
@@ -18,6 +19,7 @@ test: .venv/test
 bench: .venv/test
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/frequency_oracles.py
+	$(BIN)/python benchmarks/range_queries.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

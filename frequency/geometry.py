@@ -105,11 +105,17 @@ class ProjectiveGeometry(PureOracle):
     def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
         return self._space.incident(aggregate.counts)[self._space.vector(np.arange(self.domain))]
 
-    def difference_variance(self, n: int) -> float:
-        # Of all hyperplanes, points(t-1) hold a given point and points(t-2) two given ones.
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third that is not on their line.
         order, t = self._order
-        apart = Fraction(2 * (points(order, t - 1) - points(order, t - 2)), points(order, t)) / (self.p - self.q) ** 2
-        return float(variance_of(n, apart - Fraction(2, self.domain)))
+        one, two, three, number = (points(order, max(t - k, 0)) for k in (1, 2, 3, 0))
+        p, d = self.p, held or self.domain
+        through, beside = p / one, (1 - p) / (number - one)  # of each hyperplane, given the holder's point
+        on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
+        of_third = on_line * two * through + (1 - on_line) * (three * through + (two - three) * beside)
+        single = (p + (d - 1) * self.q) / d
+        both = (2 * two * through + (d - 2) * of_third) / d
+        return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is
@@ -119,6 +125,13 @@ class ProjectiveGeometry(PureOracle):
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
         return Audit(ratio, self.odds, "a hyperplane through point 0 and not through point 1", (0, 1))
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        v, (order, t), p = self._space, self._order, float(self.p)
+        (held,) = spread_out(frequencies[None], np.arange(self.domain), v.directions)
+        through, number = points(order, t - 1), points(order, t)
+        on = v.incident(held)[v.vector(np.arange(v.directions))]
+        return p / through * on + (1 - p) / (number - through) * (1 - on)
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)

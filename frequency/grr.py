@@ -77,13 +77,17 @@ class GRR(PureOracle):
         kept = rng.binomial(held, float(self.p - self.q))
         return kept + rng.multinomial(int((held - kept).sum()), np.full(self.domain, 1 / self.domain))
 
-    def difference_variance(self, n: int) -> float:
+    def difference_variance(self, n: int, held: int | None = None) -> float:
         # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of the reports.
-        return float(variance_of(n, 2 * (1 / (self.p - self.q) ** 2 - 1) / self.domain))
+        p, q, d = self.p, self.q, held or self.domain
+        return float(variance_of(n, 2 * (p + (d - 1) * q) / d / (p - q) ** 2 - Fraction(2, d)))
 
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.
         return Audit(self._choice.ratio, self.odds, 0, (0, min(1, self.domain - 1)))
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        return float(self.q) + float(self.p - self.q) * frequencies
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         p, q, w = float(self.p), float(self.q), spread_out(weights, items, self.domain)

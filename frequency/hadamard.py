@@ -136,8 +136,8 @@ class HRR(Oracle):
 
         return population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies) / aggregate.n
 
-    def difference_variance(self, n: int) -> float:
-        flat = np.full((1, 2), 1 / self.domain)
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        flat = np.full((1, 2), 1 / (held or self.domain))
         weights, none = np.array([[1.0, -1.0]]), Aggregate(self._signature, int(n), np.zeros(0, dtype=np.int64))
         return float(self._linear_variance(weights, none, flat[0], None)[0])
 

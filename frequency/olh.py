@@ -102,9 +102,13 @@ class OLH(PureOracle):
         result: npt.NDArray[np.int64] = v.incident(counts)[: self.domain] + aggregate.counts[-1]
         return result
 
-    def difference_variance(self, n: int) -> float:
-        apart = 2 * self.q * (1 - self.q) / (self.p - self.q) ** 2
-        return float(variance_of(n, apart - Fraction(2, self.domain)))
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # A third item's report supports both with probability q^2, or p q if it is on their line, as `on_line` of all vectors are.
+        p, q, d, size = self.p, self.q, held or self.domain, self._space.size
+        on_line = Fraction(self.hashes_to - 2, max(size - 2, 1))
+        one = (p + (d - 1) * q) / d
+        both = (2 * p * q + (d - 2) * (on_line * p * q + (1 - on_line) * q**2)) / d
+        return float(variance_of(n, 2 * (one - both) / (p - q) ** 2 - Fraction(2, d)))
 
     def audit(self) -> Audit:
         # a does not depend on the item. Given a, the value of the hash is told with weight ``truth``, any other with ``lie``;
@@ -112,6 +116,14 @@ class OLH(PureOracle):
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(self._choice.ratio, self.odds, "hash 1, value 0", (0, 1))
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        v, order = self._space, self.hashes_to
+        (items,) = spread_out(frequencies[None], np.arange(self.domain), v.size)
+        lie, more = float(self._choice.q), float(self._choice.p - self._choice.q)
+        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item the value 0.
+        cells = (lie + more * v.sums(items).ravel()) * ((order - 1) / v.size)
+        return np.concatenate([cells, [lie * (order - 1) / v.size, (lie + more) / v.size]])
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)

@@ -312,12 +312,16 @@ class Oracle(ABC):
         """
 
     @abstractmethod
-    def difference_variance(self, n: int) -> float:
-        """Var(f_x - f_z), the mean over pairs of items, when all items are equally frequent among n users.
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        """Var(f_x - f_z), the mean over pairs of the items that the n users hold, when each of those is held by as many.
 
-        At least 2 items. What protocols that combine estimates weigh by; the variance of a sum of weights that add up to 0 is
-        half of this times the sum of their squares. (Exact, but for finite geometries with more points than items, where it is
-        right up to a fraction of about q / domain.)
+        The variance of a weighted sum whose weights add up to 0 is half of this times the sum of their squares: what protocols
+        weigh estimates by. (Over finite fields, where pairs differ a little, it is the mean over the ways to number the items.)
+
+        Parameters
+        ----------
+        held
+            How many items are held, the first ones, at least 2; None: all of the domain.
         """
 
     @abstractmethod
@@ -331,6 +335,17 @@ class Oracle(ABC):
     def _slope(self, n: int) -> float:
         """How much the variance grows with the frequency, for the intervals of `Estimate`."""
         return float(self.variance(n, 1.0) - self.variance(n, 0.0))
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of the sums weights @ estimates for n users with these frequencies: weights have shape (sums, domain)."""
+        kinds: Any = self._kinds(frequencies)  # as if they were counts, of one user
+        one = self._linear_variance(weights, Aggregate(self._signature, 1, kinds), frequencies, None)
+        result: Floats = variance_of(n, one)
+        return result
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        """The probability of each kind of report that an aggregate counts, where `_linear_variance` looks at those."""
+        return np.zeros(0)
 
     @abstractmethod
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:

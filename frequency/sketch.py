@@ -63,11 +63,12 @@ class Sketch(Oracle):
         others = (1 - f) ** 2 if second_moment is None else second_moment - f**2
         return variance_of(n, self._user_variance(1.0, 1.0, f)) + float(self.confusion) * others
 
-    def difference_variance(self, n: int) -> float:
-        flat = 1 / self.domain
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        d = held or self.domain
+        flat = 1 / d
         users = float(variance_of(n, self._user_variance(2.0, 0.0, 2 * flat)))
         # Of the two items with each other, nothing remains; with all others, of either.
-        return users + float(self.confusion) * 2 * flat**2 * (self.domain - 2)
+        return users + float(self.confusion) * 2 * flat**2 * (d - 2)
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)

@@ -81,10 +81,13 @@ class SubsetSelection(BitVector):
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size
 
-    def difference_variance(self, n: int) -> float:
-        # All items are in equally many sets, and all pairs of them.
-        apart = Fraction(2 * self.size * (self.domain - self.size), self.domain * (self.domain - 1)) / (self.p - self.q) ** 2
-        return float(variance_of(n, apart - Fraction(2, self.domain)))
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        p, k, d, rest = self.p, self.size, held or self.domain, self.domain - 1
+        one = (p + (d - 1) * self.q) / d
+        # Two items, one of them the holder's; or two others.
+        own, others = p * Fraction(k - 1, rest), (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * max(rest - 1, 1))
+        both = (2 * own + (d - 2) * others) / d
+        return float(variance_of(n, 2 * (one - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     def audit(self) -> Audit:
         # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the others.

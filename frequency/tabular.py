@@ -133,10 +133,11 @@ class Tabular(Oracle):
         f = np.asarray(frequency, dtype=np.float64)
         return variance_of(n, f * own + (1 - f) * other - f)
 
-    def difference_variance(self, n: int) -> float:
-        # The mean over pairs of (e_x - e_z)' C (e_x - e_z) is 2 (tr C - 1'C1 / domain) / (domain - 1).
-        flat, d = self.mechanism.matrix.mean(axis=1), self.domain
-        centred = self.reconstruction - self.reconstruction.mean(axis=0)
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # The mean over pairs of (e_x - e_z)' C (e_x - e_z) is 2 (tr C - 1'C1 / d) / (d - 1).
+        d = held or self.domain
+        flat, chosen = self.mechanism.matrix[:, :d].mean(axis=1), self.reconstruction[:d]
+        centred = chosen - chosen.mean(axis=0)
         trace = float((centred**2 @ flat).sum()) - (1 - 1 / d)
         return float(variance_of(n, 2 * trace / (d - 1)))
 
@@ -147,6 +148,9 @@ class Tabular(Oracle):
 
     def _slope(self, n: int) -> float:
         return 0.0  # the variance depends on all frequencies: intervals use its estimate
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        return self.mechanism.matrix @ frequencies
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         scores = spread_out(weights, items, self.domain) @ self.reconstruction

@@ -100,8 +100,8 @@ class _Unary(BitVector):
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
 
-    def difference_variance(self, n: int) -> float:
-        return 2 * float(self.variance(n, 1 / self.domain))  # bits are independent
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return 2 * float(self.variance(n, 1 / (held or self.domain)))  # bits are independent
 
     def audit(self) -> Audit:
         # Two items differ in two bits, and every other bit is as likely under both.

@@ -1,1 +1,31 @@
-"""Range, prefix and quantile queries under differential privacy. No protocol is in this package yet."""
+"""Range, prefix and quantile queries on an ordered attribute, under local differential privacy and for a trusted curator.
+
+>>> import numpy as np
+>>> protocol = HaarHRR(domain=64, epsilon=1.0)
+>>> estimate = protocol.estimate(protocol.simulate(np.full(64, 10_000), np.random.default_rng(1)))
+>>> round(estimate.range(16, 47), 1)
+0.5
+"""
+
+from rangeq import central, plot
+from rangeq.estimate import Distribution, RangeEstimate
+from rangeq.flat import Flat
+from rangeq.haar import HaarHRR
+from rangeq.hierarchy import HierarchicalHistogram
+from rangeq.optimise import Optimised, optimise
+from rangeq.protocol import RangeProtocol
+from rangeq.tree import Tree
+
+__all__ = [
+    "Distribution",
+    "Flat",
+    "HaarHRR",
+    "HierarchicalHistogram",
+    "Optimised",
+    "RangeEstimate",
+    "RangeProtocol",
+    "Tree",
+    "central",
+    "optimise",
+    "plot",
+]

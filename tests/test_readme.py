@@ -39,7 +39,7 @@ def run(command: list[str], where: Path) -> str:
 
 
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
-    first, commands, _ = blocks("sh")
+    first, commands, *_ = blocks("sh")
     # These two are what runs this very test, and what the automatic checks run next to it.
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
     printed = run(["bash", "-euc", commands], clone)
@@ -53,22 +53,24 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers = blocks("python")
+    counts, answers, ranges = blocks("python")
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
     printed = run([sys.executable, "-W", "error", "-c", answers], clone)
     assert "True\n100000 (1024,) 0.0061\n" in printed
     assert (clone / "frequencies.png").read_bytes().startswith(b"\x89PNG")
+    run([sys.executable, "-W", "error", "-c", ranges], clone)
+    assert (clone / "cdf.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_frequencies_are_collected_as_shown(clone: Path) -> None:
+@pytest.mark.parametrize(("number", "mark", "figure"), [(2, "3 sites", "frequencies.png"), (3, "decile", "cdf.png")])
+def test_the_examples_print_what_is_shown(clone: Path, number: int, mark: str, figure: str) -> None:
     pytest.importorskip("statsmodels", reason="the example's data come with the extra 'data'")
-    *_, commands = blocks("sh")
-    printed = run(["bash", "-euc", commands], clone)
-    shown = next(block for block in blocks("text") if "3 sites" in block)
+    printed = run(["bash", "-euc", blocks("sh")[number]], clone)
+    shown = next(block for block in blocks("text") if mark in block)
     assert lines(shown) <= lines(printed)
-    assert (clone / "demo" / "frequencies.png").read_bytes().startswith(b"\x89PNG")
+    assert (clone / "demo" / figure).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""Answers about an ordered domain: ranges, prefixes, quantiles; with their errors where the estimator is linear."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import isotonic_regression
+from scipy.special import ndtri
+
+from frequency.aggregate import Aggregate
+from frequency.estimate import Estimate, Floats, Interval
+from frequency.postprocess import norm_sub
+from mechdesign.text import shown
+
+if TYPE_CHECKING:
+    from rangeq.protocol import RangeProtocol
+
+Integers = npt.NDArray[np.int64]
+
+
+class Distribution:
+    """Frequencies of the items 0 .. domain-1 as answers to queries. Intervals [a, b] are closed.
+
+    Attributes
+    ----------
+    frequencies
+        Shape (domain,), read-only.
+    """
+
+    frequencies: Floats
+
+    def __init__(self, frequencies: Floats) -> None:
+        self.frequencies = frequencies
+        self.frequencies.setflags(write=False)
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """The prefixes, the empty one first: shape (domain + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.frequencies)])
+
+    def cdf(self) -> Floats:
+        """The fraction of the population at or below each item: shape (domain,)."""
+        return self._sums[1:].copy()
+
+    def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The fraction in first .. last, both included: a float, or an array for arrays of ends.
+
+        Raises ValueError for ends that are not integers with 0 <= first <= last < domain.
+        """
+        a, b = self._ends(first, last)
+        return _plain(self._sums[b + 1] - self._sums[a])
+
+    def prefix(self, last: npt.ArrayLike) -> Any:
+        """The fraction in 0 .. last."""
+        return self.range(np.zeros_like(np.asarray(last)), last)
+
+    def quantile(self, phi: npt.ArrayLike) -> Any:
+        """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or an array.
+
+        Monotone in phi: where the estimated cdf falls, its running maximum counts.
+        """
+        return _plain(_first_reaching(self._sums[1:], _fractions(phi)))
+
+    def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
+        a, b = np.asarray(first), np.asarray(last)
+        if a.dtype.kind not in "iu" or b.dtype.kind not in "iu":
+            raise ValueError(f"ends of a range must be integers, got {a.dtype} and {b.dtype}")
+        a, b = np.broadcast_arrays(a, b)
+        bad = (a < 0) | (a > b) | (b >= len(self.frequencies))
+        if bad.any():
+            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise ValueError(f"[{a[where]}, {b[where]}] is not a range within 0 .. {len(self.frequencies) - 1}")
+        return a.astype(np.int64), b.astype(np.int64)
+
+
+class RangeEstimate(Estimate, Distribution):
+    """What a range protocol's aggregate says: unbiased and linear, so that errors are known. Values may be negative or exceed 1.
+
+    `frequency.Estimate` is about single items and weighted sums of them, `Distribution` about ranges.
+    """
+
+    _oracle: RangeProtocol
+
+    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The variance of `range`, with all covariances, given how many users reported on each level.
+
+        That of the protocol's noise and of its sampling of users to levels, for a population without heavy single nodes; where
+        one node holds a fraction f of the population, its noise is larger by about f / n. Infinite without reports.
+        """
+        a, b = self._ends(first, last)
+        return _plain(self._oracle._range_variance(self._aggregate, a, b) if self.n else np.full(a.shape, np.inf))
+
+    def interval_of(self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+        """Confidence intervals for the fractions in first .. last, each by itself."""
+        half = _z(confidence) * np.sqrt(self.variance(first, last))
+        middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
+        return Interval(middle - half, middle + half)
+
+    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The items between which the phi-quantile lies (Woodruff's interval): where the band of the cdf crosses phi."""
+        last = np.arange(len(self.frequencies))
+        low, high = self.interval_of(np.zeros_like(last), last, confidence)
+        wanted = _fractions(phi)
+        return _plain(_first_reaching(high, wanted)), _plain(_first_reaching(low, wanted))
+
+    def nonnegative(self) -> Distribution:
+        """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without known variances."""
+        return Distribution(norm_sub(self.frequencies))
+
+    def monotone(self) -> Distribution:
+        """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic regression), cut to [0, 1]."""
+        cdf = isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
+        return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
+
+
+def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
+    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)  # a cdf summed up in floats may end just below 1
+    return np.minimum(found, len(cdf) - 1)
+
+
+def _fractions(phi: npt.ArrayLike) -> Floats:
+    wanted = np.asarray(phi, dtype=np.float64)
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")
+    return wanted
+
+
+def _z(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    return float(ndtri((1 + confidence) / 2))
+
+
+def _plain(values: npt.NDArray[Any]) -> Any:
+    return values.item() if np.ndim(values) == 0 else values
+
+
+__all__ = ["Aggregate", "Distribution", "RangeEstimate"]

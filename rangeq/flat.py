@@ -1,0 +1,23 @@
+"""The flat method: one histogram over the items, and ranges by adding up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rangeq.hierarchy import HierarchicalHistogram
+
+
+@dataclass(frozen=True)
+class Flat(HierarchicalHistogram):
+    """Flat (range queries 4.2): any oracle of `frequency` over the items themselves, by name.
+
+    With ``consistent`` the estimates are shifted to sum to 1, since everybody is somewhere: a range of r items then has variance
+    r (1 - r/D) V instead of r V (Fact 1). ``branching`` and ``probabilities`` are of no use here.
+    """
+
+    branching: int | tuple[int, ...] = ()
+    oracle: str | tuple[str, ...] = "OUE"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "branching", (max(2, self.domain),) if isinstance(self.domain, int) else self.branching)
+        super().__post_init__()

@@ -1,0 +1,266 @@
+"""RangeProtocol: every user reports on one randomly chosen level of a tree, by that level's own oracle."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.aggregate import Aggregate
+from frequency.draws import WORD
+from frequency.oracle import Floats, Items, Oracle, Reports
+from mechdesign import Audit
+from mechdesign.rational import exact
+from mechdesign.sampling import BitSource
+from mechdesign.text import shown
+from rangeq.estimate import RangeEstimate
+from rangeq.tree import Tree, mean_over
+
+
+@dataclass(frozen=True)
+class RangeProtocol(Oracle):
+    """Protocols for one ordered attribute under local privacy: the verbs of `frequency.Oracle`, and an estimate that knows ranges.
+
+    A report is ``level`` (0 for the level below the root) and ``body``, the bytes of the report of that level's oracle, padded with
+    zeros. The level does not depend on the item, so a report loses what its oracle's does. The root is the whole population: known.
+    """
+
+    @property
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The tree over the domain."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Oracle, ...]:
+        """The oracle of each level 1 .. height: its domain is the nodes of the level."""
+
+    @property
+    @abstractmethod
+    def level_weights(self) -> tuple[int, ...]:
+        """The probability of each level, in units of 2^-64."""
+
+    def _nodes(self, level: int, items: Items) -> Items:
+        """The node of a level that holds each item."""
+        return items // self.tree.widths[level]
+
+    @abstractmethod
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        """Unbiased estimates of all leaves."""
+
+    @abstractmethod
+    def _contrasts(self, users: Floats) -> Floats:
+        """The variance of a contrast of unit length among the children of each level of parents, for so many users a level."""
+
+    # ------------------------------------------------------------------------------------------------ client
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("level", "u1"), ("body", "u1", (max(oracle.report_dtype.itemsize for oracle in self.levels),))])
+
+    @property
+    def report_bits(self) -> int:
+        return (self.tree.height - 1).bit_length() + max(oracle.report_bits for oracle in self.levels)
+
+    @property
+    def _batch(self) -> int:
+        return min(oracle._batch for oracle in self.levels) * self.tree.height
+
+    def _details(self) -> dict[str, Any]:
+        weights = [str(weight) for weight in self.level_weights]
+        levels = [{**oracle.parameters} for oracle in self.levels]
+        return {"branching": list(self.tree.branching), "level weights": weights, "levels": levels}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        ends = np.array(list(accumulate(self.level_weights))[:-1], dtype=np.uint64)
+        level = np.searchsorted(ends, source(len(items)), side="right") if len(ends) else np.zeros(len(items), dtype=np.int64)
+        reports["level"] = level
+        for k, oracle in enumerate(self.levels):
+            mine = np.flatnonzero(level == k)
+            if len(mine):
+                part = np.zeros(len(mine), dtype=oracle.report_dtype)
+                oracle._privatize(self._nodes(k, items[mine]), part, source)
+                body = np.zeros((len(mine), reports.dtype["body"].itemsize), dtype=np.uint8)
+                body[:, : part.itemsize] = part.view(np.uint8).reshape(len(mine), -1)
+                reports["body"][mine] = body
+
+    def _split(self, reports: Reports) -> Iterator[tuple[int, Oracle, npt.NDArray[np.int64], Reports]]:
+        """For each level that occurs: its number, oracle, the positions of its reports, and these as its oracle's own."""
+        for k, oracle in enumerate(self.levels):
+            mine = np.flatnonzero(reports["level"] == k)
+            if len(mine):
+                size = oracle.report_dtype.itemsize
+                body = np.ascontiguousarray(reports["body"][mine][:, :size])
+                yield k, oracle, mine, body.view(oracle.report_dtype).reshape(-1)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        good = np.zeros(len(reports), dtype=np.bool_)
+        for _, oracle, mine, part in self._split(reports):
+            unused = reports["body"][mine][:, oracle.report_dtype.itemsize :]
+            good[mine] = oracle._possible(part) & ~unused.any(axis=1)
+        return good
+
+    # ------------------------------------------------------------------------------------------------ server
+    # The counts are the number of reports of each level, then the counts of the levels' own aggregates, one after the other.
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        sizes = [int(np.prod(oracle._shape)) for oracle in self.levels]
+        ends = list(accumulate(sizes, initial=len(self.levels)))
+        return [slice(start, end) for start, end in pairwise(ends)]
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._places[-1].stop,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        for k, oracle, mine, part in self._split(reports):
+            counts[k] = len(mine)
+            counts[self._places[k]] = oracle._aggregate(part).ravel()
+        return counts
+
+    def _level(self, aggregate: Aggregate, k: int) -> Aggregate:
+        """The aggregate of the reports of one level."""
+        oracle = self.levels[k]
+        return Aggregate(oracle._signature, int(aggregate.counts[k]), aggregate.counts[self._places[k]].reshape(oracle._shape))
+
+    def _users(self, aggregate: Aggregate) -> Floats:
+        return aggregate.counts[: len(self.levels)].astype(np.float64)
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        users = aggregate.counts[: len(self.levels)]
+        if (users < 0).any() or sum(map(int, users)) != aggregate.n:
+            return False
+        return all(oracle._consistent(self._level(aggregate, k)) for k, oracle in enumerate(self.levels))
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        left, weight = held, WORD
+        for k, oracle in enumerate(self.levels):
+            # Of the users not yet on a level, each takes this one with its share of the weight that is left.
+            last = k == len(self.levels) - 1
+            here = left if last else rng.binomial(left, self.level_weights[k] / weight)
+            left, weight = left - here, weight - self.level_weights[k]
+            nodes = np.zeros(oracle.domain, dtype=np.int64)
+            np.add.at(nodes, self._nodes(k, np.arange(self.domain)), here)
+            counts[k] = here.sum()
+            if counts[k]:
+                counts[self._places[k]] = oracle._simulate(nodes, rng).ravel()
+        return counts
+
+    def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
+        """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole domain."""
+        if items is not None:
+            raise ValueError("a range protocol estimates its whole domain; items must be None")
+        return RangeEstimate(self, self._own(aggregate), None)
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        leaves = self._leaves(aggregate)[: self.domain]
+        if self.tree.leaves == self.domain:
+            return leaves
+        # Nobody is in the padding: all items sum to 1, and each gives up what it shares with the error of the sum.
+        contrasts = self._contrasts(self._users(aggregate))
+        shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), np.where(np.isfinite(contrasts), contrasts, 1.0)))
+        return leaves + shared / shared.sum() * (1 - leaves.sum())
+
+    def _range_variance(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
+        return self.tree.range_variance(first, last, self._contrasts(self._users(aggregate)))
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._range_variance(aggregate, item, item)
+
+    def _slope(self, n: int) -> float:
+        return 0.0
+
+    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        return self.tree.linear_variance(weights, self._contrasts(self._users(aggregate)))
+
+    # ------------------------------------------------------------------------------------------------ known beforehand
+
+    def _expected(self, n: int) -> Floats:
+        """The contrasts' variances when every level has its expected number of the n users."""
+        return self._contrasts(self._expected_users(n))
+
+    def _expected_users(self, n: int) -> Floats:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f"n must be a number of users, at least 1, got {shown(n)}")
+        return int(n) * np.array([weight / WORD for weight in self.level_weights])
+
+    def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
+        """The root of the average variance over a workload, for n users: noise, sampling of levels and of coefficients included.
+
+        Parameters
+        ----------
+        workload
+            "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
+        frequencies
+            Shape (domain,): of the population, for domains up to 4096. None: a population spread so thin that no node is heavy.
+        """
+        if frequencies is None:
+            return float(self.tree.average_variance(self._expected(n), workload) ** 0.5)
+        f, d = np.asarray(frequencies, dtype=np.float64), self.domain
+        if f.shape != (d,) or not (f >= 0).all() or abs(f.sum() - 1) > 1e-9 or d > 4096:
+            raise ValueError(f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at most 4096")
+        prefixes = np.tri(d)
+        both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
+        variances = self._population_variance(n, both, f)
+        return float(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]) ** 0.5)
+
+    @abstractmethod
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        """How much each node's estimate of one level counts in a query: shape (queries, nodes), from its weights of the leaves."""
+
+    def _population_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for a population, with the expected number of users on each level: exact.
+
+        Disjoint random samples of the users report on the levels: the variances of the samples' means add up, less what they share.
+        """
+        tree, users = self.tree, self._expected_users(n)
+        if tree.leaves > self.domain:  # the estimates give up what they share with the error of their sum
+            shared = np.diff(tree.with_everything(np.arange(-1, self.domain), self._contrasts(users)))
+            weights = weights - (weights @ (shared / shared.sum()))[:, None]
+        leaves = np.zeros((len(weights), tree.leaves))
+        leaves[:, : self.domain] = weights
+        held = np.zeros(tree.leaves)
+        held[: self.domain] = frequencies
+        total = -(weights**2 @ frequencies - (weights @ frequencies) ** 2) / n
+        for level, oracle in enumerate(self.levels):
+            if not users[level]:
+                continue
+            own, nodes = self._level_weights(leaves, users, level), held.reshape(tree.nodes[level], -1).sum(axis=1)
+            sampled = own**2 @ nodes - (own @ nodes) ** 2
+            total += (oracle.linear_variance(1, own, nodes) + sampled) / users[level]
+        return np.maximum(total, 0.0)
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """The variance of a single item's estimate, the mean over items; of a light item, whatever ``frequency``."""
+        item = np.arange(self.domain)
+        mean = float(self.tree.range_variance(item, item, self._expected(n)).mean())
+        return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        d = held or self.domain
+        weights = np.eye(d, self.domain)
+        weights[:, :d] -= 1 / d
+        return float(2 * self.tree.linear_variance(weights, self._expected(n)).sum() / max(d - 1, 1))
+
+    def audit(self) -> Audit:
+        return max((oracle.audit() for oracle in self.levels), key=lambda audit: audit.ratio)
+
+
+def level_weights(height: int, probabilities: Sequence[Any] | None) -> tuple[int, ...]:
+    """Probabilities of levels (None: all the same) as integers that sum to 2^64. ValueError unless they sum to exactly 1."""
+    given = [Fraction(1, height)] * height if probabilities is None else [exact(p, "a level's probability") for p in probabilities]
+    if len(given) != height or min(given) < 0 or sum(given) != 1:
+        raise ValueError(f"level probabilities must be {height} numbers of at least 0 that sum to exactly 1")
+    ends = [int(end * WORD) for end in accumulate(given)]
+    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

@@ -1,0 +1,201 @@
+"""A complete tree over an ordered domain, and variances of linear queries in its generalised Haar basis.
+
+Estimates that are consistent (every node is the sum of its children) and weighted by least squares have independent errors in
+the contrasts among the children of each node: see `rangeq.consistency`. So all there is to know of an estimator's errors is one
+number for each level of parents: the variance of a contrast of unit length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.text import shown
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+WORKLOADS = ("ranges", "all ranges", "prefixes")
+"""All ranges of at least two items, all ranges, all ranges that begin with item 0."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Levels 1 .. height below a root; a node of level l - 1 has ``branching[l - 1]`` children, and leaves are single items.
+
+    When the product of the branchings exceeds the domain, the leaves beyond it are padding: always empty.
+
+    Raises ValueError for a branching below 2, or a product smaller than the domain.
+    """
+
+    domain: int
+    branching: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.branching or any(type(b) is not int or b < 2 for b in self.branching):
+            raise ValueError(f"branching must be integers of at least 2, one a level, got {shown(self.branching)}")
+        if self.leaves < self.domain:
+            raise ValueError(f"branching {shown(self.branching)} has {self.leaves} leaves, fewer than the {self.domain} items")
+
+    @classmethod
+    def of(cls, domain: int, branching: int | Sequence[int]) -> Tree:
+        """The tree with a list of branchings from the top, or with one for all levels.
+
+        One branching B is used at every level but the first, which has as many nodes as it takes to cover the domain.
+        """
+        if isinstance(branching, int):
+            if branching < 2:
+                raise ValueError(f"branching must be at least 2, got {branching}")
+            below = 1
+            while below * branching < domain:
+                below *= branching
+            return cls(domain, (max(2, -(-domain // below)), *[branching] * round(math.log(below, branching))))
+        return cls(domain, tuple(branching))
+
+    @property
+    def height(self) -> int:
+        """The number of levels below the root."""
+        return len(self.branching)
+
+    @cached_property
+    def leaves(self) -> int:
+        """Items and padding."""
+        return math.prod(self.branching)
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """The number of nodes of levels 1 .. height."""
+        return tuple(math.prod(self.branching[: level + 1]) for level in range(self.height))
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """The number of leaves below a node of levels 1 .. height."""
+        return tuple(self.leaves // nodes for nodes in self.nodes)
+
+    @cached_property
+    def occupied(self) -> tuple[int, ...]:
+        """The number of nodes of levels 1 .. height that are not all padding."""
+        return tuple(-(-self.domain // width) for width in self.widths)
+
+    # Below, ``contrasts`` are the variances of contrasts of unit length among the children of nodes of levels 0 .. height - 1,
+    # infinite where no user told them apart. Where there is padding, the sum of all items is known to be 1 as well: one more exact
+    # measurement, which takes from the variance of a query its squared covariance with that sum, over the sum's variance.
+
+    def coverage(self, weights: Floats, level: int) -> Floats:
+        """The mean weight of each node's leaves, less that of its parent's: leaf weights (..., leaves) to (..., nodes)."""
+        mean = weights.reshape(*weights.shape[:-1], self.nodes[level], -1).mean(axis=-1)
+        parents = mean.reshape(*mean.shape[:-1], -1, self.branching[level]).mean(axis=-1)
+        result: Floats = mean - np.repeat(parents, self.branching[level], axis=-1)
+        return result
+
+    def linear_variance(self, weights: Floats, contrasts: Floats) -> Floats:
+        """The variance of weights @ frequencies; weights have shape (..., domain)."""
+        own = self._linear(weights, contrasts)
+        if self.leaves == self.domain or not np.isfinite(contrasts).all():
+            return own
+        everything = self._linear(np.ones(self.domain), contrasts)
+        covariance = (self._linear(weights + 1, contrasts) - own - everything) / 2
+        return own - covariance**2 / everything
+
+    def _linear(self, weights: Floats, contrasts: Floats) -> Floats:
+        mean = np.zeros((*weights.shape[:-1], self.leaves))
+        mean[..., : self.domain] = weights
+        total = np.zeros(weights.shape[:-1])
+        for level in range(self.height - 1, -1, -1):
+            children, size = mean, self.branching[level]
+            mean = children.reshape(*children.shape[:-1], -1, size).mean(axis=-1)
+            total += _times(contrasts[level], (children**2).sum(axis=-1) - size * (mean**2).sum(axis=-1))
+        return total
+
+    def range_variance(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
+        """The variances of the sums of frequencies over first .. last: O(height) for each."""
+        own = self._range(first, last, contrasts)
+        if self.leaves == self.domain or not np.isfinite(contrasts).all():
+            return own
+        after, before = self.with_everything(last, contrasts), self.with_everything(first - 1, contrasts)
+        everything = self._range(np.array(0), np.array(self.domain - 1), contrasts)
+        return own - (after - before) ** 2 / everything
+
+    def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
+        """The covariance, before it is known to be 1, of the sum of all items with the sum over 0 .. last (last >= -1)."""
+        zero, end = np.zeros_like(last), np.full_like(last, self.domain - 1)
+        everything, prefix = self._range(zero, end, contrasts), self._range(zero, last, contrasts)
+        return (everything + prefix - self._range(last + 1, end, contrasts)) / 2
+
+    def _range(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
+        total = np.zeros(np.broadcast_shapes(first.shape, last.shape))
+        for level in range(self.height):
+            total += _times(contrasts[level], self.cut(first, last + 1, level))
+        return total
+
+    def cut(self, first: Integers, after: Integers, level: int) -> Floats:
+        """How the range first .. after - 1 contrasts the children of a level's nodes: squared lengths, summed over the nodes."""
+        child, size = self.widths[level], self.branching[level]
+        # Each end cuts one node: so many of its children lie before the cut, and part of the next. The whole range is what lies
+        # before its second cut, less what lies before its first.
+        whole_a, part_a = divmod(first % (child * size), child)
+        whole_b, part_b = divmod(after % (child * size), child)
+        a, b = part_a / child, part_b / child
+        before_a, before_b = whole_a + a, whole_b + b
+        apart = whole_a + a**2 - before_a**2 / size + whole_b + b**2 - before_b**2 / size
+        shared = whole_a + a * np.where(whole_a < whole_b, 1.0, b) - before_a * before_b / size
+        together = first // (child * size) == after // (child * size)
+        result: Floats = apart - 2 * np.where(together, shared, 0.0)
+        return result
+
+    def average_variance(self, contrasts: Floats, workload: str = "ranges") -> float:
+        """The mean variance over a workload of `WORKLOADS`."""
+        costs = self.costs(workload)
+        if not np.isfinite(contrasts).all():
+            return math.inf if (costs[~np.isfinite(contrasts)] > 0).any() else float(costs @ np.nan_to_num(contrasts, posinf=0.0))
+        total = float(costs @ contrasts)
+        if self.leaves > self.domain:
+            shared = self.with_everything(np.arange(self.domain), contrasts)
+            if shared[-1] > 0:
+                total -= mean_over(workload, shared**2, float(shared.sum() ** 2), np.diff(shared, prepend=0.0) ** 2) / shared[-1]
+        return max(total, 0.0)
+
+    def costs(self, workload: str) -> Floats:
+        """For each level of parents, what a unit of variance of its contrasts adds to the mean variance over a workload.
+
+        Without the gain from padding. O(domain * height).
+        """
+        if workload not in WORKLOADS:
+            raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+        last = np.arange(self.domain)
+        # The sum of all prefixes counts item x domain - x times; its contrasts, level by level from the leaves up.
+        mean = np.zeros(self.leaves)
+        mean[: self.domain] = self.domain - last
+        result = np.zeros(self.height)
+        for level in range(self.height - 1, -1, -1):
+            children, size = mean, self.branching[level]
+            mean = children.reshape(-1, size).mean(axis=1)
+            sums = float((children**2).sum() - size * (mean**2).sum())
+            prefixes = self.cut(np.zeros_like(last), last + 1, level)
+            result[level] = mean_over(workload, prefixes, sums, self.cut(last, last + 1, level))
+        return np.maximum(result, 0.0)
+
+
+def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
+    """The mean of a quadratic form over a workload, from its values at all prefixes, at the sum of all prefixes, and at all items.
+
+    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over all pairs i < j the squares
+    (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
+    """
+    domain = len(prefixes)
+    if workload == "prefixes":
+        return float(prefixes.mean())
+    total, ranges = (domain + 1) * float(prefixes.sum()) - sums, domain * (domain + 1) // 2
+    if workload == "ranges":
+        total, ranges = total - float(items.sum()), ranges - domain
+    return total / ranges if ranges else 0.0
+
+
+def _times(variance: float, squares: Floats) -> Floats:
+    """Their product, where an infinite variance of nothing is nothing."""
+    return variance * squares if np.isfinite(variance) else np.where(squares > 1e-12, np.inf, 0.0)
