@@ -12,7 +12,9 @@ from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
 from rangeq.hierarchy import HierarchicalHistogram
+from rangeq.itemsets import ItemSets
 from rangeq.optimise import Optimised, optimise
+from rangeq.paired import Paired
 from rangeq.protocol import RangeProtocol
 from rangeq.tree import Tree
 
@@ -21,7 +23,9 @@ __all__ = [
     "Flat",
     "HaarHRR",
     "HierarchicalHistogram",
+    "ItemSets",
     "Optimised",
+    "Paired",
     "RangeEstimate",
     "RangeProtocol",
     "Tree",

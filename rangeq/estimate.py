@@ -91,7 +91,9 @@ class RangeEstimate(Estimate, Distribution):
         one node holds a fraction f of the population, its noise is larger by about f / n. Infinite without reports.
         """
         a, b = self._ends(first, last)
-        return _plain(self._oracle._range_variance(self._aggregate, a, b) if self.n else np.full(a.shape, np.inf))
+        if not self.n:
+            return _plain(np.full(a.shape, np.inf))
+        return _plain(self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a]))
 
     def interval_of(self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95) -> Interval:
         """Confidence intervals for the fractions in first .. last, each by itself."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,7 +129,8 @@ class HierarchicalHistogram(RangeProtocol):
         if frequencies is not None:
             raise ValueError("without consistency the error is predicted for a population without heavy nodes only")
         nodes = average_nodes(self.tree, workload)
-        return math.sqrt(float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0)))
+        variance = float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0))
+        return self._even_rmse(n, workload, variance)
 
 
 def per_user(oracle: Oracle, held: int) -> float:

@@ -171,18 +171,23 @@ class RangeProtocol(Oracle):
         shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), np.where(np.isfinite(contrasts), contrasts, 1.0)))
         return leaves + shared / shared.sum() * (1 - leaves.sum())
 
-    def _range_variance(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
-        return self.tree.range_variance(first, last, self._contrasts(self._users(aggregate)))
+    # Users are sampled to levels without replacement: the variances below are those of independent samples, less what they share.
+
+    def _range_variance(self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats) -> Floats:
+        own = self.tree.range_variance(first, last, self._contrasts(self._users(aggregate)))
+        inside = np.clip(fraction, 0.0, 1.0)
+        return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         item = np.arange(self.domain)
-        return self._range_variance(aggregate, item, item)
+        return self._range_variance(aggregate, item, item, frequencies)
 
     def _slope(self, n: int) -> float:
         return 0.0
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        return self.tree.linear_variance(weights, self._contrasts(self._users(aggregate)))
+        own = self.tree.linear_variance(weights, self._contrasts(self._users(aggregate)))
+        return np.maximum(own - (weights**2 @ frequencies - (weights @ frequencies) ** 2) / aggregate.n, 0.0)
 
     # ------------------------------------------------------------------------------------------------ known beforehand
 
@@ -203,10 +208,10 @@ class RangeProtocol(Oracle):
         workload
             "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
         frequencies
-            Shape (domain,): of the population, for domains up to 4096. None: a population spread so thin that no node is heavy.
+            Shape (domain,): of the population, for domains up to 4096. None: all items are equally frequent.
         """
         if frequencies is None:
-            return float(self.tree.average_variance(self._expected(n), workload) ** 0.5)
+            return self._even_rmse(n, workload, self.tree.average_variance(self._expected(n), workload))
         f, d = np.asarray(frequencies, dtype=np.float64), self.domain
         if f.shape != (d,) or not (f >= 0).all() or abs(f.sum() - 1) > 1e-9 or d > 4096:
             raise ValueError(f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at most 4096")
@@ -214,6 +219,14 @@ class RangeProtocol(Oracle):
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
         variances = self._population_variance(n, both, f)
         return float(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]) ** 0.5)
+
+    def _even_rmse(self, n: int, workload: str, variance: float) -> float:
+        """The root of a mean variance of independent samples, less what the levels' disjoint samples of n users share."""
+        held = np.arange(1, self.domain + 1) / self.domain
+        all_prefixes = held[::-1] * self.domain  # how often each item is in a prefix
+        sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)
+        shared = mean_over(workload, held * (1 - held), sums, np.full(self.domain, held[0] * (1 - held[0])))
+        return max(variance - shared / n, 0.0) ** 0.5
 
     @abstractmethod
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
