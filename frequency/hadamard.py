@@ -138,8 +138,8 @@ class HRR(Oracle):
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         flat = np.full((1, 2), 1 / (held or self.domain))
-        weights, none = np.array([[1.0, -1.0]]), Aggregate(self._signature, int(n), np.zeros(0, dtype=np.int64))
-        return float(self._linear_variance(weights, none, flat[0], None)[0])
+        weights, one = np.array([[1.0, -1.0]]), Aggregate(self._signature, 1, np.zeros(0, dtype=np.int64))
+        return float(variance_of(n, self._linear_variance(weights, one, flat[0], None)[0]))
 
     def audit(self) -> Audit:
         # The indices do not depend on the item. Given them, the pattern of the item has weight ``truth``, any other ``lie``.

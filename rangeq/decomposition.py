@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.estimate import Linear
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Floats, Integers, Tree
 
@@ -94,4 +95,20 @@ class DecomposedEstimate(RangeEstimate):
             left, end, start, right = runs(self._tree, a, b, level)
             used = end - left + right - start
             total = total + np.where(used > 0, variance, 0.0) * used
+        inside = np.clip(self._values(a, b), 0.0, 1.0)  # what disjoint samples share, as for consistent estimates
+        total = np.maximum(total - inside * (1 - inside) / self.n, 0.0)
         return total.item() if total.ndim == 0 else total
+
+    @cached_property
+    def variances(self) -> Floats:
+        item = np.arange(len(self.frequencies))
+        result: Floats = self.variance(item, item)
+        return result
+
+    def linear(self, weights: npt.ArrayLike) -> Linear:
+        """A weighted sum of the leaves' estimates, whose variance counts them as independent."""
+        value = super().linear(weights).value
+        rows, f = np.atleast_2d(np.asarray(weights, dtype=np.float64)), self.frequencies
+        shared = (rows**2 @ f - (rows @ f) ** 2) / self.n
+        variance = np.maximum((rows**2).sum(axis=1) * self._per_node[-1] - shared, 0.0)
+        return Linear(value, float(variance[0]) if np.ndim(weights) == 1 else variance)

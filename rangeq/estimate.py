@@ -62,6 +62,8 @@ class Distribution:
 
         Monotone in phi: where the estimated cdf falls, its running maximum counts.
         """
+        if np.isnan(self._sums[-1]):
+            raise ValueError("no reports: there are no quantiles")
         return _plain(_first_reaching(self._sums[1:], _fractions(phi)))
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
@@ -114,6 +116,8 @@ class RangeEstimate(Estimate, Distribution):
 
     def monotone(self) -> Distribution:
         """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic regression), cut to [0, 1]."""
+        if not self.n:
+            raise ValueError("no reports: there is no distribution to shape")
         cdf = isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from rangeq.hierarchy import HierarchicalHistogram
 
 
@@ -19,5 +21,6 @@ class Flat(HierarchicalHistogram):
     oracle: str | tuple[str, ...] = "OUE"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "branching", (max(2, self.domain),) if isinstance(self.domain, int) else self.branching)
+        if isinstance(self.domain, (int, np.integer)):
+            object.__setattr__(self, "branching", (max(2, int(self.domain)),))
         super().__post_init__()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import frequency
 from frequency.aggregate import Aggregate
 from frequency.oracle import Floats, Oracle
+from mechdesign.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.decomposition import DecomposedEstimate, average_nodes
 from rangeq.estimate import RangeEstimate
@@ -60,9 +61,13 @@ class HierarchicalHistogram(RangeProtocol):
     def __post_init__(self) -> None:
         for name in ("branching", "oracle", "probabilities"):
             value = getattr(self, name)
-            if isinstance(value, Sequence) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(value))
+            if isinstance(value, np.integer):
+                object.__setattr__(self, name, int(value))
+            elif isinstance(value, Sequence) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(int(item) if isinstance(item, np.integer) else item for item in value))
         super().__post_init__()
+        if not isinstance(self.oracle, (str, tuple)) or not all(isinstance(name, str) for name in self._names):
+            raise ValueError(f"oracle must be a name or one name for each level, got {shown(self.oracle)}")
         names = self._names
         unknown = sorted({name for name in names if name not in ORACLES})
         if unknown or len(names) != self.tree.height:
@@ -122,6 +127,13 @@ class HierarchicalHistogram(RangeProtocol):
         """The variance of a node's estimate on each level, from users drawn at random from an even population."""
         ones = [o.variance(1, 1 / held) + (1 - 1 / held) / held for o, held in zip(self.levels, self.tree.occupied, strict=True)]
         return np.divide(ones, users, out=np.full(len(users), np.inf), where=users > 0)
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        if self.consistent:
+            return super().variance(n, frequency)
+        light = (1 - 1 / self.domain) / self.domain
+        mean = float(self._per_node(self._expected_users(n))[-1]) - light / n
+        return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
 
     def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
         if self.consistent:

@@ -79,8 +79,9 @@ class RangeProtocol(Oracle):
         return {"branching": list(self.tree.branching), "level weights": weights, "levels": levels}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        ends = np.array(list(accumulate(self.level_weights))[:-1], dtype=np.uint64)
-        level = np.searchsorted(ends, source(len(items)), side="right") if len(ends) else np.zeros(len(items), dtype=np.int64)
+        asked = [k for k, weight in enumerate(self.level_weights) if weight]
+        ends = np.array(list(accumulate(self.level_weights[k] for k in asked))[:-1], dtype=np.uint64)
+        level = np.array(asked)[np.searchsorted(ends, source(len(items)), side="right")]
         reports["level"] = level
         for k, oracle in enumerate(self.levels):
             mine = np.flatnonzero(level == k)
@@ -146,9 +147,11 @@ class RangeProtocol(Oracle):
         left, weight = held, WORD
         for k, oracle in enumerate(self.levels):
             # Of the users not yet on a level, each takes this one with its share of the weight that is left.
-            last = k == len(self.levels) - 1
-            here = left if last else rng.binomial(left, self.level_weights[k] / weight)
-            left, weight = left - here, weight - self.level_weights[k]
+            mine = self.level_weights[k]
+            if not mine:
+                continue
+            here = left if mine == weight else rng.binomial(left, mine / weight)
+            left, weight = left - here, weight - mine
             nodes = np.zeros(oracle.domain, dtype=np.int64)
             np.add.at(nodes, self._nodes(k, np.arange(self.domain)), here)
             counts[k] = here.sum()
@@ -168,7 +171,7 @@ class RangeProtocol(Oracle):
             return leaves
         # Nobody is in the padding: all items sum to 1, and each gives up what it shares with the error of the sum.
         contrasts = self._contrasts(self._users(aggregate))
-        shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), np.where(np.isfinite(contrasts), contrasts, 1.0)))
+        shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), contrasts))
         return leaves + shared / shared.sum() * (1 - leaves.sum())
 
     # Users are sampled to levels without replacement: the variances below are those of independent samples, less what they share.

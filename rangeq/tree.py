@@ -55,6 +55,8 @@ class Tree:
             while below * branching < domain:
                 below *= branching
             return cls(domain, (max(2, -(-domain // below)), *[branching] * round(math.log(below, branching))))
+        if not isinstance(branching, Sequence) or isinstance(branching, str):
+            raise ValueError(f"branching must be an integer or a list of them, got {shown(branching)}")
         return cls(domain, tuple(branching))
 
     @property
@@ -95,12 +97,14 @@ class Tree:
 
     def linear_variance(self, weights: Floats, contrasts: Floats) -> Floats:
         """The variance of weights @ frequencies; weights have shape (..., domain)."""
-        own = self._linear(weights, contrasts)
-        if self.leaves == self.domain or not np.isfinite(contrasts).all():
-            return own
-        everything = self._linear(np.ones(self.domain), contrasts)
-        covariance = (self._linear(weights + 1, contrasts) - own - everything) / 2
-        return own - covariance**2 / everything
+        finite, limit = _bounded(contrasts)
+        own = self._linear(weights, finite)
+        if self.leaves > self.domain:
+            everything = self._linear(np.ones(self.domain), finite)
+            covariance = (self._linear(weights + 1, finite) - own - everything) / 2
+            own = own - covariance**2 / everything
+        scale = (weights**2).max(axis=-1, initial=0.0)
+        return np.where(own > limit * scale, np.inf, np.maximum(own, 0.0))
 
     def _linear(self, weights: Floats, contrasts: Floats) -> Floats:
         mean = np.zeros((*weights.shape[:-1], self.leaves))
@@ -109,20 +113,21 @@ class Tree:
         for level in range(self.height - 1, -1, -1):
             children, size = mean, self.branching[level]
             mean = children.reshape(*children.shape[:-1], -1, size).mean(axis=-1)
-            total += _times(contrasts[level], (children**2).sum(axis=-1) - size * (mean**2).sum(axis=-1))
+            total += contrasts[level] * ((children**2).sum(axis=-1) - size * (mean**2).sum(axis=-1))
         return total
 
     def range_variance(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
         """The variances of the sums of frequencies over first .. last: O(height) for each."""
-        own = self._range(first, last, contrasts)
-        if self.leaves == self.domain or not np.isfinite(contrasts).all():
-            return own
-        after, before = self.with_everything(last, contrasts), self.with_everything(first - 1, contrasts)
-        everything = self._range(np.array(0), np.array(self.domain - 1), contrasts)
-        return own - (after - before) ** 2 / everything
+        finite, limit = _bounded(contrasts)
+        own = self._range(first, last, finite)
+        if self.leaves > self.domain:
+            after, before = self.with_everything(last, finite), self.with_everything(first - 1, finite)
+            own = own - (after - before) ** 2 / self._range(np.array(0), np.array(self.domain - 1), finite)
+        return np.where(own > limit, np.inf, np.maximum(own, 0.0))
 
     def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
         """The covariance, before it is known to be 1, of the sum of all items with the sum over 0 .. last (last >= -1)."""
+        contrasts, _ = _bounded(contrasts)
         zero, end = np.zeros_like(last), np.full_like(last, self.domain - 1)
         everything, prefix = self._range(zero, end, contrasts), self._range(zero, last, contrasts)
         return (everything + prefix - self._range(last + 1, end, contrasts)) / 2
@@ -130,7 +135,7 @@ class Tree:
     def _range(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
         total = np.zeros(np.broadcast_shapes(first.shape, last.shape))
         for level in range(self.height):
-            total += _times(contrasts[level], self.cut(first, last + 1, level))
+            total += contrasts[level] * self.cut(first, last + 1, level)
         return total
 
     def cut(self, first: Integers, after: Integers, level: int) -> Floats:
@@ -196,6 +201,13 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
     return total / ranges if ranges else 0.0
 
 
-def _times(variance: float, squares: Floats) -> Floats:
-    """Their product, where an infinite variance of nothing is nothing."""
-    return variance * squares if np.isfinite(variance) else np.where(squares > 1e-12, np.inf, 0.0)
+def _bounded(contrasts: Floats) -> tuple[Floats, float]:
+    """The contrasts with a very large number for infinity, and a bound that only multiples of that number exceed.
+
+    Large rather than infinite, so that what padding makes certain comes out as certain: unknowns cancel.
+    """
+    known = np.isfinite(contrasts)
+    if known.all():
+        return contrasts, math.inf
+    most = float(contrasts[known].max(initial=0.0)) or 1.0
+    return np.where(known, contrasts, most * 1e9), most * 1e5
