@@ -93,7 +93,7 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     _ = estimate.frequencies
     estimated = time.perf_counter()
     ends = np.sort(rng.integers(0, domain, (2, 1_000_000)), axis=0)
-    estimate.interval_of(*ends)
+    estimate.interval(*ends)
     answered = time.perf_counter()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     times = [f"{collected - start:.1f}", f"{estimated - collected:.1f}", f"{answered - estimated:.2f}"]

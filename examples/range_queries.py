@@ -85,7 +85,7 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     sums = np.concatenate([[0.0], np.cumsum(truth)])
     ends = sorted({0, 1, 2, domain // 16, domain // 8, domain // 4, domain // 2, domain - 1})
     first, last = np.array([(a, b) for a in ends for b in ends if a < b][:: max(1, len(ends) // 3)]).T
-    low, high = estimate.interval_of(first, last)
+    low, high = estimate.interval(first, last)
     print(f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not for publication)")
     for a, b, value, start, end in zip(first, last, estimate.range(first, last), low, high, strict=True):
         print(f"{a:4d}  {b:4d}   {value:7.4f}  [{start:7.4f}, {end:7.4f}]  {sums[b + 1] - sums[a]:7.4f}")

@@ -67,6 +67,9 @@ class Estimate:
         Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at f and not at the estimate
         (Wilson's interval, for this protocol). Not clipped to [0, 1].
         """
+        return self._of_items(confidence)
+
+    def _of_items(self, confidence: float) -> Interval:
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
         if not self.n:
@@ -102,7 +105,7 @@ class Estimate:
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
         """The ``largest`` frequencies (None: all, in the order of the items) with their intervals, as text."""
-        low, high = self.interval(confidence)
+        low, high = self._of_items(confidence)
         order = np.arange(len(low)) if largest is None else np.argsort(-self.frequencies, kind="stable")[:largest]
         lines = [f"{'item':>12}  {'frequency':>10}  {'deviation':>10}  {f'{confidence:.0%} interval':>24}"]
         for k in order:

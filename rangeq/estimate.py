@@ -97,8 +97,14 @@ class RangeEstimate(Estimate, Distribution):
             return _plain(np.full(a.shape, np.inf))
         return _plain(self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a]))
 
-    def interval_of(self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95) -> Interval:
-        """Confidence intervals for the fractions in first .. last, each by itself."""
+    def interval(  # type: ignore[override]
+        self, first: npt.ArrayLike | None = None, last: npt.ArrayLike | None = None, confidence: float = 0.95
+    ) -> Interval:
+        """Confidence intervals for the fractions in first .. last, each by itself; without ends, for every single item."""
+        if first is None and last is None:
+            return self._of_items(confidence)
+        if first is None or last is None:
+            raise ValueError("an interval needs both ends of its range, or neither")
         half = _z(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
         return Interval(middle - half, middle + half)
@@ -106,7 +112,7 @@ class RangeEstimate(Estimate, Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies (Woodruff's interval): where the band of the cdf crosses phi."""
         last = np.arange(len(self.frequencies))
-        low, high = self.interval_of(np.zeros_like(last), last, confidence)
+        low, high = self.interval(np.zeros_like(last), last, confidence)
         wanted = _fractions(phi)
         return _plain(_first_reaching(high, wanted)), _plain(_first_reaching(low, wanted))
 

@@ -34,7 +34,7 @@ def cdf(estimate: RangeEstimate, truth: npt.ArrayLike | None = None, confidence:
     known = None if truth is None else np.asarray(truth, dtype=np.float64)
     if known is not None and known.shape != last.shape:
         raise ValueError(f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}")
-    low, high = estimate.interval_of(np.zeros_like(last), last, confidence)
+    low, high = estimate.interval(np.zeros_like(last), last, confidence)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot(xlabel=xlabel, ylabel="fraction at or below", axisbelow=True)
     axes.grid(color="0.9")

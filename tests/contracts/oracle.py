@@ -373,7 +373,7 @@ class OracleContract:
         estimate = oracle.estimate(oracle.aggregate(oracle.privatize(self.values(big[0], 50), np.random.default_rng(2))))
         for confidence in (0.5, 0.95):
             z = ndtri((1 + confidence) / 2)
-            for end in estimate.interval(confidence):
+            for end in estimate.interval(confidence=confidence):
                 scale = np.abs([estimate.frequencies, end]).max() ** 2
                 close((estimate.frequencies - end) ** 2, z**2 * oracle.variance(50, end), scale)
 
@@ -586,7 +586,7 @@ class OracleContract:
         scale = np.concatenate([full.frequencies, full.frequencies**2, full.variances])
         close(part.frequencies, full.frequencies[items], scale)
         close(part.variances, full.variances[items], scale)
-        close(part.interval(0.9), np.array(full.interval(0.9))[:, items], scale)
+        close(part.interval(confidence=0.9), np.array(full.interval(confidence=0.9))[:, items], scale)
         weights = rng.normal(size=(2, len(items)))
         spread = np.zeros((2, oracle.domain))
         spread[:, items] = weights

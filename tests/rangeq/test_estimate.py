@@ -82,12 +82,12 @@ BAD = [
 def test_wrong_ends(ends) -> None:
     protocol = HaarHRR(5, 1.0)
     estimate = protocol.estimate(protocol.simulate(np.full(5, 100), np.random.default_rng(0)))
-    for answer in (plain().range, estimate.range, estimate.variance, estimate.interval_of):
+    for answer in (plain().range, estimate.range, estimate.variance, estimate.interval):
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
     inconsistent = HierarchicalHistogram(5, 1.0, 2, consistent=False)
     estimate = inconsistent.estimate(inconsistent.simulate(np.full(5, 100), np.random.default_rng(0)))
-    for answer in (estimate.range, estimate.variance, estimate.interval_of):
+    for answer in (estimate.range, estimate.variance, estimate.interval):
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
 
@@ -115,7 +115,7 @@ def test_wrong_fractions(phi) -> None:
 def test_wrong_confidence(confidence) -> None:
     estimate = estimated(KINDS[0])
     with pytest.raises(ValueError, match="confidence"):
-        estimate.interval_of(0, 3, confidence)
+        estimate.interval(0, 3, confidence)
     with pytest.raises(ValueError, match="confidence"):
         estimate.quantile_interval(0.5, confidence)
 
@@ -175,11 +175,11 @@ def test_quantile_intervals_cover() -> None:
 def test_intervals(protocol) -> None:
     estimate = estimated(protocol)
     first, last = np.triu_indices(20)
-    low, high = estimate.interval_of(first, last, 0.9)
+    low, high = estimate.interval(first, last, 0.9)
     middle, variance = estimate.range(first, last), estimate.variance(first, last)
     assert (low + high) / 2 == pytest.approx(middle)
     assert (high - low) / 2 == pytest.approx(ndtri(0.95) * np.sqrt(variance))
-    one = estimate.interval_of(3, 7)
+    one = estimate.interval(3, 7)
     assert np.ndim(one.low) == np.ndim(one.high) == 0
     assert isinstance(estimate.variance(3, 7), float)
     assert estimate.variance([[3]], [[7]]).shape == (1, 1)

@@ -87,7 +87,7 @@ class RangeContract(OracleContract):
         last = oracle.domain - 1
         assert math.isnan(estimate.range(0, last))
         assert estimate.variance(0, last) == math.inf
-        assert estimate.interval_of([0, last], last) == pytest.approx(np.array([[-math.inf] * 2, [math.inf] * 2]))
+        assert estimate.interval([0, last], last) == pytest.approx(np.array([[-math.inf] * 2, [math.inf] * 2]))
         assert estimate.quantile_interval(0.5) == (0, last)
         assert "nan" in estimate.table()
 
@@ -99,7 +99,7 @@ class RangeContract(OracleContract):
             assert np.isfinite(estimate.frequencies).all()
             assert (estimate.variances >= 0).all()
             assert estimate.range(0, big[0] - 1) == pytest.approx(1)
-            estimate.interval_of(0, np.arange(big[0]))
+            estimate.interval(0, np.arange(big[0]))
             estimate.quantile_interval([0, 0.5, 1])
 
     def test_items_must_be_none(self):
@@ -300,7 +300,7 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
         estimate = protocol.estimate(protocol.simulate(np.full(d, 40), rng))
         errors[k] = estimate.range(first, last) - truth
         if k < 400:
-            low, high = estimate.interval_of(first, last)
+            low, high = estimate.interval(first, last)
             inside = (low <= truth) & (truth <= high)
             covered += inside[last - first < d - 1].mean() / 400
     for workload in ("ranges", "all ranges"):
@@ -373,7 +373,7 @@ def test_the_whole_range_is_one_and_certain(domain: int) -> None:
             assert estimate.range(0, domain - 1) == pytest.approx(1, abs=1e-12)
             scale = estimate.variances.max() + 1e-300
             assert 0 <= estimate.variance(0, domain - 1) <= 1e-12 * scale + 1e-15
-            low, high = estimate.interval_of(0, domain - 1)
+            low, high = estimate.interval(0, domain - 1)
             assert (low, high) == pytest.approx((1, 1), abs=1e-5)
             estimate.quantile_interval([0.0, 0.5, 1.0])
             assert estimate.linear(np.ones(domain)).variance <= 1e-12 * scale + 1e-15
@@ -405,7 +405,7 @@ def test_missing_levels_give_infinite_variances_where_they_are_needed() -> None:
     assert np.isfinite(top.variance([0, 4, 8], [3, 11, 15])).all()
     assert np.isinf(top.variance([0, 1, 8], [2, 11, 14])).all()
     assert np.ptp(top.frequencies.reshape(4, 4), axis=1).max() < 1e-12  # nothing tells them apart
-    assert top.interval_of(0, 2) == (-math.inf, math.inf)
+    assert top.interval(0, 2) == (-math.inf, math.inf)
     leaves = protocol.estimate(protocol.aggregate(reports[reports["level"] == 1]))
     assert np.isfinite(leaves.variance([0, 1, 8], [2, 11, 14])).all()
     haar = HaarHRR(8, 1.0)
@@ -439,7 +439,7 @@ def test_levels_of_probability_zero(chances) -> None:
         assert {k for k in range(3) if chances[k]} == set(reports["level"].tolist())
         for aggregate in (protocol.aggregate(reports), protocol.simulate(np.full(8, 100), rng)):
             assert [bool(c) for c in aggregate.counts[:3]] == [bool(c) for c in chances]
-            protocol.estimate(aggregate).interval_of(0, np.arange(8))
+            protocol.estimate(aggregate).interval(0, np.arange(8))
 
 
 def test_level_weights() -> None:
