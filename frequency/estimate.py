@@ -70,11 +70,9 @@ class Estimate:
         return self._of_items(confidence)
 
     def _of_items(self, confidence: float) -> Interval:
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+        z = normal_quantile(confidence)
         if not self.n:
             return Interval(np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf))
-        z = float(ndtri((1 + confidence) / 2))
         shift = z * z * self._oracle._slope(self.n) / 2
         half = np.sqrt(z * z * self.variances + shift * shift)
         return Interval(self.frequencies + shift - half, self.frequencies + shift + half)
@@ -116,3 +114,10 @@ class Estimate:
 
     def __repr__(self) -> str:
         return f"<Estimate of {len(self.frequencies)} frequencies from {self.n} reports, {self._oracle!r}>"
+
+
+def normal_quantile(confidence: float) -> float:
+    """z such that a normal error stays within z deviations with this probability. ValueError unless it lies in (0, 1)."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    return float(ndtri((1 + confidence) / 2))

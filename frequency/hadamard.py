@@ -137,9 +137,7 @@ class HRR(Oracle):
         return population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies) / aggregate.n
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        flat = np.full((1, 2), 1 / (held or self.domain))
-        weights, one = np.array([[1.0, -1.0]]), Aggregate(self._signature, 1, np.zeros(0, dtype=np.int64))
-        return float(variance_of(n, self._linear_variance(weights, one, flat[0], None)[0]))
+        return float(self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[0])
 
     def audit(self) -> Audit:
         # The indices do not depend on the item. Given them, the pattern of the item has weight ``truth``, any other ``lie``.

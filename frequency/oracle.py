@@ -395,11 +395,16 @@ class PureOracle(Oracle):
         return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
 
-def variance_of(n: int, per_user: Any) -> Any:
-    """``per_user / n``: a float if it is one number. ValueError unless n is at least 1."""
+def checked_users(n: int) -> int:
+    """``n`` as a number of users. ValueError unless it is an integer of at least 1."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a number of users, at least 1, got {shown(n)}")
-    result = np.asarray(per_user, dtype=np.float64) / int(n)
+    return int(n)
+
+
+def variance_of(n: int, per_user: Any) -> Any:
+    """``per_user / n``: a float if it is one number. ValueError unless n is at least 1."""
+    result = np.asarray(per_user, dtype=np.float64) / checked_users(n)
     return float(result) if np.ndim(result) == 0 else result
 
 
@@ -427,6 +432,12 @@ def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats
     """The mean over users of a function of their item: ``chosen`` (sums, items) of the items, ``zero`` (sums, 1) of all others."""
     result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
     return result
+
+
+def sums_of_signs(sums: npt.NDArray[np.int64], n: int) -> bool:
+    """Whether n signs, each counted in one cell, can have these sums."""
+    total = sum(abs(int(value)) for value in sums.ravel())
+    return total <= n and (n - total) % 2 == 0
 
 
 def smallest_integer(largest: int) -> str:

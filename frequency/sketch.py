@@ -15,7 +15,7 @@ from frequency.aggregate import Aggregate
 from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.field import walsh_hadamard
 from frequency.hashing import PublicBits, features
-from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, variance_of
+from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, sums_of_signs, variance_of
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -120,8 +120,7 @@ class SignSketch(Sketch):
         return min(1.0, max(moment, 1 / self.domain))
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        total = sum(abs(int(value)) for value in aggregate.counts.ravel())
-        return total <= aggregate.n and (aggregate.n - total) % 2 == 0
+        return sums_of_signs(aggregate.counts, aggregate.n)
 
     def audit(self) -> Audit:
         # The row does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``.

@@ -39,8 +39,8 @@ from typing import Literal, NamedTuple, TypeAlias, TypeGuard, overload
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import ndtri
 
+from frequency.estimate import normal_quantile
 from mechdesign import Audit, Privacy
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.rational import Rational, exact
@@ -226,9 +226,7 @@ class CentralEstimate(ABC):
         Between a single noise and the sum of many, the answers' errors lie between Laplace and normal: the wider of the two
         quantiles is taken, and half a person more, because noise is in whole people. Not clipped at 0.
         """
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-        z = max(float(ndtri((1 + confidence) / 2)), -math.log1p(-confidence) / math.sqrt(2))
+        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
         value, half = self.range(a, b), z * np.sqrt(self.variance(a, b)) + 0.5
         return Interval(value - half, value + half)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.estimate import Linear
 from rangeq.estimate import RangeEstimate
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.tree import Floats, Integers, Tree, spread
 
 if TYPE_CHECKING:
     from rangeq.hierarchy import HierarchicalHistogram
@@ -109,6 +109,5 @@ class DecomposedEstimate(RangeEstimate):
         """A weighted sum of the leaves' estimates, whose variance counts them as independent."""
         value = super().linear(weights).value
         rows, f = np.atleast_2d(np.asarray(weights, dtype=np.float64)), self.frequencies
-        shared = (rows**2 @ f - (rows @ f) ** 2) / self.n
-        variance = np.maximum((rows**2).sum(axis=1) * self._per_node[-1] - shared, 0.0)
+        variance = np.maximum((rows**2).sum(axis=1) * self._per_node[-1] - spread(rows, f) / self.n, 0.0)
         return Linear(value, float(variance[0]) if np.ndim(weights) == 1 else variance)

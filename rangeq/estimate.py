@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
-from scipy.special import ndtri
 
-from frequency.aggregate import Aggregate
-from frequency.estimate import Estimate, Floats, Interval
+from frequency.estimate import Estimate, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign.text import shown
+from rangeq.tree import Integers
 
 if TYPE_CHECKING:
     from rangeq.protocol import RangeProtocol
-
-Integers = npt.NDArray[np.int64]
 
 
 class Distribution:
@@ -105,7 +102,7 @@ class RangeEstimate(Estimate, Distribution):
             return self._of_items(confidence)
         if first is None or last is None:
             raise ValueError("an interval needs both ends of its range, or neither")
-        half = _z(confidence) * np.sqrt(self.variance(first, last))
+        half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
         return Interval(middle - half, middle + half)
 
@@ -140,14 +137,5 @@ def _fractions(phi: npt.ArrayLike) -> Floats:
     return wanted
 
 
-def _z(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    return float(ndtri((1 + confidence) / 2))
-
-
 def _plain(values: npt.NDArray[Any]) -> Any:
     return values.item() if np.ndim(values) == 0 else values
-
-
-__all__ = ["Aggregate", "Distribution", "RangeEstimate"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
-from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, variance_of
+from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, sums_of_signs, variance_of
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from rangeq.protocol import RangeProtocol, level_weights
@@ -70,8 +70,7 @@ class HaarLevel(Oracle):
         return np.bincount(reports["index"], weights=reports["sign"], minlength=self._half).astype(np.int64)
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        total = sum(abs(int(value)) for value in aggregate.counts)
-        return total <= aggregate.n and (aggregate.n - total) % 2 == 0
+        return sums_of_signs(aggregate.counts, aggregate.n)
 
     def differences(self, aggregate: Aggregate) -> Floats:
         """Left less right fraction of each node, unbiased."""

@@ -15,9 +15,10 @@ from frequency.oracle import Floats, Oracle
 from mechdesign.rational import Rational, exact
 from mechdesign.sampling import bit_source, checked_counts
 from mechdesign.text import shown
-from rangeq.estimate import Distribution, Integers, RangeEstimate
+from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.haar import HaarHRR
 from rangeq.protocol import RangeProtocol
+from rangeq.tree import Integers
 
 
 @dataclass(frozen=True)

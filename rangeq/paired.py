@@ -15,8 +15,9 @@ import numpy.typing as npt
 from frequency.estimate import Floats, Linear
 from frequency.exceptions import InvalidValue
 from mechdesign.sampling import bit_source, checked_counts
-from rangeq.estimate import Integers, RangeEstimate
+from rangeq.estimate import RangeEstimate
 from rangeq.protocol import RangeProtocol
+from rangeq.tree import Integers
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from rangeq.estimate import Integers, RangeEstimate
+from rangeq.estimate import RangeEstimate
+from rangeq.tree import Integers
 
 
 def cdf(estimate: RangeEstimate, truth: npt.ArrayLike | None = None, confidence: float = 0.95, xlabel: str = "item") -> Figure:

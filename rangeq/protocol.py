@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
 from frequency.draws import WORD
-from frequency.oracle import Floats, Items, Oracle, Reports
+from frequency.oracle import Floats, Items, Oracle, Reports, checked_users
 from mechdesign import Audit
 from mechdesign.rational import exact
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 from rangeq.estimate import RangeEstimate
-from rangeq.tree import Tree, mean_over
+from rangeq.tree import Tree, mean_over, spread
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ class RangeProtocol(Oracle):
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         own = self.tree.linear_variance(weights, self._contrasts(self._users(aggregate)))
-        return np.maximum(own - (weights**2 @ frequencies - (weights @ frequencies) ** 2) / aggregate.n, 0.0)
+        return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
 
     # ------------------------------------------------------------------------------------------------ known beforehand
 
@@ -199,9 +198,7 @@ class RangeProtocol(Oracle):
         return self._contrasts(self._expected_users(n))
 
     def _expected_users(self, n: int) -> Floats:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ValueError(f"n must be a number of users, at least 1, got {shown(n)}")
-        return int(n) * np.array([weight / WORD for weight in self.level_weights])
+        return checked_users(n) * np.array([weight / WORD for weight in self.level_weights])
 
     def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
         """The root of the average variance over a workload, for n users: noise, sampling of levels and of coefficients included.
@@ -248,13 +245,12 @@ class RangeProtocol(Oracle):
         leaves[:, : self.domain] = weights
         held = np.zeros(tree.leaves)
         held[: self.domain] = frequencies
-        total = -(weights**2 @ frequencies - (weights @ frequencies) ** 2) / n
+        total = -spread(weights, frequencies) / n
         for level, oracle in enumerate(self.levels):
             if not users[level]:
                 continue
             own, nodes = self._level_weights(leaves, users, level), held.reshape(tree.nodes[level], -1).sum(axis=1)
-            sampled = own**2 @ nodes - (own @ nodes) ** 2
-            total += (oracle.linear_variance(1, own, nodes) + sampled) / users[level]
+            total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
         return np.maximum(total, 0.0)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:

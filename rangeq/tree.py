@@ -201,6 +201,12 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
     return total / ranges if ranges else 0.0
 
 
+def spread(weights: Floats, frequencies: Floats) -> Floats:
+    """The variance of the weight of a random member of a population: weights (queries, items)."""
+    result: Floats = weights**2 @ frequencies - (weights @ frequencies) ** 2
+    return result
+
+
 def _bounded(contrasts: Floats) -> tuple[Floats, float]:
     """The contrasts with a very large number for infinity, and a bound that only multiples of that number exceed.
 

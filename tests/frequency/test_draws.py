@@ -13,31 +13,11 @@ from scipy import stats
 from frequency import GRR, HRR, OLH, SUE, CountMeanSketch
 from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from mechdesign.sampling import bit_source
+from tests.tape import Tape, played
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=300)
 WORD = 1 << 64
 FALSE_ALARM = 1e-6
-
-
-class Tape:
-    """A source of bits that plays back given words, and says so when it is asked for more."""
-
-    def __init__(self, words):
-        self.words, self.used = list(words), 0
-
-    def __call__(self, size):
-        assert self.used + size <= len(self.words), "more words were drawn than expected"
-        taken = self.words[self.used : self.used + size]
-        self.used += size
-        return np.array(taken, dtype=np.uint64)
-
-
-def played(function, words):
-    """What the function makes of these words; all of them must be used."""
-    tape = Tape(words)
-    result = function(tape)
-    assert tape.used == len(words), "words were left over"
-    return result
 
 
 def odds_at_least(least):

@@ -13,22 +13,10 @@ from scipy import stats
 import mechdesign.sampling as sampling
 from mechdesign import InvalidCount, Mechanism, Privacy, named
 from mechdesign.sampling import Sampler, checked_counts
+from tests.tape import Tape
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
 WORD = 1 << 64
-
-
-class Tape:
-    """A source of bits that plays back given words, and says so when it is asked for more."""
-
-    def __init__(self, words):
-        self.words, self.used = list(words), 0
-
-    def __call__(self, size):
-        assert self.used + size <= len(self.words), "more words were drawn than expected"
-        taken = self.words[self.used : self.used + size]
-        self.used += size
-        return np.array(taken, dtype=np.uint64)
 
 
 def columns_of(weights):

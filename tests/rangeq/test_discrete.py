@@ -15,6 +15,7 @@ from scipy import stats
 from mechdesign import InexactNumber, Privacy
 from mechdesign.sampling import bit_source
 from rangeq.discrete import DiscreteLaplace, _power
+from tests.tape import played
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
 WORD = 1 << 64
@@ -31,26 +32,6 @@ ALPHAS = [
     Privacy.from_epsilon(1e-3).alpha,
     Privacy.from_epsilon(2.0**-32).alpha,
 ]
-
-
-class Tape:
-    """A source of bits that plays back given words, and says so when it is asked for more."""
-
-    def __init__(self, words):
-        self.words, self.used = list(words), 0
-
-    def __call__(self, size):
-        assert self.used + size <= len(self.words), "more words were drawn than expected"
-        taken = self.words[self.used : self.used + size]
-        self.used += size
-        return np.array(taken, dtype=np.uint64)
-
-
-def played(function, words):
-    tape = Tape(words)
-    result = function(tape)
-    assert tape.used == len(words), "words were left over"
-    return result
 
 
 def p_value(draws, probabilities):
