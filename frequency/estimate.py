@@ -24,7 +24,7 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Ends of confidence intervals, shape (items,)."""
+    """Ends of confidence intervals: shape (items,), or shaped like the ranges."""
 
     low: Floats
     high: Floats

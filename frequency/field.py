@@ -280,41 +280,45 @@ class VectorSpace:
         Parameters
         ----------
         counts
-            Shape (directions, q), or (directions,) for hyperplanes through the origin: counts[a] where <a, x> = 0. Integers
-            (at least 0, summing to less than 2^63) give exact int64 sums; floats give floats.
+            Shape (..., directions, q). Integers (at least 0, summing to less than 2^63) give exact int64 sums; floats give floats.
 
         Returns
         -------
-        Array of shape (q^t,).
+        Array of shape (..., q^t).
         """
-        if self.t == 1 and counts.ndim == 2:
-            return counts[0].copy()  # one direction, and <1, x> = x: nothing to transform
+        if self.t == 1:
+            return counts[..., 0, :].copy()  # one direction, and <1, x> = x: nothing to transform
+        return self._exactly(counts, lambda part: self._incident(part.sum(axis=(-2, -1)), self._transform(part)))
+
+    def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0: (..., directions) to (..., q^t)."""
+        return self._exactly(counts, lambda part: self._incident(part.sum(axis=-1), part[..., None]))
+
+    def _exactly(self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A transform of integers is exact while its numbers are small; larger ones go a group of binary digits at a time."""
         if counts.dtype.kind == "f":
-            return self._incident(counts)
-        # A transform is exact while its numbers are small enough; larger ones go a group of binary digits at a time.
+            return transform(counts)
+
+        def small(part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            return transform(part) if self.field.p == 2 else np.rint(transform(part.astype(np.float64))).astype(np.int64)
+
         room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
         if int(counts.sum()).bit_length() <= room:
-            return self._exactly(counts)
-        total, width = np.zeros(self.size, dtype=np.int64), max(1, room - counts.size.bit_length())
+            return small(counts)
+        width = max(1, room - counts.size.bit_length())
+        total: Any = 0
         for shift in range(0, 63, width):
             part = (counts >> shift) & ((1 << width) - 1)
             if part.any():
-                total += self._exactly(part) << shift
-        return total
+                total = total + (small(part) << shift)
+        return np.asarray(total)
 
-    def _exactly(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        if self.field.p == 2:
-            return self._incident(counts)
-        return np.rint(self._incident(counts.astype(np.float64))).astype(np.int64)
-
-    def _incident(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _incident(self, total: npt.NDArray[Any], lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
         # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a for one c and one direction a.
-        through_origin = counts.ndim == 1
-        lines = counts if through_origin else self._transform(counts)
-        spectrum = np.zeros(self.size, dtype=lines.dtype)
+        spectrum = np.zeros((*total.shape, self.size), dtype=lines.dtype)
         for star, where, index in self._blocks():
-            spectrum[index] = lines[where] if through_origin else lines[where, star]
-        spectrum[0] = counts.sum()
+            spectrum[..., index] = lines[..., where, star if lines.shape[-1] > 1 else 0]
+        spectrum[..., 0] = total
         result = self._transform(np.conj(spectrum)).real
         return result // self.q if result.dtype.kind == "i" else result / self.q
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
+from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -25,7 +26,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometry(PureOracle):
+class ProjectiveGeometry(CellOracle):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
     Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the points on it. The hyperplanes
@@ -99,11 +100,11 @@ class ProjectiveGeometry(PureOracle):
     def _shape(self) -> tuple[int, ...]:
         return (self._space.directions,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["hyperplane"], minlength=self._space.directions)
+    def _cells(self, reports: Reports) -> Items:
+        return reports["hyperplane"].astype(np.int64)[:, None]
 
-    def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
-        return self._space.incident(aggregate.counts)[self._space.vector(np.arange(self.domain))]
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third that is not on their line.
@@ -130,7 +131,7 @@ class ProjectiveGeometry(PureOracle):
         v, (order, t), p = self._space, self._order, float(self.p)
         (held,) = spread_out(frequencies[None], np.arange(self.domain), v.directions)
         through, number = points(order, t - 1), points(order, t)
-        on = v.incident(held)[v.vector(np.arange(v.directions))]
+        on = v.through(held)[v.vector(np.arange(v.directions))]
         return p / through * on + (1 - p) / (number - through) * (1 - on)
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
@@ -138,7 +139,7 @@ class ProjectiveGeometry(PureOracle):
         result = np.empty(len(weights))
         for k, row in enumerate(spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a point.
-            on = v.incident(row)[v.vector(np.arange(v.directions))]
+            on = v.through(row)[v.vector(np.arange(v.directions))]
             result[k] = variance_of_scores((on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies)[0]
         return result
 

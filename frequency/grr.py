@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
+from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit, Mechanism, named
 from mechdesign.sampling import BitSource
 
 
 @dataclass(frozen=True)
-class GRR(PureOracle):
+class GRR(CellOracle):
     """GRR, k-ary randomised response, INPPS (thesis 2.4.2): the truth, or one of the other items, all equally likely.
 
     The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an item.
@@ -66,11 +67,11 @@ class GRR(PureOracle):
     def _shape(self) -> tuple[int, ...]:
         return (self.domain,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["item"], minlength=self.domain)
+    def _cells(self, reports: Reports) -> Items:
+        return reports["item"].astype(np.int64)[:, None]
 
-    def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
-        return aggregate.counts
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return counts
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         # With probability p - q the truth, otherwise any item, the true one included, all equally likely.

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
-from frequency.oracle import Floats, Items, Oracle, Reports, population_mean, smallest_integer, variance_of
+from frequency.oracle import Oracle, population_mean, variance_of
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
-from frequency.oracle import Floats, Items, PureOracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
+from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
 
 @dataclass(frozen=True)
-class OLH(PureOracle):
+class OLH(CellOracle):
     """OLH, INPOLH (Wang et al. 2017; thesis 2.4.2): a random hash function of one's own, and the hash by randomised response.
 
     The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its coordinates. Two items collide
@@ -87,19 +88,18 @@ class OLH(PureOracle):
     def _shape(self) -> tuple[int, ...]:
         return (self._space.directions * self.hashes_to + 2,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def _cells(self, reports: Reports) -> Items:
         v, q = self._space, self.hashes_to
         a, y = reports["hash"].astype(np.int64), reports["value"].astype(np.int64)
         zero = a == 0
         direction, lead = v.direction(np.where(zero, 1, a))
         value = y if q == 2 else v.field.multiply(v.field.inverse(lead), y)
-        cell = np.where(zero, v.directions * q + (y == 0), direction * q + value)
-        return np.bincount(cell, minlength=self._shape[0])
+        return np.where(zero, v.directions * q + (y == 0), direction * q + value)[:, None]
 
-    def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         v = self._space
-        counts = aggregate.counts[:-2].reshape(v.directions, self.hashes_to)
-        result: npt.NDArray[np.int64] = v.incident(counts)[: self.domain] + aggregate.counts[-1]
+        lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
+        result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
         return result
 
     def difference_variance(self, n: int, held: int | None = None) -> float:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
 from frequency.hashing import PublicBits, features
-from frequency.oracle import Floats, Items, Reports, smallest_integer
 from frequency.sketch import SignSketch, check_size
 from mechdesign.sampling import BitSource
 

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
 from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.field import walsh_hadamard
 from frequency.hashing import PublicBits, features
-from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, sums_of_signs, variance_of
+from frequency.oracle import Oracle, variance_of
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, bernoulli, bernoulli_bits, uniform
-from frequency.oracle import Floats, Items, Reports, population_mean, variance_of
+from frequency.oracle import CellOracle, population_mean, variance_of
 from frequency.unary import BitVector, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
 
 @dataclass(frozen=True)
-class SubsetSelection(BitVector):
+class SubsetSelection(BitVector, CellOracle):
     """Subset selection (Ye and Barg 2018; Wang et al. 2016): the least variance known for one report a user.
 
     A report is a set of exactly `size` items. It contains the holder's with probability p; given that, it is uniform among such
@@ -77,6 +78,10 @@ class SubsetSelection(BitVector):
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return super()._possible(reports) & (np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size)
+
+    def _cells(self, reports: Reports) -> Items:
+        held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
+        return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.exceptions import NotIdentifiable
-from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, spread_out, variance_of, variance_of_scores
+from frequency.oracle import Oracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit, Mechanism, Privacy
 from mechdesign.sampling import BitSource, Sampler
 
@@ -31,8 +32,9 @@ class Tabular(Oracle):
     population, the one of least variance when all items are equally frequent, f = (P' M^-1 P)^-1 P' M^-1 (counts / n) with M the
     diagonal of the outputs' probabilities then.
 
-    The privacy is the mechanism's: with ``neighbours="all"`` that is local privacy; a mechanism for adjacent counts protects
-    only adjacent items from each other to that degree. ``epsilon`` is -ln of its alpha, rounded up.
+    The privacy is the mechanism's: with ``neighbours="all"`` that is local privacy; a mechanism for adjacent counts, or at
+    limited precision k, protects only items at most 1, or k, apart from each other to that degree. ``epsilon`` is -ln of its alpha,
+    rounded up; under a `Metric` that is for one unit of distance, and ``audit().allowed`` is a power of `odds`.
 
     Raises
     ------

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
-from frequency.oracle import Floats, Items, PureOracle, Reports
+from frequency.oracle import PureOracle
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -53,8 +54,8 @@ class BitVector(PureOracle):
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
         return column_sums(reports["bits"], self.domain)
 
-    def _supporters(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
-        return aggregate.counts
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return counts
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())

@@ -8,6 +8,7 @@
 """
 
 from rangeq import central, plot
+from rangeq.circle import CircularHistogram
 from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
@@ -19,6 +20,7 @@ from rangeq.protocol import RangeProtocol
 from rangeq.tree import Tree
 
 __all__ = [
+    "CircularHistogram",
     "Distribution",
     "Flat",
     "HaarHRR",

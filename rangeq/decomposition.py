@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
 from frequency.estimate import Linear
+from rangeq.averages import blocks_inside, queries
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Floats, Integers, Tree, spread
 
@@ -18,45 +20,52 @@ if TYPE_CHECKING:
     from rangeq.hierarchy import HierarchicalHistogram
 
 
-def runs(tree: Tree, first: Integers, last: Integers, level: int) -> tuple[Integers, Integers, Integers, Integers]:
+def runs(
+    tree: Tree, first: Integers, last: Integers, level: int, root: bool = True
+) -> tuple[Integers, Integers, Integers, Integers]:
     """The nodes of one level in the decomposition of first .. last: two runs, start and end (exclusive) of each.
 
     A node is used when it lies in the range and its parent does not: to the right of the first cut within the parent that it
-    cuts, and to the left of the second.
+    cuts, and to the left of the second. ``root=False``: the root is not known, and its children make up the whole range.
     """
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
     left, right = -(-first // child), after // child
-    within = first // parent == after // parent
+    within = first // parent == after // parent if root or level else np.full(left.shape, True)
     end = np.where(within, right, (first // parent + 1) * size)
     start = np.where(within, right, after // parent * size)
     return left, np.where(within | (first % parent != 0), np.maximum(end, left), left), start, right
 
 
+def added_up(tree: Tree, cumulated: Sequence[npt.NDArray[Any]], first: Integers, last: Integers, root: bool = True) -> Any:
+    """The nodes that make up first .. last, added up from the prefix sums of each level, the empty one first; like `runs`."""
+    parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
+    return sum(sums[end] - sums[left] + sums[right] - sums[start] for sums, left, end, start, right in parts)
+
+
+def variance_of_nodes(tree: Tree, per_node: Sequence[float] | Floats, first: Integers, last: Integers, root: bool = True) -> Any:
+    """The variance of that sum, for independent nodes whose variance depends on their level; infinite ones may be unused."""
+    total = np.zeros(first.shape)
+    for level, variance in enumerate(per_node):
+        left, end, start, right = runs(tree, first, last, level, root)
+        used = end - left + right - start
+        total = total + np.where(used > 0, variance, 0.0) * used
+    return total
+
+
+def nodes_used(tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1) -> list[int]:
+    """How many nodes of each level all queries of a workload use together, exactly; like `runs`. O(height).
+
+    With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like this one.
+    """
+    inside = [blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)]
+    inside[0] *= root
+    return [below - size**d * above for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)]
+
+
 def average_nodes(tree: Tree, workload: str) -> Floats:
-    """How many nodes of each level are used, the mean over a workload of `rangeq.tree.WORKLOADS`: O(domain * height)."""
-    d = tree.domain
-    cuts = np.arange(d + 1)
-    result = np.zeros(tree.height)
-    for level in range(tree.height):
-        child, size = tree.widths[level], tree.branching[level]
-        parent = child * size
-        cut = cuts % parent != 0
-        before = cuts // child - cuts // parent * size  # children before a cut
-        behind = np.where(cut, (cuts // parent + 1) * size + -cuts // child, 0)  # and after it
-        if workload == "prefixes":
-            result[level] = before[1:].sum() / d
-            continue
-        # Over all pairs of cuts A < B: children behind A and before B; where both cut one parent that counts all its children once
-        # too often, and where both cut one child, once too seldom.
-        total = (behind * (d - cuts)).sum() + (before * cuts).sum()
-        total -= size * (np.minimum(d, (cuts // parent + 1) * parent - 1) - cuts)[cut].sum()
-        total += (np.minimum(d, (cuts // child + 1) * child - 1) - cuts)[cuts % child != 0].sum()
-        ranges = d * (d + 1) // 2
-        if workload == "ranges":
-            total, ranges = total - (d if level == tree.height - 1 else 0), ranges - d
-        result[level] = total / max(ranges, 1)
-    return result
+    """How many nodes of each level are used, the mean over a workload of `rangeq.tree.WORKLOADS`."""
+    return np.array([used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)])
 
 
 class DecomposedEstimate(RangeEstimate):
@@ -81,20 +90,14 @@ class DecomposedEstimate(RangeEstimate):
 
     def _values(self, first: Integers, last: Integers) -> Floats:
         # Nothing is used of any level when the range is the root.
-        total = ((first == 0) & (last == self._tree.leaves - 1)).astype(np.float64)
-        for level, sums in enumerate(self._cumulated):
-            left, end, start, right = runs(self._tree, first, last, level)
-            total = total + sums[end] - sums[left] + sums[right] - sums[start]
-        return total
+        whole = (first == 0) & (last == self._tree.leaves - 1)
+        result: Floats = whole + added_up(self._tree, self._cumulated, first, last)
+        return result
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The variance of `range` when the nodes of a level are independent, as they are for OUE and SUE, and others nearly."""
         a, b = self._ends(first, last)
-        total = np.zeros(a.shape)
-        for level, variance in enumerate(self._per_node):
-            left, end, start, right = runs(self._tree, a, b, level)
-            used = end - left + right - start
-            total = total + np.where(used > 0, variance, 0.0) * used
+        total = variance_of_nodes(self._tree, self._per_node, a, b)
         inside = np.clip(self._values(a, b), 0.0, 1.0)  # what disjoint samples share, as for consistent estimates
         total = np.maximum(total - inside * (1 - inside) / self.n, 0.0)
         return total.item() if total.ndim == 0 else total

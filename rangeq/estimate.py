@@ -12,6 +12,7 @@ from scipy.optimize import isotonic_regression
 from frequency.estimate import Estimate, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign.text import shown
+from rangeq.ends import checked_ends
 from rangeq.tree import Integers
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Distribution:
     def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The fraction in first .. last, both included: a float, or an array for arrays of ends.
 
-        Raises ValueError for ends that are not integers with 0 <= first <= last < domain.
+        Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last < domain.
         """
         a, b = self._ends(first, last)
         return _plain(self._sums[b + 1] - self._sums[a])
@@ -64,15 +65,7 @@ class Distribution:
         return _plain(_first_reaching(self._sums[1:], _fractions(phi)))
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
-        a, b = np.asarray(first), np.asarray(last)
-        if a.dtype.kind not in "iu" or b.dtype.kind not in "iu":
-            raise ValueError(f"ends of a range must be integers, got {a.dtype} and {b.dtype}")
-        a, b = np.broadcast_arrays(a, b)
-        bad = (a < 0) | (a > b) | (b >= len(self.frequencies))
-        if bad.any():
-            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            raise ValueError(f"[{a[where]}, {b[where]}] is not a range within 0 .. {len(self.frequencies) - 1}")
-        return a.astype(np.int64), b.astype(np.int64)
+        return checked_ends(first, last, len(self.frequencies))
 
 
 class RangeEstimate(Estimate, Distribution):

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
-from frequency.oracle import Floats, Items, Oracle, Reports, smallest_integer, sums_of_signs, variance_of
+from frequency.oracle import Oracle, variance_of
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
-from rangeq.protocol import RangeProtocol, level_weights
+from rangeq.protocol import TreeProtocol, level_weights
 from rangeq.tree import Tree
 
 
@@ -102,7 +103,7 @@ class HaarLevel(Oracle):
 
 
 @dataclass(frozen=True)
-class HaarHRR(RangeProtocol):
+class HaarHRR(TreeProtocol):
     """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
 
     The domain is padded to a power of two. Consistent by construction: every level knows how the nodes above it split, and nothing

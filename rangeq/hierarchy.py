@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 import frequency
 from frequency.aggregate import Aggregate
-from frequency.oracle import Floats, Oracle
+from frequency.channel import Floats
+from frequency.oracle import Oracle
 from mechdesign.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.decomposition import DecomposedEstimate, average_nodes
 from rangeq.estimate import RangeEstimate
-from rangeq.protocol import RangeProtocol, level_weights
+from rangeq.protocol import TreeProtocol, even_rmse, level_weights
 from rangeq.tree import Tree
 
 ORACLES: dict[str, type[Oracle]] = {
@@ -36,7 +37,7 @@ ORACLES: dict[str, type[Oracle]] = {
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram(RangeProtocol):
+class HierarchicalHistogram(TreeProtocol):
     """HH_B and HH_B with consistency (range queries 4.4, 4.5): TreeOUE, TreeHRR, TreeOLH of the paper by ``oracle``.
 
     Parameters
@@ -142,7 +143,7 @@ class HierarchicalHistogram(RangeProtocol):
             raise ValueError("without consistency the error is predicted for a population without heavy nodes only")
         nodes = average_nodes(self.tree, workload)
         variance = float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0))
-        return self._even_rmse(n, workload, variance)
+        return even_rmse(self.domain, n, workload, variance)
 
 
 def per_user(oracle: Oracle, held: int) -> float:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency import Estimate, InvalidValue, ProjectiveGeometry
+from frequency.channel import Floats
 from frequency.draws import uniform
-from frequency.oracle import Floats, Oracle
+from frequency.oracle import Oracle
 from mechdesign.rational import Rational, exact
 from mechdesign.sampling import bit_source, checked_counts
 from mechdesign.text import shown

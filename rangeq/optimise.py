@@ -1,8 +1,9 @@
-"""The tree, oracles and level probabilities of least predicted error for a workload."""
+"""The protocol, oracles and level probabilities of least predicted error for a workload, and what no protocol can do better."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -10,16 +11,28 @@ from itertools import pairwise
 import numpy as np
 from tqdm import tqdm
 
-from frequency.oracle import Oracle
+from frequency.draws import WORD
+from frequency.oracle import CellOracle, Oracle
+from mechdesign import Privacy
 from mechdesign.rational import Rational
+from rangeq.circle import CircularHistogram, divisors, round_up, seen
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
 from rangeq.hierarchy import ORACLES, HierarchicalHistogram, per_user
-from rangeq.protocol import RangeProtocol
-from rangeq.tree import WORKLOADS, Floats, Tree
+from rangeq.protocol import RangeProtocol, even_rmse
+from rangeq.tree import WORKLOADS, Floats, Integers, Tree
 
 _LONGEST = 256
 """Bits of a report that are still little to send: where the best oracle for a level takes more, the best of the others is taken."""
+
+_FEW = 64
+"""The same on a circle, where the server looks at the bits of every user."""
+
+_SAMPLE = 4096
+"""How many of the lowest frequencies of a circle to weigh one by one."""
+
+_STEPS = 10_000_000
+"""How many contrasts the search for probabilities may look at in all."""
 
 _BRANCHINGS = (2, 3, 5, 7)
 """A tree with levels left out is a tree of larger branching, so powers need no trees of their own."""
@@ -36,23 +49,30 @@ class Optimised:
     rmse
         Its root of the average variance over the workload.
     alternatives
-        (protocol, rmse), the best first: optimised trees, and the published protocols.
+        (protocol, rmse), the best first: optimised circles and trees, and the published protocols.
+    bound
+        What no protocol can go below: `least_rmse`.
     """
 
     protocol: RangeProtocol
     rmse: float
     alternatives: tuple[tuple[RangeProtocol, float], ...]
+    bound: float
 
     def __str__(self) -> str:
         lines = [f"{'RMSE':>10}  {'ratio':>6}  {'bits':>6}  protocol"]
         for protocol, rmse in self.alternatives:
             ratio = rmse / self.rmse if self.rmse else 1.0
             lines.append(f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6}  {describe(protocol)}")
+        ratio = self.bound / self.rmse if self.rmse else 1.0
+        lines.append(f"{self.bound:>10.4g}  {ratio:>6.3f}  {'':>6}  no protocol is below this")
         return "\n".join(lines)
 
 
 def describe(protocol: RangeProtocol) -> str:
     """A protocol in a line."""
+    if isinstance(protocol, CircularHistogram):
+        return f"Circle of {protocol.circle}: {_shares(map(str, protocol.blocks or ()), protocol)}"
     if not isinstance(protocol, HierarchicalHistogram):
         return type(protocol).__name__
     if isinstance(protocol, Flat):
@@ -60,16 +80,19 @@ def describe(protocol: RangeProtocol) -> str:
     shape = "x".join(map(str, protocol.tree.branching))
     if isinstance(protocol.oracle, str):
         return f"HH {shape}, {protocol.oracle}"
-    shares = ", ".join(f"{name} {float(p):.3f}" for name, p in zip(protocol.oracle, protocol.probabilities or (), strict=True))
-    return f"HH {shape}: {shares}"
+    return f"HH {shape}: {_shares(protocol.oracle, protocol)}"
+
+
+def _shares(names: Iterable[str], protocol: CircularHistogram | HierarchicalHistogram) -> str:
+    return ", ".join(f"{name} {weight / WORD:.3f}" for name, weight in zip(names, protocol.level_weights, strict=True))
 
 
 def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges", *, progress: bool = False) -> Optimised:
-    """The protocol of least average variance over a workload, among trees with an oracle and a probability for each level.
+    """The protocol of least average variance over a workload: circles and trees, with an oracle and a probability for each level.
 
-    The average variance of a consistent tree is a sum over levels of parents of a constant of the workload over a precision, and
-    precisions are linear in the probabilities: a convex problem, solved by multiplicative updates. Levels that get next to no
-    users are left out, which makes larger branchings. Each level has the oracle of least variance among its nodes.
+    The average variance of a consistent tree is a sum over levels of parents of a constant of the workload over a precision, that
+    of a circle a sum over frequencies; precisions are linear in the probabilities: a convex problem, solved by multiplicative
+    updates. Levels that get next to no users are left out. Each level has the oracle of least variance among its nodes.
 
     Parameters
     ----------
@@ -84,10 +107,10 @@ def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ra
     """
     if workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {workload!r}")
-    candidates = [*_published(domain, epsilon), *_optimised(domain, epsilon, workload)]
+    candidates = [*_published(domain, epsilon), *_trees(domain, epsilon, workload), *_circles(domain, epsilon, workload)]
     found = [(p, p.average_rmse(n, workload)) for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)]
     found.sort(key=lambda pair: pair[1])
-    return Optimised(*found[0], tuple(found))
+    return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
 
 
 def _published(domain: int, epsilon: float | Rational) -> Iterator[RangeProtocol]:
@@ -98,7 +121,7 @@ def _published(domain: int, epsilon: float | Rational) -> Iterator[RangeProtocol
             yield HierarchicalHistogram(domain, epsilon, branching, name)
 
 
-def _optimised(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
+def _trees(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
     trees = {Tree.of(domain, branching) for branching in _BRANCHINGS}
     trees.add(Tree(domain, (max(2, domain),)))
     for tree in sorted(trees, key=lambda tree: tree.branching):
@@ -107,17 +130,57 @@ def _optimised(domain: int, epsilon: float | Rational, workload: str) -> Iterato
         kept = [level for level in range(tree.height) if shares[level] > 1e-4 or level == tree.height - 1]
         nodes = [1, *(tree.nodes[level] for level in kept)]
         branching = tuple(below // above for above, below in pairwise(nodes))
-        exact = [Fraction(round(shares[level] * 2**32)) for level in kept]
-        chances = tuple(share / sum(exact) for share in exact)
         names = tuple(type(oracles[level][0]).__name__ for level in kept)
-        yield HierarchicalHistogram(domain, epsilon, branching, names, True, chances)
+        yield HierarchicalHistogram(domain, epsilon, branching, names, True, _exact(shares[kept]))
 
 
-def best_oracle(nodes: int, held: int, epsilon: float | Rational) -> tuple[Oracle, float]:
+def _exact(shares: Floats) -> tuple[Fraction, ...]:
+    whole = [Fraction(round(share * 2**32)) for share in shares]
+    return tuple(share / sum(whole) for share in whole)
+
+
+def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
+    if domain > CircularHistogram.largest_domain:
+        return
+    for circle in sorted({max(domain, 2), round_up(domain), round_up(domain + domain // 8)}):
+        blocks = np.array(divisors(circle))
+        short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
+        oracles = [best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()]
+        frequencies, costs = _costs_on_a_circle(domain, circle, workload)
+        gains = np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
+        shares = _least(costs, (gains / np.array([[variance] for _, variance in oracles])).T)
+        kept = (shares > 1e-3) | (blocks == circle)
+        names = tuple(type(oracle).__name__ for (oracle, _), keep in zip(oracles, kept, strict=True) if keep)
+        yield CircularHistogram(domain, epsilon, circle, tuple(blocks[kept].tolist()), names, _exact(shares[kept]))
+
+
+def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
+    """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds to the mean over a workload."""
+    length = np.arange(1, domain + 1)
+    often = {"prefixes": np.ones(domain), "all ranges": domain + 1.0 - length, "ranges": (domain + 1.0 - length) * (length > 1)}
+    lengths = np.bincount(length % circle, weights=often[workload], minlength=circle)
+    power = (lengths.sum() - np.fft.rfft(lengths).real)[1:] / max(lengths.sum(), 1.0)
+    frequency = np.arange(1, circle // 2 + 1)
+    costs = power / (circle * np.sin(np.pi * frequency / circle) ** 2)
+    if circle % 2 == 0:
+        costs[-1] /= 2
+    if len(frequency) <= 4 * _SAMPLE:
+        return frequency, costs
+    # High frequencies: one of each stratum stands for all of it.
+    edges = np.unique(np.geomspace(_SAMPLE, len(frequency), 2 * _SAMPLE).astype(np.int64))
+    within = np.arange(len(edges) - 1) * ((math.sqrt(5) - 1) / 2) % 1
+    chosen = edges[:-1] + (within * np.diff(edges)).astype(np.int64)
+    sums = np.add.reduceat(costs, edges[:-1])
+    return np.concatenate([frequency[:_SAMPLE], frequency[chosen]]), np.concatenate([costs[:_SAMPLE], sums])
+
+
+def best_oracle(
+    nodes: int, held: int, epsilon: float | Rational, kinds: Mapping[str, type[Oracle]] = ORACLES, bits: int = _LONGEST
+) -> tuple[Oracle, float]:
     """The oracle of least variance for a level with so many nodes, ``held`` of them not padding; and its `per_user`."""
-    made = [kind(nodes, epsilon) for kind in ORACLES.values()]
+    made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
-    short = [item for item in rated if item[1] <= _LONGEST]
+    short = [item for item in rated if item[1] <= bits]
     variance, _, k = min(short)
     return made[k], variance
 
@@ -125,18 +188,46 @@ def best_oracle(nodes: int, held: int, epsilon: float | Rational) -> tuple[Oracl
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
     """The probabilities of levels that minimise the average variance, given `per_user` of each level."""
     height = tree.height
-    costs = tree.costs(workload)
-    seen = np.zeros((height, height))  # what one user on a level adds to the precision of the contrasts of each level of parents
+    gains = np.zeros((height, height))  # what one user on a level adds to the precision of the contrasts of each level of parents
     for above in range(height):
         for level in range(above, height):
-            seen[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
-    shares = np.full(height, 1 / height)
-    for _ in range(10_000):
-        precision = seen @ shares
-        gains = (costs / precision**2) @ seen
+            gains[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
+    return _least(tree.costs(workload), gains)
+
+
+def _least(costs: Floats, information: Floats) -> Floats:
+    """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,), (contrasts, levels)."""
+    shares = np.full(information.shape[1], 1 / information.shape[1])
+    for _ in range(_STEPS // len(costs) + 200):
+        precision = information @ shares
+        gains = np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0) @ information
         total = float(shares @ gains)  # the average variance itself, as it is homogeneous in 1 / shares
         if total == 0 or gains.max() <= total * (1 + 1e-9):
             break  # no level would gain from another's users: optimal to one part in 10^9
         shares = shares * np.sqrt(gains / total)
         shares /= shares.sum()
     return shares
+
+
+def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> float:
+    """What the root of the average variance over a workload cannot go below, whatever the n users send under local privacy.
+
+    For an even population, and unbiased estimates from one report a user. Let s be the rows of a mechanism, D = domain. The
+    information about frequencies (which add up to 1) has the trace sum |s - mean s|^2 / mean s: convex in every row, so that it
+    is the largest for rows of two values, 1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the squared
+    errors of queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P the prefixes, G is
+    (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less
+    without single items; and |P|^2 for prefixes, with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
+    """
+    if domain == 1:
+        return 0.0
+    odds = float(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha)
+    f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
+    if workload == "prefixes":
+        queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))
+    else:
+        single = workload == "ranges"
+        queries = ranges - domain * single
+        roots = np.sqrt(np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0))
+    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * odds / (odds - 1) ** 2
+    return even_rmse(domain, n, workload, variance / n)

@@ -10,15 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.text import shown
+from rangeq.averages import pairs_together, queries
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+_IN_CACHE = 1 << 14
+"""How many ranges to look at together, so that the working arrays stay in cache."""
+
+_Number = TypeVar("_Number", np.float64, np.int64)
 
 WORKLOADS = ("ranges", "all ranges", "prefixes")
 """All ranges of at least two items, all ranges, all ranges that begin with item 0."""
@@ -84,6 +92,16 @@ class Tree:
         """The number of nodes of levels 1 .. height that are not all padding."""
         return tuple(-(-self.domain // width) for width in self.widths)
 
+    def padded(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """Values of items (..., domain) as values of leaves (..., leaves), 0 of the padding."""
+        result = np.zeros((*values.shape[:-1], self.leaves), dtype=values.dtype)
+        result[..., : self.domain] = values
+        return result
+
+    def sums(self, values: npt.NDArray[_Number], level: int) -> npt.NDArray[_Number]:
+        """Values of leaves (..., leaves) summed up under the nodes of a level (..., nodes)."""
+        return values.reshape(*values.shape[:-1], self.nodes[level], -1).sum(axis=-1)
+
     # Below, ``contrasts`` are the variances of contrasts of unit length among the children of nodes of levels 0 .. height - 1,
     # infinite where no user told them apart. Where there is padding, the sum of all items is known to be 1 as well: one more exact
     # measurement, which takes from the variance of a query its squared covariance with that sum, over the sum's variance.
@@ -107,8 +125,7 @@ class Tree:
         return np.where(own > limit * scale, np.inf, np.maximum(own, 0.0))
 
     def _linear(self, weights: Floats, contrasts: Floats) -> Floats:
-        mean = np.zeros((*weights.shape[:-1], self.leaves))
-        mean[..., : self.domain] = weights
+        mean = self.padded(weights)
         total = np.zeros(weights.shape[:-1])
         for level in range(self.height - 1, -1, -1):
             children, size = mean, self.branching[level]
@@ -133,24 +150,33 @@ class Tree:
         return (everything + prefix - self._range(last + 1, end, contrasts)) / 2
 
     def _range(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
-        total = np.zeros(np.broadcast_shapes(first.shape, last.shape))
-        for level in range(self.height):
-            total += contrasts[level] * self.cut(first, last + 1, level)
-        return total
+        first, last = np.broadcast_arrays(first, last)
+        total = np.zeros(first.size)
+        for start in range(0, first.size, _IN_CACHE):
+            part = slice(start, start + _IN_CACHE)
+            a, after = first.ravel()[part], last.ravel()[part] + 1
+            for level in range(self.height):
+                total[part] += contrasts[level] * self.cut(a, after, level)
+        return total.reshape(first.shape)
 
     def cut(self, first: Integers, after: Integers, level: int) -> Floats:
         """How the range first .. after - 1 contrasts the children of a level's nodes: squared lengths, summed over the nodes."""
         child, size = self.widths[level], self.branching[level]
-        # Each end cuts one node: so many of its children lie before the cut, and part of the next. The whole range is what lies
-        # before its second cut, less what lies before its first.
-        whole_a, part_a = divmod(first % (child * size), child)
-        whole_b, part_b = divmod(after % (child * size), child)
-        a, b = part_a / child, part_b / child
-        before_a, before_b = whole_a + a, whole_b + b
-        apart = whole_a + a**2 - before_a**2 / size + whole_b + b**2 - before_b**2 / size
-        shared = whole_a + a * np.where(whole_a < whole_b, 1.0, b) - before_a * before_b / size
-        together = first // (child * size) == after // (child * size)
-        result: Floats = apart - 2 * np.where(together, shared, 0.0)
+        # Each end cuts one node: so many of its children lie before the cut, and part of the next. Only small numbers cancel where
+        # little lies between the cuts: what is behind a cut contrasts the children as what is before it does.
+        child_a, child_b = first // child, after // child
+        node_a, node_b = child_a // size, child_b // size
+        whole_a, whole_b = child_a - node_a * size, child_b - node_b * size  # several times as fast as remainders
+        part_a, part_b = (first - child_a * child) / child, (after - child_b * child) / child
+
+        def before(whole: Any, part: Any) -> Any:
+            return whole + part**2 - (whole + part) ** 2 / size
+
+        late = 2 * whole_a > size
+        apart = before(np.where(late, size - 1 - whole_a, whole_a), np.where(late, 1 - part_a, part_a)) + before(whole_b, part_b)
+        between = np.where(whole_a == whole_b, (part_b - part_a) ** 2, (1 - part_a) ** 2 + (whole_b - whole_a - 1) + part_b**2)
+        between -= (whole_b - whole_a + (part_b - part_a)) ** 2 / size
+        result: Floats = np.where(node_a == node_b, between, apart)
         return result
 
     def average_variance(self, contrasts: Floats, workload: str = "ranges") -> float:
@@ -168,22 +194,17 @@ class Tree:
     def costs(self, workload: str) -> Floats:
         """For each level of parents, what a unit of variance of its contrasts adds to the mean variance over a workload.
 
-        Without the gain from padding. O(domain * height).
+        Without the gain from padding. O(height).
         """
         if workload not in WORKLOADS:
             raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
-        last = np.arange(self.domain)
-        # The sum of all prefixes counts item x domain - x times; its contrasts, level by level from the leaves up.
-        mean = np.zeros(self.leaves)
-        mean[: self.domain] = self.domain - last
-        result = np.zeros(self.height)
-        for level in range(self.height - 1, -1, -1):
-            children, size = mean, self.branching[level]
-            mean = children.reshape(-1, size).mean(axis=1)
-            sums = float((children**2).sum() - size * (mean**2).sum())
-            prefixes = self.cut(np.zeros_like(last), last + 1, level)
-            result[level] = mean_over(workload, prefixes, sums, self.cut(last, last + 1, level))
-        return np.maximum(result, 0.0)
+        steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
+        return np.array([float((below - above) / width) for (above, below), width in steps])
+
+    def moments(self, workload: str = "all ranges") -> list[Fraction]:
+        """The mean over a workload of a query's squared length after averaging over every node of a level: levels 0 .. height."""
+        total = max(queries(self.domain, workload), 1)
+        return [Fraction(pairs_together(self.domain, width, workload), width * total) for width in (self.leaves, *self.widths)]
 
 
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:

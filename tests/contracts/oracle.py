@@ -407,7 +407,7 @@ class OracleContract:
     def test_extreme_words_give_possible_reports(self, sampled, monkeypatch):
         oracle, reports, _, P, _ = self.enumerated(sampled)
         for word, calls in product((0, 1, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1, WORD // 3), (1, 2, 3, 70)):
-            monkeypatch.setattr("frequency.oracle.bit_source", lambda rng, w=word, c=calls: Constant(w, c))
+            monkeypatch.setattr("frequency.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c))
             values = np.arange(oracle.domain)
             found = positions(oracle.privatize(values), reports)
             assert (P[found, values] > 0).all()
@@ -416,7 +416,7 @@ class OracleContract:
         oracle = self.enumerated(case).oracle
         for value, words, expected in self.tapes(oracle):
             tape = Tape(words)
-            monkeypatch.setattr("frequency.oracle.bit_source", lambda rng, tape=tape: tape)
+            monkeypatch.setattr("frequency.channel.bit_source", lambda rng, tape=tape: tape)
             report = oracle.privatize([value])[0]
             assert tape.used >= len(words)
             if callable(expected):

@@ -295,7 +295,7 @@ def test_incident_counts_exactly(q, t):
             for concentrated in (True, False):
                 counts = summing_to(total, shape, rng, concentrated)
                 before = counts.copy()
-                found = v.incident(counts)
+                found = v.incident(counts) if counts.ndim == 2 else v.through(counts)
                 assert found.dtype == np.int64
                 np.testing.assert_array_equal(found, brute_incident(counts, dots))
                 np.testing.assert_array_equal(counts, before)
@@ -308,14 +308,37 @@ def test_incident_of_floats_and_sums(q, t):
     counts, flat, weights = rng.normal(size=(v.directions, q)), rng.normal(size=v.directions), rng.normal(size=v.size)
     near = {"rtol": 0, "atol": 1e-12 * v.size}
     np.testing.assert_allclose(v.incident(counts), brute_incident(counts, dots), **near)
-    np.testing.assert_allclose(v.incident(flat), brute_incident(flat, dots), **near)
+    np.testing.assert_allclose(v.through(flat), brute_incident(flat, dots), **near)
     found = v.sums(weights)
     expected = np.array([np.bincount(row, weights=weights, minlength=q) for row in dots])
     np.testing.assert_allclose(found, expected, **near)
     assert np.vdot(v.incident(counts), weights) == pytest.approx(np.vdot(counts, found), rel=1e-9, abs=1e-9)
     marked = np.zeros((v.directions, q))
     marked[:, 0] = flat
-    np.testing.assert_allclose(v.incident(flat), v.incident(marked), **near)
+    np.testing.assert_allclose(v.through(flat), v.incident(marked), **near)
+
+
+@pytest.mark.parametrize(("q", "t"), SPACES)
+def test_many_at_once_are_one_by_one(q, t):
+    """Leading axes, of floats and of integers on both sides of the sums at which the transform begins to split."""
+    v, rng = space(q, t), np.random.default_rng([q, t, 4])
+    for transform, shape in ((v.incident, (v.directions, q)), (v.through, (v.directions,))):
+        stack = rng.normal(size=(2, 3, *shape))
+        found = transform(stack)
+        assert found.shape == (2, 3, v.size)
+        for i, j in product(range(2), range(3)):
+            np.testing.assert_allclose(found[i, j], transform(stack[i, j]), rtol=0, atol=1e-12 * v.size)
+        for total in (0, 1000, 2**31 + 1, 2**57 + 1, 2**60):
+            stack = np.array([[summing_to(total, shape, rng, concentrated) for concentrated in (True, False)] for _ in range(2)])
+            stack[1, 1] = 0
+            before, found = stack.copy(), transform(stack)
+            assert found.dtype == np.int64
+            for i, j in product(range(2), repeat=2):
+                np.testing.assert_array_equal(found[i, j], transform(stack[i, j]))
+            np.testing.assert_array_equal(stack, before)
+        assert transform(np.zeros((0, *shape), dtype=np.int64)).shape == (0, v.size)
+        found = transform(np.zeros((2, 0, *shape)))
+        assert found.shape == (2, 0, v.size)
 
 
 LARGE_SPACES = [(2, 17), (3, 10), (4, 8), (5, 6), (7, 5), (13, 4), (27, 3), (127, 2), (243, 2), (256, 2), (257, 2)]
@@ -332,7 +355,7 @@ def test_large_spaces_lose_no_unit(q, t):
         counts = summing_to(total, (v.directions, q), rng, concentrated)
         expected = [int(counts[np.arange(v.directions), row].sum()) for row in dots]
         assert v.incident(counts)[some].tolist() == expected
-        assert v.incident(counts[:, 0].copy())[some].tolist() == [int(counts[row == 0, 0].sum()) for row in dots]
+        assert v.through(counts[:, 0].copy())[some].tolist() == [int(counts[row == 0, 0].sum()) for row in dots]
 
 
 # ------------------------------------------------------------------------------------------------ Walsh-Hadamard

@@ -24,6 +24,7 @@ from frequency import (
 )
 from frequency.field import Field
 from frequency.hashing import PublicBits, features
+from frequency.oracle import CellOracle
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from tests.contracts.oracle import (
     FALSE_ALARM,
@@ -165,7 +166,7 @@ class TestSubsetSelection(OracleContract):
                 def source(size, words=words, rest=rest):
                     return words.pop() if words else rest.integers(0, WORD, size=size, dtype=np.uint64)
 
-                monkeypatch.setattr("frequency.oracle.bit_source", lambda rng, source=source: source)
+                monkeypatch.setattr("frequency.channel.bit_source", lambda rng, source=source: source)
                 bits = np.unpackbits(oracle.privatize([v])["bits"][0], bitorder="little")
                 assert bits[v] == (word < inclusion)
                 assert bits.sum() == oracle.size
@@ -281,7 +282,7 @@ class TestOLH(OracleContract):
             a, x = (np.asarray(u, dtype=np.int64) // q**j % q for u in (reports["hash"], np.arange(domain)))
             total = sums[total, table[a[:, None], x]]
         support = (total == reports["value"][:, None]).sum(axis=0)
-        assert oracle._supporters(oracle.aggregate(reports)).tolist() == support.tolist()
+        assert oracle._supporters(oracle.aggregate(reports).counts).tolist() == support.tolist()
         p, share = float(oracle.p), support / n
         close(oracle.estimate(oracle.aggregate(reports)).frequencies, (share - 1 / q) / (p - 1 / q), [1.0])
 
@@ -345,6 +346,49 @@ class TestProjectiveGeometry(OracleContract):
             p, m = Fraction(through, WORD), (q ** (t - 1) - 1) // (q - 1)
             assert oracle.p == p
             assert oracle.q == p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, len(points) - m)
+
+
+# ------------------------------------------------------------------------------------------------ cells
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+@pytest.mark.parametrize("domain", [1, 2, 3, 5, 8, 11, 64, 200])
+@pytest.mark.parametrize("kind", [GRR, SubsetSelection, ProjectiveGeometry, OLH])
+def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
+    """What is aggregated is a count of cells, as many distinct ones for each report; and supporters of many aggregates at once."""
+    oracle, rng = kind(domain, epsilon), np.random.default_rng(domain)
+    assert isinstance(oracle, CellOracle)
+    reports = oracle.privatize(rng.integers(domain, size=60), rng)
+    cells = oracle._cells(reports)
+    assert cells.shape == (60, oracle.size if kind is SubsetSelection else 1)
+    assert oracle._cells(reports[:0]).shape[0] == 0
+    total = np.zeros(math.prod(oracle._shape), dtype=np.int64)
+    counts = []
+    for row, report in zip(cells.tolist(), reports, strict=True):
+        assert len(set(row)) == len(row)
+        one = np.zeros_like(total)
+        for cell in row:
+            one[cell] += 1
+            total[cell] += 1
+        counts.append(one.reshape(oracle._shape))
+        if kind is GRR:
+            assert row == [report["item"]]
+        elif kind is SubsetSelection:
+            assert row == np.flatnonzero(np.unpackbits(report["bits"], count=domain, bitorder="little")).tolist()
+        elif kind is ProjectiveGeometry:
+            assert row == [report["hyperplane"]]
+    for aggregate in (oracle._aggregate, lambda part: CellOracle._aggregate(oracle, part)):
+        found = aggregate(reports)
+        assert found.shape == oracle._shape
+        assert found.ravel().tolist() == total.tolist()
+        for k in range(60):
+            assert (aggregate(reports[k : k + 1]) == counts[k]).all()
+    stack = np.array(counts).reshape(3, 20, *oracle._shape)
+    together = oracle._supporters(stack)
+    assert together.shape == (3, 20, domain)
+    for i, j in product(range(3), range(20)):
+        assert together[i, j].tolist() == oracle._supporters(stack[i, j]).tolist()
+    assert together.sum(axis=(0, 1)).tolist() == oracle._supporters(total.reshape(oracle._shape)).tolist()
 
 
 # ------------------------------------------------------------------------------------------------ Hadamard

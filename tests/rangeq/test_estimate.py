@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtri
 
 from rangeq import Distribution, Flat, HaarHRR, HierarchicalHistogram, RangeEstimate
+from rangeq.ends import InvalidRange
 
 KINDS = [
     HaarHRR(20, 1.0),
@@ -99,8 +100,9 @@ def test_wrong_prefixes(last) -> None:
 
 
 def test_wrong_ends_are_named() -> None:
-    with pytest.raises(ValueError, match=r"\[3, 2\] is not a range within 0 .. 4"):
+    with pytest.raises(InvalidRange, match=r"\[3, 2\] is not a range within 0 .. 4") as refusal:
         plain().range([0, 3], [1, 2])
+    assert refusal.value.index == 1
 
 
 @pytest.mark.parametrize("phi", [-0.1, 1.1, math.nan, [0.5, 2.0], math.inf])

@@ -17,6 +17,7 @@ from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
 from rangeq import Flat, HaarHRR, HierarchicalHistogram
+from rangeq.circle import Blocks
 from rangeq.consistency import consistent
 from rangeq.haar import HaarLevel
 from rangeq.protocol import level_weights
@@ -38,18 +39,34 @@ def haar_twin(level: HaarLevel) -> Twin:
     return Twin(reports_of(level, rows), [[chance(*row, item) for item in items] for row in rows])
 
 
+def blocks_twin(level: Blocks) -> Twin:
+    """The angle is uniform; then it is the base oracle's report of the block ((x + angle) mod M) // width that x is in."""
+    base, width = level_twin(level.base), level.domain // level.blocks
+    reports = np.zeros(width * len(base.reports), dtype=level.report_dtype)
+    reports["angle"] = np.repeat(np.arange(width), len(base.reports))
+    reports["block"] = np.tile(base.reports, width)
+    table = [
+        [row[(x + angle) % level.domain // width] / width for x in range(level.domain)]
+        for angle in range(width)
+        for row in base.table
+    ]
+    return Twin(reports, table)
+
+
 TWINS = {
     "GRR": oracles.TestGRR,
     "SUE": oracles.TestSUE,
     "OUE": oracles.TestOUE,
     "SubsetSelection": oracles.TestSubsetSelection,
+    "ProjectiveGeometry": oracles.TestProjectiveGeometry,
     "HRR": oracles.TestHRR1,
     "OLH": oracles.TestOLH,
 }
 
 
 def level_twin(level):
-    return haar_twin(level) if isinstance(level, HaarLevel) else TWINS[type(level).__name__]().twin(level)
+    own = {HaarLevel: haar_twin, Blocks: blocks_twin}
+    return own[type(level)](level) if type(level) in own else TWINS[type(level).__name__]().twin(level)
 
 
 class RangeContract(OracleContract):
@@ -71,7 +88,7 @@ class RangeContract(OracleContract):
             rows["level"] = k
             rows["body"][:, :size] = np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
             reports.append(rows)
-            nodes = [item // oracle.tree.widths[k] for item in range(oracle.domain)]
+            nodes = oracle._nodes(k, np.arange(oracle.domain))
             table += [[Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table]
         return Twin(np.concatenate(reports), table)
 
@@ -124,8 +141,8 @@ class RangeContract(OracleContract):
     def test_changed_reports_are_refused(self):
         oracle = self.make(5, 1.0)
         good = oracle.privatize(self.values(5, 300), np.random.default_rng(1))
-        height, size = oracle.tree.height, good.dtype["body"].itemsize
-        for level in (height, 255):
+        size = good.dtype["body"].itemsize
+        for level in (len(oracle.levels), 255):
             bad = good.copy()
             bad["level"][7] = level
             self.check_refused(oracle, bad, good)

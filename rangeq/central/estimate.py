@@ -1,0 +1,121 @@
+"""What a release answers: every range of cells, as numbers of people."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.estimate import Interval, normal_quantile
+from rangeq.decomposition import added_up
+from rangeq.ends import checked_ends
+from rangeq.tree import Floats, Integers, Tree
+
+if TYPE_CHECKING:
+    from rangeq.central.mechanism import CentralMechanism
+
+Answer: TypeAlias = float | Floats
+"""A float for a range given by two integers, an array for ranges given by arrays."""
+
+
+class CentralEstimate(ABC):
+    """Answers to every range of cells, as numbers of people. Unbiased: they may be negative or fractional."""
+
+    def __init__(self, mechanism: CentralMechanism, cells: Floats | Integers) -> None:
+        self.mechanism = mechanism
+        self._cells = cells[: mechanism.domain].astype(np.float64)
+        self._cells.setflags(write=False)
+
+    @overload
+    def range(self, a: int, b: int) -> float: ...
+    @overload
+    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
+    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+        """How many people are in the cells a .. b, both included.
+
+        Parameters
+        ----------
+        a, b
+            Integers or integer arrays that broadcast, 0 <= a <= b < domain.
+
+        Raises
+        ------
+        InvalidRange
+            For anything else.
+        """
+        return scalar(self._sums(*checked_ends(a, b, self.mechanism.domain)))
+
+    @overload
+    def prefix(self, b: int) -> float: ...
+    @overload
+    def prefix(self, b: npt.ArrayLike) -> Answer: ...
+    def prefix(self, b: npt.ArrayLike) -> Answer:
+        """How many people are in the cells 0 .. b, b included; InvalidRange unless 0 <= b < domain."""
+        return self.range(0, b)
+
+    def cdf(self) -> Floats:
+        """Shape (domain,): every prefix over the estimated total, ending with 1; not made monotone. NaN unless the total is > 0."""
+        prefixes = np.atleast_1d(self.prefix(np.arange(self.mechanism.domain)))
+        return prefixes / prefixes[-1] if prefixes[-1] > 0 else np.full_like(prefixes, np.nan)
+
+    @property
+    def counts(self) -> Floats:
+        """Shape (domain,): the number of people in each cell, read-only."""
+        return self._cells
+
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+        """The variance of ``range(a, b)``, from the noise that was drawn. It does not depend on the data."""
+        return self.mechanism.variance(a, b)
+
+    def interval(self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+        """Intervals that each hold the true count with about this probability or more.
+
+        Between a single noise and the sum of many, the answers' errors lie between Laplace and normal: the wider of the two
+        quantiles is taken, and half a person more, because noise is in whole people. Not clipped at 0.
+        """
+        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
+        value: Any = self.range(a, b)
+        half = z * np.sqrt(self.variance(a, b)) + 0.5
+        return Interval(value - half, value + half)
+
+    @abstractmethod
+    def _sums(self, first: Integers, last: Integers) -> Floats:
+        """The sums of the cells first .. last, shaped like both."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.mechanism!r}>"
+
+
+class Summed(CentralEstimate):
+    """An estimate that adds up, from its prefixes before each cell and after the last: a range is a difference of two of them.
+
+    Both may reach beyond the domain: what padding holds is not shown.
+    """
+
+    def __init__(self, mechanism: CentralMechanism, starts: Floats, cells: Floats) -> None:
+        super().__init__(mechanism, cells)
+        self._starts = np.append(starts, starts[-1] + cells[-1])[: mechanism.domain + 1]
+
+    def _sums(self, first: Integers, last: Integers) -> Floats:
+        return self._starts[last + 1] - self._starts[first]
+
+
+class Layered(CentralEstimate):
+    """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2)."""
+
+    def __init__(self, mechanism: CentralMechanism, tree: Tree, levels: Sequence[Integers]) -> None:
+        super().__init__(mechanism, levels[-1])
+        self._tree, self._cumulated = tree, [np.concatenate([[0], np.cumsum(level)]) for level in levels]
+
+    def _sums(self, first: Integers, last: Integers) -> Floats:
+        total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)  # whole people: nothing is rounded
+        return total.astype(np.float64)
+
+
+def scalar(values: Floats) -> Answer:
+    """One number as a float, more as they are."""
+    return float(values) if values.ndim == 0 else values

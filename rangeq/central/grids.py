@@ -1,0 +1,73 @@
+"""Average variances over all boxes of grids, for trees that split every dimension at each level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, overload
+
+from mechdesign.rational import Rational
+from rangeq.central.flat import Flat
+from rangeq.central.hierarchy import Hierarchy
+from rangeq.central.inputs import whole
+from rangeq.central.spectrum import average_of_nodes, tree_spectrum
+
+
+@overload
+def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: Literal[False] = False) -> float: ...
+@overload
+def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: Literal[True]) -> Fraction: ...
+def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: bool = False) -> float | Fraction:
+    """The mean variance over all boxes of a grid of side^d cells, each cell having Laplace noise of variance 2 / epsilon^2.
+
+    ``((side + 2) / 3)^d * 2 / epsilon^2`` (Qardaji et al., section 3.1, for each dimension).
+    """
+    value = _grid(side, d, epsilon)[1] * Fraction(side + 2, 3) ** d
+    return value if exact else float(value)
+
+
+@overload
+def hierarchy_average_variance(
+    side: int,
+    d: int,
+    branching: int | Sequence[int],
+    epsilon: float | Rational,
+    inference: bool = True,
+    exact: Literal[False] = False,
+) -> float: ...
+@overload
+def hierarchy_average_variance(
+    side: int, d: int, branching: int | Sequence[int], epsilon: float | Rational, inference: bool = True, *, exact: Literal[True]
+) -> Fraction: ...
+def hierarchy_average_variance(
+    side: int,
+    d: int,
+    branching: int | Sequence[int],
+    epsilon: float | Rational,
+    inference: bool = True,
+    exact: bool = False,
+) -> float | Fraction:
+    """The mean variance over all boxes of a grid of side^d cells, for a tree that splits every dimension at each level.
+
+    A node has branching^d children (Qardaji et al., section 2.2); the root is not asked; epsilon is split equally; Laplace noise
+    of variance 2 / epsilon_l^2. For d = 1 it is `Hierarchy.average_variance`.
+
+    Parameters
+    ----------
+    branching
+        In each dimension; as for `Hierarchy`.
+    inference
+        Least squares, or the fewest nodes that make up a box.
+    """
+    side, unit = _grid(side, d, epsilon)
+    tree = Hierarchy(side, epsilon, branching)._tree
+    variances = [unit * tree.height**2] * tree.height
+    value = tree_spectrum(tree, variances, d).mean(tree.moments(), d) if inference else average_of_nodes(tree, variances, d)
+    return value if exact else float(value)
+
+
+def _grid(side: int, d: int, epsilon: float | Rational) -> tuple[int, Fraction]:
+    """The side, checked, and the variance 2 / epsilon^2."""
+    whole("d", d, 1, 64)
+    flat = Flat(side, epsilon)
+    return flat.domain, 2 / flat._epsilon**2

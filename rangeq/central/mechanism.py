@@ -1,0 +1,177 @@
+"""What all mechanisms of a trusted curator share: the budget, the noise and its audit, the release, and exact variances."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign import Audit, Privacy
+from mechdesign.privacy import EPSILON_LIMIT
+from mechdesign.rational import Rational
+from mechdesign.sampling import bit_source
+from mechdesign.text import shown
+from rangeq.central.estimate import Answer, CentralEstimate, scalar
+from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram, whole
+from rangeq.central.spectrum import Spectrum
+from rangeq.discrete import DiscreteLaplace
+from rangeq.ends import checked_ends
+from rangeq.tree import Floats, Integers
+
+LEAST_EPSILON = Fraction(1, 1 << 32)
+_SLACK = 1 - Fraction(1, 1 << 24)
+
+
+@dataclass(frozen=True)
+class CentralMechanism(ABC):
+    """What all releases share: a budget, split over levels of counts each of which one person changes by one in all.
+
+    Parameters
+    ----------
+    domain
+        The number of cells, 1 to 2^26; cells are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one release, at least 2^-32. A float stands for the binary number that it is. More than 1024 is
+        treated as 1024.
+
+    Raises
+    ------
+    ValueError, InexactNumber
+        At construction, for a domain or epsilon outside its range.
+    """
+
+    domain: int
+    epsilon: float | Rational
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", whole("domain", self.domain, 1, LARGEST_DOMAIN))
+        if self._epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown everything")
+
+    @cached_property
+    def _epsilon(self) -> Fraction:
+        return min(fraction(self.epsilon, "epsilon"), Fraction(EPSILON_LIMIT))
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        """The claim: a rational alpha >= exp(-epsilon), neighbours being data sets that differ by one person."""
+        return Privacy.from_epsilon(self._epsilon)
+
+    @cached_property
+    @abstractmethod
+    def shares(self) -> tuple[Fraction, ...]:
+        """The part of epsilon that each level gets, from the top; they sum to 1. A level with 0 is not asked."""
+
+    @cached_property
+    def noise(self) -> tuple[DiscreteLaplace | None, ...]:
+        """The noise of each level, from the top; None where it is not asked.
+
+        A level's alpha is a rational at least exp(-epsilon * share), chosen with a slack that lets `audit` prove the whole.
+        """
+        # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in all keep what it allows.
+        return tuple(
+            DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha) if share else None for share in self.shares
+        )
+
+    @cached_property
+    def _audited(self) -> Audit:
+        ratio = Fraction(1)
+        for noise in self.noise:
+            ratio = ratio if noise is None else ratio / noise.alpha
+        return Audit(ratio, 1 / self.privacy.alpha, "no count above that without the person", (0, 1))
+
+    def audit(self) -> Audit:
+        """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is sampled, and what is allowed.
+
+        The ratio is the product of the 1 / alpha of all levels: one count of each changes, by one. ``audit().allowed`` is a
+        rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
+        """
+        return self._audited
+
+    def release(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> CentralEstimate:
+        """Noise, once, and everything that follows from it.
+
+        Every call is a release of its own, and costs epsilon again.
+
+        Parameters
+        ----------
+        counts
+            Shape (domain,): how many people are in each cell. Integers >= 0 of an integer type, of sum at most 2^52.
+        rng
+            None for the operating system's randomness, or a generator for results that can be repeated.
+
+        Raises
+        ------
+        InvalidHistogram
+            For counts that are anything else, before anything is drawn.
+        PrivacyViolation
+            Never, unless the audit fails.
+        """
+        self.audit().require()
+        source = bit_source(rng)
+        exactly = histogram(counts, self.domain)
+        noisy = []
+        for level, noise in zip(self._levels(exactly), self.noise, strict=True):
+            noisy.append(np.zeros(0, dtype=np.int64) if noise is None else level + noise.draw(len(level), source))
+        return self._estimate(noisy)
+
+    @abstractmethod
+    def _levels(self, counts: Integers) -> list[Integers]:
+        """The exact numbers that are asked, level by level from the top. One person changes one number of each level, by one."""
+
+    @abstractmethod
+    def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
+
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+        """The variance of a release's answer to the range a .. b, both ends included, from that of the discrete noise.
+
+        InvalidRange unless 0 <= a <= b < domain.
+        """
+        return scalar(self._variances(*checked_ends(a, b, self.domain)))
+
+    def _variances(self, first: Integers, last: Integers) -> Floats:
+        return self._sampled.variance(first, last)
+
+    @overload
+    def average_variance(self, exact: Literal[False] = False) -> float: ...
+    @overload
+    def average_variance(self, exact: Literal[True]) -> Fraction: ...
+    def average_variance(self, exact: bool = False) -> float | Fraction:
+        """The mean variance over all ranges 0 <= a <= b < domain, single cells included, for continuous Laplace noise of variance
+        2 / (epsilon share)^2: the number that papers print (Qardaji et al., section 2.2, V_Avg).
+
+        What is drawn has a little less: `sampled_average_variance`. ``exact=True`` gives a Fraction.
+        """
+        variances = [2 / (self._epsilon * share) ** 2 if share else None for share in self.shares]
+        value = self._average(variances)
+        return value if exact else float(value)
+
+    @overload
+    def sampled_average_variance(self, exact: Literal[False] = False) -> float: ...
+    @overload
+    def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
+    def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
+        """The mean of ``variance(a, b)`` over all ranges: as `average_variance`, but of the discrete noise that is drawn."""
+        value = self._average(self._noise_variances)
+        return value if exact else float(value)
+
+    @cached_property
+    def _noise_variances(self) -> list[Fraction | None]:
+        return [None if noise is None else noise.variance for noise in self.noise]
+
+    @cached_property
+    def _sampled(self) -> Spectrum:
+        return self._spectrum(self._noise_variances)
+
+    @abstractmethod
+    def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum: ...
+
+    def _average(self, variances: Sequence[Fraction | None]) -> Fraction:
+        spectrum = self._spectrum(variances)
+        return spectrum.mean(spectrum.tree.moments())
