@@ -17,7 +17,7 @@ from mechdesign.exceptions import (
     SolverFailure,
 )
 from mechdesign.mechanism import Audit, Mechanism
-from mechdesign.privacy import Privacy
+from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
 from mechdesign.rows import Rows
 from mechdesign.spread import Spread
@@ -35,6 +35,7 @@ __all__ = [
     "InvalidPrior",
     "Mechanism",
     "MechanismError",
+    "Metric",
     "NotSquare",
     "Privacy",
     "PrivacyViolation",

@@ -144,10 +144,10 @@ def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction
     for name, chosen in multipliers.items():
         group = groups[name]
         terms = [int(c * scale_a) for c in group.coefficients]
-        cells = group.cells.tolist()
-        for r, value in chosen.items():
+        cells = group.cells[list(chosen)].tolist()
+        for line, value in zip(cells, chosen.values(), strict=True):
             whole = value.numerator * (scale_y // value.denominator)
-            for v, term in zip(cells[r], terms, strict=True):
+            for v, term in zip(line, terms, strict=True):
                 pulled[v] += term * whole
         bound += group.bound * sum(chosen.values(), Fraction(0)) if group.bound else 0
     scale = scale_y * scale_a

@@ -205,15 +205,22 @@ def _share(value: fmpq, room: fmpq) -> fmpq:
 def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
     """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered until no cost is exceeded.
 
-    The first ``columns`` lines are the column sums: each variable but the worst case occurs in one, with a positive
-    coefficient.
+    The first ``columns`` lines are the column sums: each variable occurs in one, with a positive coefficient, but for the worst
+    case, which alone has a cost then, and for floors, which have none.
     """
     y = [value if line.equality else max(value, ZERO) for value, line in zip(y, problem.lines, strict=True)]
     column = {v: (r, a) for r in range(columns) for v, a in problem.lines[r].terms.items()}
-    for worst in (v for v in range(len(problem.cost)) if v not in column):
-        pull = problem.cost[worst] - problem.reduced(y)[worst]
-        if pull > problem.cost[worst]:  # every other cost is 0 then, so that scaling keeps the rest
-            y = [value * problem.cost[worst] / pull for value in y]
+    for v, excess in enumerate(problem.reduced(y)):
+        if v in column or excess >= 0:
+            continue
+        if problem.cost[v] > 0:  # every other cost is 0 then, so that scaling keeps the rest
+            y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
+        else:  # a floor: no more may be taken from the rows below it than from those above
+            around = [(r, line.terms[v] * y[r]) for r, line in enumerate(problem.lines) if v in line.terms]
+            below = sum((taken for _, taken in around if taken > 0), ZERO)
+            above = below - sum((taken for _, taken in around), ZERO)
+            for r in (r for r, taken in around if taken > 0):
+                y[r] *= above / below
     lowered = list(y)
     for v, excess in enumerate(problem.reduced(y)):
         if excess < 0 and v in column:

@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from mechdesign.exceptions import (
 from mechdesign.formats import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
 from mechdesign.text import brief
@@ -46,6 +47,11 @@ _EXAMPLES = """examples:
   mechdesign compare --n 8 --alpha 9/10 wm.json
   mechdesign plot wm.json --kind errors --out errors.png
 """
+
+_DISTANCES = """neighbours:
+  a distance K makes neighbours of counts that differ by at most K; a .csv file has a line for each count and a distance
+  in each cell: how many times epsilon those two counts may be told apart by, 0 on the diagonal, empty where they are no
+  neighbours"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,9 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
     )
     meanings = "\n".join(f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio))
-    chosen.epilog = f"properties:\n{meanings}\n\n{chosen.epilog}"
+    chosen.epilog = f"properties:\n{meanings}\n\n{_DISTANCES}\n\n{chosen.epilog}"
     _statement(chosen)
-    chosen.add_argument("--neighbours", default="adjacent", help="adjacent (default), all, or a distance between counts")
+    chosen.add_argument("--neighbours", default="adjacent", help="adjacent (default), all, a distance, or a .csv file, see below")
     chosen.add_argument("--loss", default="L0", help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2")
     chosen.add_argument("--distance", type=int, default=0, metavar="D", help="errors of at most D steps cost nothing (default 0)")
     chosen.add_argument("--worst-case", action="store_true", help="minimise the worst expected loss over inputs, not the average")
@@ -198,8 +204,13 @@ def _design(options: argparse.Namespace) -> int:
     _check_targets(options, options.out, options.plot)
     _check_suffix(options.out, ".json", ".csv", ".npz")
     _check_suffix(options.plot, *_PICTURES)
-    neighbours = options.neighbours if options.neighbours in ("adjacent", "all") else _distance(options.neighbours)
-    found = design(options.n, _privacy(options, neighbours), _loss(options), options.properties, progress=sys.stderr.isatty())
+    found = design(
+        options.n,
+        _privacy(options, _neighbours(options.neighbours)),
+        _loss(options),
+        options.properties,
+        progress=sys.stderr.isatty(),
+    )
     _describe(found.mechanism)
     if options.out is not None:
         found.save(options.out)
@@ -212,10 +223,19 @@ def _design(options: argparse.Namespace) -> int:
     return 0
 
 
-def _distance(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"--neighbours is adjacent, all or a distance, got {text!r}")
-    return int(text)
+def _neighbours(text: str) -> Neighbours:
+    if text in ("adjacent", "all"):
+        return cast(Neighbours, text)
+    if text.isdecimal():
+        return int(text)
+    if not text.endswith(".csv"):
+        raise ValueError(f"--neighbours is adjacent, all, a distance or a .csv file, got {text!r}")
+    lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
+    for cell in (cell for row in rows for cell in row):
+        if cell and not (cell.isascii() and cell.isdigit()):
+            raise ValueError(f"{text}: {cell[:40]!r} is not a distance")
+    return Metric([[int(cell) if cell else None for cell in row] for row in rows])
 
 
 def _describe(mechanism: Mechanism) -> None:

@@ -12,12 +12,13 @@ from tqdm import tqdm
 
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.certify import certify
+from mechdesign.compact import compact
 from mechdesign.exceptions import CertificateRejected
 from mechdesign.losses import L0, Loss
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
-from mechdesign.program import fold, mechanism_program, reflection, unfolded
-from mechdesign.properties import PropertyLike, resolve
+from mechdesign.program import fold, mechanism_program, unfolded
+from mechdesign.properties import PropertyLike, closure, resolve
 from mechdesign.text import shown
 
 
@@ -95,11 +96,12 @@ def design(
 
         tell("building the program")
         program = mechanism_program(size, size, privacy, loss, wanted)
-        folded = fold(program, reflection(size, size, program.variables)) or unfolded(program)
+        shorter = compact(program, size, size, privacy, any(item.short == "RM" for item in closure(wanted)))
+        folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
         solution = certify(folded.program, tell if progress else None)
         tell("checking the certificate")
         table = [[solution.x[v] for v in row] for row in folded.orbit[: size * size].reshape(size, size).tolist()]
-        multipliers = dict(zip((group.name for group in program.rows), folded.unfold(solution.multipliers), strict=True))
+        multipliers = shorter.restored(folded.unfold(solution.multipliers))
         mechanism = Mechanism(table, privacy)
         certificate = Certificate(privacy, loss, wanted, mechanism.loss(loss), dual_bound(program, multipliers), multipliers)
         verdict = certificate.verify(mechanism)

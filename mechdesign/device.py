@@ -50,8 +50,9 @@ class Device:
         top, bottom = _integer(numerator), _integer(denominator) if slash else 1
         if not 0 < top <= bottom:
             raise ValueError("alpha is not in (0, 1]")
-        for j, k in _neighbours(content["neighbours"], len(columns)):
-            if any(bottom * p < top * q or bottom * q < top * p for p, q in zip(columns[j], columns[k], strict=True)):
+        for j, k, distance in _distances(content["neighbours"], len(columns)):
+            low, high = top**distance, bottom**distance
+            if any(high * p < low * q or high * q < low * p for p, q in zip(columns[j], columns[k], strict=True)):
                 raise ValueError(f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows")
         return columns
 
@@ -68,6 +69,27 @@ def _integer(text: str) -> int:
     return int(text, 16 if "x" in text else 10)
 
 
+def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
+    """Each pair of neighbours with its distance: how many times epsilon it may lose."""
+    if not isinstance(described, dict):
+        yield from ((j, k, 1) for j, k in _neighbours(described, inputs))
+        return
+    table = described["distances"]
+    if len(described) != 1 or len(table) != inputs or any(type(row) is not list or len(row) != inputs for row in table):
+        raise ValueError(f"the distances are not a table of {inputs} x {inputs}")
+    if all(entry is None for j, row in enumerate(table) for entry in row[:j]):
+        raise ValueError("no inputs are neighbours")
+    for j, row in enumerate(table):
+        for k, entry in enumerate(row):
+            if j != k and entry is None and table[k][j] is None:
+                continue
+            least, most = (0, 0) if j == k else (1, 1024)
+            if type(entry) is not int or not least <= entry <= most or entry != table[k][j]:
+                raise ValueError(f"{entry!r:.40} is not a distance from input {j} to {k}, and back")
+            if j < k:
+                yield j, k, entry
+
+
 def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
     if isinstance(described, list) and described:
         for j, k in described:
@@ -78,7 +100,7 @@ def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
         reach = {"adjacent": 1, "all": inputs}.get(described, described)
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
     else:
-        raise ValueError(f"neighbours must be adjacent, all, a distance or pairs of inputs, got {described!r:.40}")
+        raise ValueError(f"neighbours must be adjacent, all, a distance, pairs of inputs or distances, got {described!r:.40}")
 
 
 def main(arguments: list[str]) -> int:

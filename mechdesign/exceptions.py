@@ -46,14 +46,15 @@ class NotSquare(MechanismError, ValueError):
 class PrivacyViolation(MechanismError):
     """A table does not keep the privacy that it claims.
 
-    Attributes: ``ratio`` (exact, or infinity), ``allowed`` = 1/alpha, ``output`` and ``inputs`` where it is reached.
+    Attributes: ``ratio`` (exact, or infinity), ``allowed`` (1/alpha, or a power of it under a metric), ``output`` and ``inputs``
+    where it is reached.
     """
 
     def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int | str, inputs: tuple[int, int]) -> None:
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
             f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {brief(ratio, 12)} "
-            f"exceeds 1/alpha = {brief(allowed, 12)}; nothing was released"
+            f"exceeds the {brief(allowed, 12)} that alpha allows; nothing was released"
         )
 
 

@@ -1,8 +1,9 @@
 """A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked again.
 
 The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the claimed ``alpha`` and
-``neighbours``, the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long) hexadecimal,
-because many JSON readers turn integers into floats. CSV and NPZ are float views for other tools; they cannot be loaded.
+``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None), the certificate, and a SHA-256 digest of the rest.
+Numbers are strings, decimal or (when long) hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float
+views for other tools; they cannot be loaded.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -25,7 +27,7 @@ from mechdesign.certificate import Certificate
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
 from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
 
@@ -108,11 +110,12 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
+    neighbours = mechanism.privacy.neighbours
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "alpha": to_text(mechanism.privacy.alpha),
-        "neighbours": mechanism.privacy.neighbours,
+        "neighbours": {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours,
         "denominator": integer_to_text(mechanism.denominator),
         "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
         "certificate": _certificate_to_json(mechanism),
@@ -128,6 +131,8 @@ def _parse(content: dict[str, Any]) -> Mechanism:
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
         neighbours = [tuple(pair) for pair in neighbours]
+    elif isinstance(neighbours, dict):
+        neighbours = Metric(**neighbours)
     privacy = Privacy(from_text(content["alpha"]), neighbours)
     weights = [[integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])]
     certificate = None if content["certificate"] is None else _certificate_from_json(content["certificate"], privacy)
@@ -198,5 +203,8 @@ def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
 
 
 def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:
-    neighbours: Neighbours = mechanism.privacy.neighbours
-    np.savez(stream, matrix=mechanism.matrix, alpha=float(mechanism.privacy.alpha), neighbours=np.array(neighbours))
+    neighbours = mechanism.privacy.neighbours
+    described: dict[str, Any] = {"neighbours": neighbours}
+    if isinstance(neighbours, Metric):
+        described = {"distances": [[math.inf if d is None else d for d in row] for row in neighbours.distances]}
+    np.savez(stream, matrix=mechanism.matrix, alpha=float(mechanism.privacy.alpha), **described)

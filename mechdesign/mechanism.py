@@ -36,9 +36,10 @@ class Audit:
     ----------
     ratio
         The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1 (1 without neighbours),
-        or ``math.inf`` when an output is possible under one input and impossible under a neighbour.
+        or ``math.inf`` when an output is possible under one input and impossible under a neighbour. Under a `Metric`, the one
+        that is largest when compared to what is allowed.
     allowed
-        1 / alpha, the largest ratio that the claimed privacy permits.
+        The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the distance under a `Metric`.
     output, inputs
         Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the pair (j, j').
     """
@@ -172,15 +173,20 @@ class Mechanism:
 
     @cached_property
     def _audit(self) -> Audit:
-        pairs = self.privacy.pairs(self.inputs).tolist()
-        top, bottom, where = 1, 1, (0, tuple(pairs[0]) if pairs else (0, 0))
+        pairs, distances = self.privacy.pairs(self.inputs).tolist(), self.privacy.distances(self.inputs).tolist()
+        alpha, least = self.privacy.alpha, min(distances, default=1)
+        # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
+        scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
+        edges = [(*pair, d, *scale[d]) for pair, d in zip(pairs, distances, strict=True)]
+        first, second, distance, top, bottom = edges[0] if edges else (0, 0, 1, 1, 1)
+        where = (0, (first, second))
         for i, row in enumerate(self.weights):
-            for first, second in pairs:
+            for first, second, d, up, down in edges:
                 for j, k in ((first, second), (second, first)):
-                    if row[j] * bottom > top * row[k]:
-                        top, bottom, where = row[j], row[k], (i, (j, k))
-        ratio = Fraction(top, bottom) if bottom else math.inf
-        return Audit(ratio, 1 / self.privacy.alpha, *where)
+                    if row[j] * up * bottom > top * row[k] * down:
+                        top, bottom, where, distance = row[j] * up, row[k] * down, (i, (j, k)), d
+        ratio = Fraction(top, bottom) / alpha ** (distance - least) if bottom else math.inf
+        return Audit(ratio, 1 / alpha**distance, *where)
 
     def loss(self, loss: Loss) -> Fraction:
         """The exact expected cost under the loss's prior, or the worst expected cost over inputs (Definition 21).

@@ -1,4 +1,4 @@
-"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours."""
+"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours, or at which distance."""
 
 from __future__ import annotations
 
@@ -15,14 +15,59 @@ import numpy.typing as npt
 from mechdesign.rational import Rational, exact
 from mechdesign.text import brief, shown
 
-Edges: TypeAlias = tuple[tuple[int, int], ...]
-Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges
-
 EPSILON_LIMIT = 1024
 """`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is nothing already."""
 
+DISTANCE_LIMIT = 1024
+"""The largest distance in a `Metric`: alpha is raised to it, exactly."""
+
 _SLACK = Decimal("0.999999940395355224609375")
 """1 - 2^-24, written out: arithmetic here never uses the caller's decimal context."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Metric:
+    """A distance for every two inputs: at distance d, epsilon is allowed d times (metric privacy, thesis 2.4.3 and its [61]).
+
+    A chain of shorter distances binds as well: ``|j - j'|`` for all pairs asks for what ``neighbours="adjacent"`` does. The table
+    need not obey the triangle inequality.
+
+    Parameters
+    ----------
+    distances
+        A square table with a row for each input: 0 on the diagonal, elsewhere an integer from 1 to 1024, the same from j to j'
+        as from j' to j, or None where j and j' are not neighbours. Inputs that must look exactly alike (distance 0) are one input.
+
+    Raises
+    ------
+    TypeError
+        A distance that is not an integer.
+    ValueError
+        A table that is not square or not symmetric, a distance out of range, or no neighbours at all; the message names it.
+
+    >>> Metric([[min(abs(j - k), 2) for k in range(4)] for j in range(4)])
+    Metric(distances=((0, 1, 2, 2), (1, 0, 1, 2), (2, 1, 0, 1), (2, 2, 1, 0)))
+    """
+
+    distances: tuple[tuple[int | None, ...], ...]
+
+    def __init__(self, distances: Iterable[Iterable[int | None]]) -> None:
+        table = tuple(tuple(None if entry is None else _distance(entry) for entry in row) for row in distances)
+        for j, row in enumerate(table):
+            if len(row) != len(table):
+                raise ValueError(f"distances between inputs must be a square table, but row {j} of {len(table)} has {len(row)}")
+            for k, distance in enumerate(row):
+                if (distance == 0) != (j == k):
+                    raise ValueError(f"inputs {j} and {k} cannot be at distance {distance}: 0 is from an input to itself")
+                if k < j and distance != table[k][j]:
+                    raise ValueError(f"distances must be symmetric: {distance} from input {j} to {k}, {table[k][j]} back")
+        if not any(row[k] is not None for j, row in enumerate(table) for k in range(j)):
+            raise ValueError("a metric without neighbours protects nothing; give a distance to at least one pair")
+        object.__setattr__(self, "distances", table)
+
+
+Edges: TypeAlias = tuple[tuple[int, int], ...]
+Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges | Metric
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -30,7 +75,8 @@ class Privacy:
     """How much the probability of any output may change between neighbouring inputs.
 
     A mechanism P keeps it when ``alpha <= P[i, j] / P[i, j'] <= 1 / alpha`` for every output i and all neighbours j, j'
-    (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1 is perfect).
+    (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1 is perfect). Under a `Metric` alpha^d takes the place
+    of alpha for neighbours at distance d.
 
     Parameters
     ----------
@@ -40,7 +86,8 @@ class Privacy:
         ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
         ``"all"``: every two inputs (local privacy);
         an integer k >= 1: inputs at distance at most k (limited precision, thesis Definition 13);
-        pairs ``[(j, j'), ...]``: exactly these. Inputs that no chain of pairs connects are not protected from each other.
+        pairs ``[(j, j'), ...]``: exactly these; or a `Metric`: those that it gives a distance. Inputs that no chain of
+        neighbours connects are not protected from each other.
 
     >>> Privacy("9/10")
     Privacy(alpha=9/10, neighbours='adjacent')
@@ -94,7 +141,7 @@ class Privacy:
 
     @property
     def epsilon(self) -> float:
-        """-ln(alpha), rounded up: never less than what the mechanism may lose."""
+        """-ln(alpha), rounded up: never less than what the mechanism may lose, between neighbours at distance 1."""
         if self.alpha == 1:
             return 0.0
         digits = 40 + self.alpha.denominator.bit_length() // 3
@@ -105,8 +152,14 @@ class Privacy:
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
         """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2), smaller input first.
 
-        Raises ValueError when an explicit pair names an input that does not exist.
+        Raises ValueError when an explicit pair names an input that does not exist, or a metric is over another number of inputs.
         """
+        if isinstance(self.neighbours, Metric):
+            table = self.neighbours.distances
+            if len(table) != inputs:
+                raise ValueError(f"the metric is between {len(table)} inputs, but there are {inputs}")
+            listed = [(j, k) for j in range(inputs) for k in range(j + 1, inputs) if table[j][k] is not None]
+            return np.array(listed, dtype=np.int64)
         if isinstance(self.neighbours, tuple):
             largest = max((pair[1] for pair in self.neighbours), default=0)
             if largest >= inputs:
@@ -117,22 +170,39 @@ class Privacy:
         pieces = [np.column_stack([first[:-gap], first[gap:]]) for gap in range(1, min(reach, inputs - 1) + 1)]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
 
+    def distances(self, inputs: int) -> npt.NDArray[np.int64]:
+        """How many times epsilon each of `pairs` may lose, shape (pairs,): 1 unless a `Metric` says otherwise."""
+        pairs = self.pairs(inputs)
+        if not isinstance(self.neighbours, Metric):
+            return np.ones(len(pairs), dtype=np.int64)
+        return np.array([self.neighbours.distances[j][k] for j, k in pairs.tolist()], dtype=np.int64)
+
     def __repr__(self) -> str:
         alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
         return f"Privacy(alpha={alpha}, neighbours={shown(self.neighbours)})"
 
 
+def _distance(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"a distance between inputs must be an integer or None, got {type(value).__name__} {shown(value)}")
+    if not 0 <= value <= DISTANCE_LIMIT:
+        raise ValueError(f"a distance between inputs must lie in 0 .. {DISTANCE_LIMIT}, got {shown(value)}")
+    return int(value)
+
+
 def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
+    if isinstance(value, Metric):
+        return value
     if isinstance(value, str):
         if value not in ("adjacent", "all"):
-            raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, or pairs of inputs, got {value!r}")
+            raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}")
         return value
     if isinstance(value, (int, np.integer)) and value is not True and value is not False:
         if value < 1:
             raise ValueError(f"a distance between neighbours must be at least 1, got {shown(value)}")
         return "adjacent" if value == 1 else int(value)
     if isinstance(value, bool):
-        raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, or pairs of inputs, got {value!r}")
+        raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}")
     edges = set()
     for pair in value:
         first, second = pair

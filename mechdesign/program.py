@@ -70,7 +70,9 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
     wanted = closure(properties)
     groups = list(_named("column sums", [Rows.equal_to(at.T, 1)]))
-    groups += _named("privacy", [privacy_rows(at, privacy, row_monotone=any(p.short == "RM" for p in wanted))])
+    row_monotone = any(p.short == "RM" for p in wanted)
+    distances = np.unique(privacy.distances(inputs)).tolist()
+    groups += _named("privacy", [privacy_rows(at, privacy, row_monotone, distance) for distance in distances])
     for item in wanted:
         groups += _named(item.short, item.rows(at, privacy))
     costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
@@ -87,14 +89,14 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 
 
-def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False) -> Rows:
-    """P[i, j] >= alpha P[i, j'] and the reverse for neighbours j, j'; P[i, j] = P[i, j'] when alpha = 1.
+def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False, distance: int = 1) -> Rows:
+    """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] = P[i, j'] when alpha = 1.
 
     When the table is row monotone and the neighbours lie on one side of output i, only the farther entry needs its
-    row: the nearer one is at least as large, hence at least alpha times the farther.
+    row: the nearer one is at least as large, hence at least alpha^d times the farther.
     """
     outputs, inputs = at.shape
-    pairs = privacy.pairs(inputs)
+    pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
     low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
     if privacy.alpha == 1:
         return Rows.equal(low, high)
@@ -103,7 +105,12 @@ def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False) -> 
     high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
     larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
     smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
-    return Rows.at_least(larger, smaller, privacy.alpha)
+    return Rows.at_least(larger, smaller, privacy.alpha**distance)
+
+
+def is_privacy(group: Rows) -> bool:
+    """Whether a group of `mechanism_program` holds privacy rows; no property has a name that begins so."""
+    return group.name.partition(" ")[0] == "privacy"
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> IntArray:

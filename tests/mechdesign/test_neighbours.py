@@ -1,0 +1,634 @@
+"""Limited precision and metrics: the audit by definition, designs against a plain program, files, and the shorter program."""
+
+import json
+import math
+import pickle
+import random
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from mechdesign import (
+    Certificate,
+    InvalidFile,
+    Mechanism,
+    MechanismError,
+    Metric,
+    Privacy,
+    PrivacyViolation,
+    design,
+    device,
+    formats,
+    named,
+)
+from mechdesign.certificate import dual_bound
+from mechdesign.certify import _bounding, certify
+from mechdesign.cli import main
+from mechdesign.compact import compact
+from mechdesign.exact import to_fmpq, to_fraction
+from mechdesign.losses import L0, L1, L2, Power, prior
+from mechdesign.program import fold, mechanism_program, privacy_rows, unfolded
+from mechdesign.properties import resolve
+from mechdesign.simplex import Problem
+
+SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+
+
+def line(n):
+    return Metric([[abs(j - k) for k in range(n + 1)] for j in range(n + 1)])
+
+
+def capped(n, most):
+    return Metric([[min(abs(j - k), most) for k in range(n + 1)] for j in range(n + 1)])
+
+
+def ring(n):
+    return Metric([[min((j - k) % (n + 1), (k - j) % (n + 1)) for k in range(n + 1)] for j in range(n + 1)])
+
+
+def equal(n):
+    return Metric([[int(j != k) for k in range(n + 1)] for j in range(n + 1)])
+
+
+def arbitrary(n, seed, share=0.7):
+    """Random distances, some missing; not a metric in the strict sense, nor symmetric under reflection."""
+    rng = random.Random(seed)
+    table = [[0 if j == k else None for k in range(n + 1)] for j in range(n + 1)]
+    for j in range(n + 1):
+        for k in range(j):
+            if rng.random() < share or (j, k) == (1, 0):
+                table[j][k] = table[k][j] = rng.randint(1, 4)
+    return Metric(table)
+
+
+def distance(neighbours, j, k):
+    """From the words of the documentation: None where j and k are no neighbours."""
+    if isinstance(neighbours, Metric):
+        return neighbours.distances[j][k]
+    if isinstance(neighbours, (tuple, list)):
+        return 1 if (j, k) in neighbours or (k, j) in neighbours else None
+    reach = {"adjacent": 1, "all": math.inf}.get(neighbours, neighbours)
+    return 1 if abs(j - k) <= reach else None
+
+
+RELATIONS = {
+    "adjacent": lambda n: "adjacent",
+    "all": lambda n: "all",
+    "2": lambda n: 2,
+    "half": lambda n: max(1, n // 2),
+    "n-1": lambda n: max(1, n - 1),
+    "beyond": lambda n: n + 3,
+    "pairs": lambda n: [(0, n), (0, 1)],
+    "line": line,
+    "capped": lambda n: capped(n, 2),
+    "ring": ring,
+    "equal": equal,
+    "arbitrary": lambda n: arbitrary(n, n),
+    "sparse": lambda n: arbitrary(n, n, 0.2),
+}
+
+
+# What a metric is.
+
+
+def test_a_metric_is_a_table():
+    metric = Metric(np.array([[0, 3], [3, 0]]))
+    assert metric.distances == ((0, 3), (3, 0))
+    assert metric == Metric([[0, 3], [3, 0]])
+    assert hash(metric) == hash(Metric(((0, 3), (3, 0))))
+    assert pickle.loads(pickle.dumps(Privacy("1/2", metric))) == Privacy("1/2", metric)
+    assert repr(metric) == "Metric(distances=((0, 3), (3, 0)))"
+    privacy = Privacy("1/2", metric)
+    assert privacy.neighbours is metric
+    assert privacy.pairs(2).tolist() == [[0, 1]]
+    assert privacy.distances(2).tolist() == [3]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n", [1, 4])
+def test_pairs_and_their_distances(relation, n):
+    neighbours = RELATIONS[relation](n)
+    privacy = Privacy("1/2", neighbours)
+    found = {tuple(pair): d for pair, d in zip(privacy.pairs(n + 1).tolist(), privacy.distances(n + 1).tolist(), strict=True)}
+    every = [(j, k) for j in range(n + 1) for k in range(j + 1, n + 1)]
+    assert found == {(j, k): distance(neighbours, j, k) for j, k in every if distance(neighbours, j, k) is not None}
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ([], "without neighbours"),
+        ([[0]], "without neighbours"),
+        ([[0, None], [None, 0]], "without neighbours"),
+        ([[0, 1]], "square"),
+        ([[0, 1], [1]], "square"),
+        ([[0, 1, 1], [1, 0, 1]], "square"),
+        ([[0, 1], [2, 0]], "symmetric"),
+        ([[0, 1], [None, 0]], "symmetric"),
+        ([[1, 1], [1, 0]], "inputs 0 and 0"),
+        ([[0, 1], [1, None]], "inputs 1 and 1"),
+        ([[0, 0], [0, 0]], "inputs 0 and 1"),
+        ([[0, -1], [-1, 0]], "0 .. 1024"),
+        ([[0, 1025], [1025, 0]], "0 .. 1024"),
+        ([[0, 10**400], [10**400, 0]], "0 .. 1024"),
+    ],
+    ids=str,
+)
+def test_tables_that_are_no_metric(table, reason):
+    with pytest.raises(ValueError, match=reason):
+        Metric(table)
+
+
+@pytest.mark.parametrize("wrong", [1.0, 0.5, math.inf, math.nan, True, "1", Fraction(1, 2), np.float64(1), [1]], ids=repr)
+def test_distances_are_integers(wrong):
+    with pytest.raises(TypeError, match="distance"):
+        Metric([[0, wrong], [wrong, 0]])
+
+
+@pytest.mark.parametrize("wrong", [3, None, [0, 1]], ids=repr)
+def test_what_is_no_table(wrong):
+    with pytest.raises(TypeError):
+        Metric(wrong)
+
+
+@pytest.mark.parametrize("wrong", [0, -3, True, 2.0, -(10**5000)], ids=["0", "-3", "True", "2.0", "huge"])
+def test_wrong_precisions(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        Privacy("1/2", neighbours=wrong)
+
+
+def test_a_metric_over_another_number_of_inputs():
+    for n in (1, 3):
+        with pytest.raises(ValueError, match="between 3 inputs"):
+            design(n, Privacy("1/2", line(2)))
+        with pytest.raises(ValueError, match="between 3 inputs"):
+            named.uniform(n, Privacy("1/2", line(2)))
+    assert named.uniform(2, Privacy("1/2", line(2))).audit().holds
+
+
+# The audit.
+
+
+def by_definition(table, alpha, neighbours):
+    """The largest ratio times alpha^d, and the places where it is reached, over all ordered pairs; infinite where one is 0."""
+    uses = {}
+    for i, row in enumerate(table):
+        for j in range(len(row)):
+            for k in range(len(row)):
+                d = None if j == k else distance(neighbours, j, k)
+                if d is not None and (row[j] or row[k]):
+                    uses[i, j, k] = row[j] / row[k] * alpha**d if row[k] else math.inf
+    worst = max(uses.values(), default=0)
+    return worst, [where for where, use in uses.items() if use == worst]
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 4))
+    outputs = draw(st.integers(1, 4))
+    columns = []
+    for _ in range(n + 1):
+        weights = draw(st.lists(st.integers(0, 3), min_size=outputs, max_size=outputs).filter(any))
+        columns.append([Fraction(weight, sum(weights)) for weight in weights])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+@SETTINGS
+@given(
+    tables(), st.sampled_from([Fraction(1, 3), Fraction(9, 10), Fraction(1)]), st.sampled_from(sorted(RELATIONS)), st.integers(0, 9)
+)
+def test_audit_by_definition(table, alpha, relation, seed):
+    n = len(table[0]) - 1
+    neighbours = arbitrary(n, seed) if relation == "arbitrary" else RELATIONS[relation](n)
+    audit = Mechanism(table, Privacy(alpha, neighbours)).audit()
+    worst, places = by_definition(table, alpha, neighbours)
+    assert audit.holds == (worst <= 1)
+    j, k = audit.inputs
+    assert audit.allowed == 1 / alpha ** distance(neighbours, j, k)
+    assert audit.ratio / audit.allowed == worst
+    assert (audit.output, j, k) in places or table[audit.output][j] == table[audit.output][k] == 0
+    if audit.holds:
+        return
+    with pytest.raises(PrivacyViolation) as caught:
+        audit.require()
+    assert (caught.value.ratio, caught.value.allowed) == (audit.ratio, audit.allowed)
+
+
+def test_the_geometric_mechanism_uses_all_that_the_line_allows():
+    table = named.geometric(4, "1/2").table
+    assert Mechanism(table, Privacy("1/2", line(4))).audit().holds
+    # At precision k it keeps alpha^k, and no more.
+    for k in range(1, 5):
+        assert Mechanism(table, Privacy(Fraction(1, 2) ** k, k)).audit().ratio == 2**k
+        assert not Mechanism(table, Privacy(Fraction(1, 2) ** k + Fraction(1, 1000), k)).audit().holds
+    assert not Mechanism(table, Privacy("1/2", capped(4, 3))).audit().holds
+    audit = Mechanism(table, Privacy("1/2", capped(4, 3))).audit()
+    assert (audit.ratio, audit.allowed) == (16, 8)
+    assert sorted(audit.inputs) == [0, 4]
+
+
+# Designs.
+
+
+def plain_optimum(n, alpha, neighbours, p, wanted):
+    """The least mean |i - j|^p by a dense program in floats."""
+    size = n + 1
+    rows, equal_to, right = [], [], []
+
+    def row(*terms):
+        found = np.zeros(size * size)
+        for i, j, value in terms:
+            found[i * size + j] += value
+        return found
+
+    for i in range(size):
+        for j in range(size):
+            for k in range(size):
+                d = None if j == k else distance(neighbours, j, k)
+                if d is not None:
+                    rows.append(row((i, k, alpha**d), (i, j, -1)))
+            if "RM" in wanted and j != i:
+                rows.append(row((i, j, 1), (i, j + (1 if j < i else -1), -1)))
+            if "CM" in wanted and j != i:
+                rows.append(row((i, j, 1), (i + (1 if i < j else -1), j, -1)))
+    for j in range(size):
+        equal_to.append(row(*((i, j, 1) for i in range(size))))
+        right.append(1)
+        if "F" in wanted and j:
+            equal_to.append(row((j, j, 1), (0, 0, -1)))
+            right.append(0)
+    cost = [abs(i - j) ** p / size if i != j else 0 for i in range(size) for j in range(size)]
+    found = linprog(cost, np.array(rows), np.zeros(len(rows)), np.array(equal_to), right)
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_designs_agree_with_a_plain_program(relation, n):
+    neighbours = RELATIONS[relation](n)
+    for alpha, p, wanted in (("9/10", 0, []), ("1/3", 1, []), ("4/5", 2, ["RM"]), ("9/10", 1, ["CM", "F"]), (1, 1, [])):
+        found = design(n, Privacy(alpha, neighbours), Power(p), wanted)
+        assert found.certificate.gap == 0
+        assert found.certificate.verify(found.mechanism)
+        worst, _ = by_definition(found.mechanism.table, Fraction(alpha), neighbours)
+        assert worst <= 1
+        expected = plain_optimum(n, float(Fraction(alpha)), neighbours, p, wanted)
+        assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7), (alpha, p, wanted)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@pytest.mark.parametrize("wanted", [[], ["RM"], ["WH", "CM"]], ids=str)
+def test_relations_that_ask_for_the_same_have_the_same_optimum(n, wanted):
+    for loss in (L0(), L1(), L2(worst_case=True)):
+
+        def best(neighbours, loss=loss):
+            return design(n, Privacy("3/4", neighbours), loss, wanted).certificate.objective
+
+        assert best("all") == best(n) == best(n + 5) == best(equal(n)) == best(capped(n, 1))
+        assert best("adjacent") == best(1) == best(line(n)) == best(capped(n, n))
+        assert best("adjacent") <= best(capped(n, 2)) <= best("all")
+        assert best("adjacent") <= best(2) <= best("all")
+
+
+def test_distances_multiply_the_budget():
+    twice = Metric([[2 * d for d in row] for row in ring(5).distances])
+    assert (
+        design(5, Privacy("1/2", twice), L1()).certificate.objective
+        == design(5, Privacy("1/4", ring(5)), L1()).certificate.objective
+    )
+
+
+def test_the_geometric_mechanism_is_optimal_on_the_line():
+    found = design(5, Privacy("9/10", line(5)))
+    assert found.mechanism.table == named.geometric(5, "9/10").table
+
+
+def test_all_inputs_being_neighbours_has_the_optimum_of_krr():
+    assert design(15, Privacy("1/3", "all")).mechanism == named.krr(16, "1/3")
+
+
+@pytest.mark.parametrize("loss", [L0(), L1(), L2(), L1(worst_case=True)], ids=repr)
+@pytest.mark.parametrize("neighbours", ["all", 10, 24, capped(32, 3), arbitrary(32, 7)], ids=lambda value: f"{value!r:.12}")
+def test_larger_designs_are_proved_optimal(loss, neighbours):
+    found = design(32, Privacy.from_epsilon(1, neighbours), loss)
+    assert found.certificate.gap == 0
+    assert found.certificate.verify(found.mechanism)
+
+
+# The shorter program.
+
+
+def full(n, privacy, loss=None, wanted=()):
+    return mechanism_program(n + 1, n + 1, privacy, loss or L1(), [resolve(item) for item in wanted])
+
+
+def short(program, n, privacy, wanted=()):
+    return compact(program, n + 1, n + 1, privacy, "RM" in wanted)
+
+
+def multipliers_by_group(program, values):
+    left = iter(values)
+    return [{r: y for r in range(len(group.cells)) if (y := next(left))} for group in program.rows]
+
+
+def restored(program, shorter, loss, privacy):
+    """Solve the shorter program; its proof, carried back, must hold for the program as stated."""
+    folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
+    solution = certify(folded.program)
+    x = [solution.x[v] for v in folded.orbit.tolist()][: program.variables]
+    common = math.lcm(*(value.denominator for value in x))
+    assert not any(True for group in program.rows for _ in group.violations([int(value * common) for value in x], common))
+    cost = sum(c * value for c, value in zip(program.cost, x, strict=True))
+    return cost, dual_bound(program, shorter.restored(folded.unfold(solution.multipliers)))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n", [2, 7, 8])
+def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
+    neighbours = RELATIONS[relation](n)
+    skew = prior(range(1, n + 2))
+    for alpha, loss, wanted in (
+        ("9/10", L1(), ()),
+        ("1/2", L1(prior=skew), ("WH",)),
+        ("1/2", L1(worst_case=True), ()),
+        ("9/10", L0(), ("RM",)),
+        ("2/3", L2(prior=skew), ("RM", "CM")),
+        (1, L0(1), ()),
+        (1, L2(prior=skew), ("RM",)),
+    ):
+        privacy = Privacy(alpha, neighbours)
+        program = full(n, privacy, loss, wanted)
+        shorter = short(program, n, privacy, wanted)
+        cost, bound = restored(program, shorter, loss, privacy)
+        assert cost == bound
+        # What was proved row by row, without floors, is proved still: files hold such certificates.
+        rows = unfolded(program)
+        solution = certify(rows.program)
+        assert cost == sum(c * value for c, value in zip(program.cost, solution.x, strict=True))
+        assert cost == dual_bound(
+            program, dict(zip((group.name for group in program.rows), rows.unfold(solution.multipliers), strict=True))
+        )
+
+
+@pytest.mark.parametrize("n", [15, 16])
+@pytest.mark.parametrize("relation", ["adjacent", "all", "2", "half", "n-1", "line", "capped", "ring", "equal"])
+def test_the_shorter_program_is_as_symmetric_as_the_one_it_stands_for(relation, n):
+    privacy = Privacy("9/10", RELATIONS[relation](n))
+    for wanted in ((), ("RM",)):
+        program = full(n, privacy, L1(), wanted)
+        shorter = short(program, n, privacy, wanted)
+        assert fold(shorter.program, shorter.symmetry) is not None
+        assert shorter.symmetry[shorter.symmetry].tolist() == list(range(shorter.program.variables))
+
+
+def test_the_shorter_program_is_short():
+    n, size = 32, 33
+
+    def rows(neighbours, wanted=()):
+        privacy = Privacy("9/10", neighbours)
+        shorter = short(full(n, privacy, L1(), wanted), n, privacy, wanted).program
+        return sum(len(group.cells) for group in shorter.rows if not group.name.startswith(("column", "RM")))
+
+    adjacent = 2 * n * size
+    assert rows("adjacent") == rows(line(n)) == rows(capped(n, n)) == adjacent
+    assert rows("all") == rows(n) == rows(equal(n)) == 2 * size * size
+    assert rows(capped(n, 4)) == adjacent + 2 * size * size
+    # Two cliques, of the neighbours of either end, and the two pairs across them for every further step.
+    assert rows(n - 4) == size * (4 * (n - 3) + 4 * 3)
+    # The ends against the output itself, and neither for an output at an end.
+    assert rows("all", ("RM",)) == 2 * size - 2
+    assert rows(line(n), ("RM",)) == n * size
+
+
+def test_perfect_privacy_is_a_chain():
+    for neighbours in ("all", 3, capped(8, 3)):
+        privacy = Privacy(1, neighbours)
+        assert Counter(group.name.split()[0] for group in short(full(8, privacy), 8, privacy).program.rows)["above"] == 0
+        shorter = short(full(8, privacy), 8, privacy).program
+        assert sum(len(group.cells) for group in shorter.rows) == 9 + 8 * 9
+
+
+@SETTINGS
+@given(st.integers(0, 10**6), st.sampled_from(["all", "n-1", "capped", "equal"]))
+def test_restored_multipliers_never_pull_more(seed, relation):
+    """For any multipliers that take no more from below a floor than from above it."""
+    n, rng = 9, random.Random(seed)
+    privacy = Privacy("2/3", RELATIONS[relation](n))
+    program = full(n, privacy)
+    shorter = short(program, n, privacy)
+    assert shorter.cliques
+    lean = shorter.program
+    values = [Fraction(rng.choice([0, 0, 1, 2, 5]), rng.randint(1, 6)) for group in lean.rows for _ in group.cells]
+    chosen = multipliers_by_group(lean, values)
+
+    def pulls(of, multipliers):
+        total = [Fraction(0)] * of.variables
+        for group, rows in zip(of.rows, multipliers, strict=True):
+            for r, value in rows.items():
+                for v, a in zip(group.cells[r].tolist(), group.coefficients, strict=True):
+                    total[v] += a * value
+        return total
+
+    for v, pull in enumerate(pulls(lean, chosen)):
+        if v >= program.variables and pull > 0:  # take more from above
+            r = next((g, r) for g, group in enumerate(lean.rows) for r in range(len(group.cells)) if group.cells[r, 1] == v)
+            chosen[r[0]][r[1]] = chosen[r[0]].get(r[1], 0) + pull
+    back = shorter.restored(chosen)
+    assert all(value > 0 for rows in back.values() for value in rows.values())
+    after = pulls(program, [back[group.name] for group in program.rows])
+    assert all(new <= old for new, old in zip(after, pulls(lean, chosen)[: program.variables], strict=True))
+
+
+@pytest.mark.parametrize("loss", [L1(), L1(worst_case=True)], ids=repr)
+def test_multipliers_that_take_too_much_from_floors_are_mended(loss):
+    rng = random.Random(1)
+    for neighbours in ("all", capped(9, 2)):
+        privacy = Privacy("9/10", neighbours)
+        program = full(9, privacy, loss)
+        shorter = short(program, 9, privacy)
+        assert shorter.cliques
+        lean = unfolded(shorter.program)
+        best = certify(lean.program)
+        problem = Problem.of(lean.program)
+        cost = sum(c * value for c, value in zip(lean.program.cost, best.x, strict=True))
+        for _ in range(5):
+            shaken = [to_fmpq(y * Fraction(1000 + rng.randint(-1, 1), 1000)) for y in best.multipliers]
+            mended = [to_fraction(value) for value in _bounding(problem, shaken, 10)]
+            bound = dual_bound(program, shorter.restored(lean.unfold(mended)))
+            assert cost * Fraction(9, 10) < bound <= cost
+
+
+def test_privacy_rows_by_distance():
+    privacy = Privacy("1/2", capped(3, 2))
+    program = full(3, privacy)
+    groups = {group.name: group for group in program.rows}
+    assert set(groups) == {"column sums", "privacy 0", "privacy 1"}
+    assert groups["privacy 0"].coefficients == (1, Fraction(-1, 2))
+    assert groups["privacy 1"].coefficients == (1, Fraction(-1, 4))
+    for name, d in (("privacy 0", 1), ("privacy 1", 2)):
+        expected = {
+            (4 * i + j, 4 * i + k) for i in range(4) for j in range(4) for k in range(4) if j != k and min(abs(j - k), 2) == d
+        }
+        assert {tuple(cells) for cells in groups[name].cells.tolist()} == expected
+        rows = privacy_rows(np.arange(16).reshape(4, 4), privacy, distance=d)
+        assert rows.cells.tolist() == groups[name].cells.tolist()
+
+
+def test_a_certificate_of_a_metric_stands_for_that_metric_alone():
+    found = design(4, Privacy("1/2", capped(4, 2)), L1())
+    assert isinstance(found.certificate, Certificate)
+    for other in (line(4), capped(4, 3), "all"):
+        claimed = Mechanism(found.mechanism.table, Privacy("1/2", other))
+        assert not found.certificate.verify(claimed)
+        assert not replace(found.certificate, privacy=Privacy("1/2", other)).verify(claimed)
+
+
+# Files.
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "m.json"
+    design(3, Privacy("1/2", Metric([[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]])), L1()).save(path)
+    return path
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_files_round_trip(relation, tmp_path):
+    found = design(4, Privacy("2/3", RELATIONS[relation](4)), L1(), ["WH"])
+    path = tmp_path / "m.json"
+    found.save(path)
+    back = Mechanism.load(path)
+    assert back == found.mechanism
+    assert back.certificate == found.certificate
+    back.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+    assert device.Device(str(path)).denominator == found.mechanism.denominator
+
+
+def test_a_metric_in_a_file(saved, tmp_path):
+    content = json.loads(saved.read_text())
+    assert content["neighbours"] == {"distances": [[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]]}
+    mechanism = Mechanism.load(saved)
+    mechanism.save(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as arrays:
+        assert set(arrays) == {"matrix", "alpha", "distances"}
+        assert arrays["distances"].tolist() == [[0, 1, 3, math.inf], [1, 0, 2, 5], [3, 2, 0, 1], [math.inf, 5, 1, 0]]
+    mechanism.save(tmp_path / "m.csv")
+    assert len((tmp_path / "m.csv").read_text().splitlines()) == 5
+
+
+def forged(path, neighbours):
+    content = json.loads(path.read_text())
+    content["neighbours"] = neighbours
+    content["digest"] = formats._digest(content)
+    path.write_text(json.dumps(content))
+
+
+def with_entry(j, k, *values):
+    """The table of `saved` with an entry, and that across the diagonal, replaced."""
+    table = [[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]]
+    table[j][k], table[k][j] = values[0], values[-1]
+    return {"distances": table}
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    [
+        {},
+        {"distances": []},
+        {"distances": None},
+        {"distances": "0123"},
+        {"distances": 4},
+        {"distances": [[0, 1], [1, 0]]},
+        {"distances": [[0, 1, 1, 1]] * 3},
+        {"distances": [[0, 1, 1, 1], [1, 0, 1], [1, 1, 0, 1], [1, 1, 1, 0]]},
+        {"distances": [None] * 4},
+        {"distances": ["0123"] * 4},
+        {"distances": [[0 if j == k else None for k in range(4)] for j in range(4)]},
+        {**with_entry(0, 1, 1), "more": 1},
+        {"other": with_entry(0, 1, 1)["distances"]},
+        *(with_entry(0, 1, value) for value in (0, -1, 1.0, 1025, True, "1", [1], 10**400)),
+        *(with_entry(0, 0, value) for value in (1, None, False, 0.0)),
+        *(with_entry(1, 2, *values) for values in ((2, 3), (2, None), (None, 2), (2, 2.0), (2.0, 2), (True, 1))),
+        with_entry(0, 1, 10**9),
+    ],
+    ids=lambda value: f"{value!r:.70}",
+)
+def test_the_device_and_the_library_refuse_the_same_metrics(neighbours, saved):
+    forged(saved, neighbours)
+    with pytest.raises(InvalidFile):
+        Mechanism.load(saved)
+    with pytest.raises(ValueError, match=r"."):
+        device.Device(str(saved))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved):
+    """Both look at every pair, with its own distance: for each relation whichever verdict the definition gives."""
+    neighbours = Privacy("1/2", RELATIONS[relation](3)).neighbours
+    described = {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    table = Mechanism.load(saved).table
+    forged(saved, described)
+    worst, _ = by_definition(table, Fraction(1, 2), neighbours)
+    if worst <= 1:
+        assert device.Device(str(saved)).denominator
+        return
+    with pytest.raises(MechanismError, match="not private"):
+        Mechanism.load(saved)
+    with pytest.raises(ValueError, match="not private"):
+        device.Device(str(saved))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_device_has_the_librarys_distances(relation):
+    privacy = Privacy("1/2", RELATIONS[relation](4))
+    neighbours = privacy.neighbours
+    described = {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    library = {(*pair, d) for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)}
+    assert set(device._distances(json.loads(json.dumps(described)), 5)) == library
+
+
+# The command line.
+
+
+def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
+    table = tmp_path / "distances.csv"
+    table.write_text("0,1, 2,\n1,0,1,2\n2,1,0,1\n,2,1,0\n")
+    out = tmp_path / "m.json"
+    assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table), "--out", str(out)]) == 0
+    mechanism = Mechanism.load(out)
+    assert mechanism.privacy == Privacy("1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]]))
+    assert mechanism.certificate.optimal
+    assert main(["audit", str(out)]) == 0
+    assert "holds, exactly" in capsys.readouterr().out
+    assert main(["design", "--n", "6", "--epsilon", "1", "--neighbours", "3"]) == 0
+    assert "neighbours=3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("0,1\n1,0\n", "between 2 inputs"),
+        ("0,x\nx,0\n", "'x' is not a distance"),
+        ("0,1.0\n1.0,0\n", "not a distance"),
+        ("0,-1\n-1,0\n", "not a distance"),
+        ("0,1\n2,0\n", "symmetric"),
+        ("", "without neighbours"),
+        ("0,1\n", "square"),
+        (None, "No such file"),
+    ],
+)
+def test_the_command_line_refuses_other_tables(content, reason, tmp_path, capsys):
+    table = tmp_path / "distances.csv"
+    if content is not None:
+        table.write_text(content)
+    assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table)]) == 2
+    assert reason in capsys.readouterr().err
