@@ -1,4 +1,7 @@
-"""Design, certify and deploy differentially private count mechanisms."""
+"""Design, certify and deploy differentially private count mechanisms.
+
+`mechdesign.local` designs for local privacy, `mechdesign.symbolic` for every alpha at once.
+"""
 
 from mechdesign import losses, named, properties
 from mechdesign.certificate import Certificate, Verification

@@ -37,12 +37,13 @@ def explicit_fair(n: int, alpha: Rational) -> Mechanism:
     y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where eq. 6.14 does not hold.
     """
     privacy = _privacy(n, alpha)
-    powers = [[_em_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
+    powers = [[explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
     y = 1 / sum((privacy.alpha ** row[0] for row in powers), Fraction(0))
     return Mechanism([[y * privacy.alpha**power for power in row] for row in powers], privacy)
 
 
-def _em_power(i: int, j: int, n: int) -> int:
+def explicit_fair_power(i: int, j: int, n: int) -> int:
+    """The power of alpha in entry i, j of EM (eq. 6.15), rounded up to a whole one for odd n."""
     distance, margin = abs(i - j), min(j, n - j)
     return distance if distance < margin else -(-(distance + margin) // 2)
 

@@ -3,7 +3,10 @@
 import copy
 import math
 import pickle
+import random
+import time
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from mechdesign import (
     InvalidPrior,
     Mechanism,
     MechanismError,
+    Metric,
     NotSquare,
     Privacy,
     PrivacyViolation,
@@ -203,6 +207,46 @@ def test_audit_by_definition(table, neighbours):
         assert [min(j, k), max(j, k)] in mechanism.privacy.pairs(inputs).tolist()
         assert row[j] > 0
         assert (row[j] / row[k] if row[k] else math.inf) == worst
+
+
+def audit_of_every_pair(table, privacy):
+    """The first place, output by output and pair by pair, of the largest ratio compared to what is allowed."""
+    pairs, distances = privacy.pairs(len(table[0])).tolist(), privacy.distances(len(table[0])).tolist()
+    found, best = (Fraction(1), (0, tuple(pairs[0]))), Fraction(0)
+    for (i, row), ((a, b), d) in product(enumerate(table), zip(pairs, distances, strict=True)):
+        for j, k in ((a, b), (b, a)):
+            ratio = (row[j] / row[k] if row[k] else math.inf) if row[j] else Fraction(0)
+            if ratio > 1 and ratio * privacy.alpha**d > best:
+                found, best = (ratio, (i, (j, k))), ratio * privacy.alpha**d
+    return found
+
+
+@SETTINGS
+@given(tables().filter(lambda table: len(table[0]) > 1), st.sampled_from(["all", "reach", "pairs", "metric", "adjacent"]))
+def test_audit_where_all_are_neighbours_names_the_same_place_as_a_look_at_every_pair(table, kind):
+    inputs = len(table[0])
+    distances = [[3 * (j != k) for k in range(inputs)] for j in range(inputs)]
+    neighbours = {"reach": inputs - 1, "pairs": list(combinations(range(inputs), 2)), "metric": Metric(distances)}
+    privacy = Privacy("2/3", neighbours.get(kind, kind))
+    audit = Mechanism(table, privacy).audit()
+    assert (audit.ratio, (audit.output, audit.inputs)) == audit_of_every_pair(table, privacy)
+    assert audit.allowed == Fraction(3, 2) ** (3 if kind == "metric" else 1)
+
+
+def test_audit_of_many_outputs_and_inputs():
+    """As a local mechanism for 256 items has them: 150 million pairs of entries."""
+    rng = random.Random(1)
+    low = [rng.getrandbits(48) for _ in range(4600)]
+    rows = [[weight << rng.getrandbits(1) for _ in range(256)] for weight in low]
+    rows.append([(1 << 62) - sum(column) for column in zip(*rows, strict=True)])
+    rows[3000][200], rows[4600][200] = rows[3000][200] + 3 * low[3000], rows[4600][200] - 3 * low[3000]
+    mechanism = Mechanism.from_weights(rows, 1 << 62, Privacy("1/3", "all"))
+    began = time.perf_counter()
+    audit = mechanism.audit()
+    assert time.perf_counter() - began < 10  # by a look at every pair, more than a minute
+    assert audit.ratio == Fraction(rows[3000][200], low[3000])
+    assert (audit.output, audit.inputs[0]) == (3000, 200)
+    assert abs(audit.inputs[1] - 200) == min(abs(j - 200) for j, weight in enumerate(rows[3000]) if weight == low[3000])
 
 
 def test_audit_of_zeros():

@@ -9,31 +9,28 @@ import matplotlib.mathtext
 import pytest
 from flint import fmpq, fmpq_mat, fmpz_poly
 
-from mechdesign import Design, InvalidMechanism, Mechanism, NotSquare, Privacy, Property, Rows, SolverFailure, design, named
+from mechdesign import Design, InvalidMechanism, Mechanism, Metric, NotSquare, Privacy, Property, Rows, SolverFailure, design, named
+from mechdesign.algebraic import Interval, Region, Root, between, nonnegative, roots, where
+from mechdesign.alphaprogram import solved
 from mechdesign.exact import to_fmpq, to_fraction
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial, prior
-from mechdesign.parametric import Piece, _solved, explain, parametric
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.symbolic import (
     ALPHA,
     Formula,
-    Interval,
     NotPolynomial,
-    Region,
-    Root,
+    Piece,
     SymbolicMechanism,
-    between,
+    explain,
     explicit_fair,
     geometric,
     hadamard,
     krr,
-    nonnegative,
     optimized_unary,
+    parametric,
     randomized_response,
-    roots,
     subset_selection,
     uniform,
-    where,
 )
 from tests.mechdesign import brute
 
@@ -305,6 +302,36 @@ def test_a_wrong_entry_is_found_with_the_alpha_at_which_it_breaks_privacy(wrong,
             assert wrong.at(alpha).audit().holds == private
 
 
+RAMP = Metric([[0, 1, 3], [1, 0, 2], [3, 2, 0]])  # at distance d, alpha^d is allowed
+NEAR = Metric([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+PARTLY = Metric([[0, 5, None], [5, 0, 2], [None, 2, 0]])
+
+
+@pytest.mark.parametrize("metric", [RAMP, NEAR, PARTLY], ids=["ramp", "near", "partly"])
+@pytest.mark.parametrize("table", [geometric(2), uniform(2), krr(3), explicit_fair(2)], ids=["GM", "UM", "GRR", "EM"])
+def test_under_a_metric_the_audit_allows_a_power_of_alpha(table, metric):
+    table = SymbolicMechanism(table.weights, table.denominator, metric)
+    audit = table.audit()
+    for alpha in rationals(11, 20) + [a for point in audit.private.points for a in near(point)]:
+        values = [[entry(alpha) for entry in row] for row in table.table]
+        broken = {
+            (i, (j, k))
+            for i, j, k in product(range(3), repeat=3)
+            if metric.distances[j][k] is not None and values[i][k] < alpha ** metric.distances[j][k] * values[i][j]
+        }
+        assert {(i, pair) for i, pair, region in audit.violations if alpha in region} == broken
+        assert (alpha in audit.private) == (not broken) == table.at(alpha).audit().holds
+
+
+def test_what_is_tight_under_a_metric():
+    line = Metric([[abs(j - k) for k in range(4)] for j in range(4)])
+    doubled = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
+    for metric, tight in ((line, True), (doubled, False)):
+        audit = SymbolicMechanism(geometric(3).weights, geometric(3).denominator, metric).audit()
+        assert audit.holds
+        assert audit.tight == tight
+
+
 def test_planted_errors_leave_exactly_the_alpha_that_they_should():
     third = moved(krr(3), 1, 0, 0, (2 * ALPHA - 1) ** 2 * ALPHA**5)
     assert str(third.audit().private) == "α = 1/2"
@@ -389,11 +416,21 @@ def test_properties_of_your_own():
             parametric(2, properties=[item])
 
 
+def test_distances_are_followed_up_to_a_power():
+    far = Metric([[0, 33], [33, 0]])
+    for ask in (lambda: parametric(1, neighbours=far), lambda: explain(design(1, Privacy("9/10", far)))):
+        with pytest.raises(NotPolynomial, match="degree at most 32"):
+            ask()
+    assert SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL  # which no distance enters
+    (piece,) = parametric(1, neighbours=Metric([[0, 32], [32, 0]]))
+    assert piece.objective == Formula(ALPHA**32, 1 + ALPHA**32)  # randomized response
+
+
 # --- optimal mechanisms ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_systems_of_polynomials_are_solved(seed):
+def test_systems_of_polynomials_aresolved(seed):
     """Substitution: the matrix times the solution is the right side, identically."""
     random = Random(seed)
     size = random.randint(1, 6)
@@ -401,7 +438,7 @@ def test_systems_of_polynomials_are_solved(seed):
     for k in range(size):
         square[k][k] += fmpz_poly([0, 0, 0, 5])
     right = [fmpz_poly([random.randint(-3, 3), 1]) for _ in range(size)]
-    solution, denominator = _solved(square, right)
+    solution, denominator = solved(square, right)
     for row, side in zip(square, right, strict=True):
         assert sum((a * x for a, x in zip(row, solution, strict=True)), fmpz_poly([0])) == side * denominator
     alpha = fmpq(2, 7)
@@ -431,6 +468,9 @@ STATEMENTS = [
     (4, Power("3/2", worst_case=True), ["CH"], "adjacent"),
     (3, Power("1/2"), ["OR:1/3"], ((0, 1), (2, 3))),
     (4, L0(), [], ((0, 1), (3, 4))),
+    (2, L0(), ["WH"], RAMP),
+    (2, L1(), ["OR"], PARTLY),
+    (3, L0(), ["S"], Metric([[min(abs(j - k), 2) for k in range(4)] for j in range(4)])),
     (3, Costs([[0, 1, 2, 3], [2, 0, 1, 5], [3, 1, 0, 1], [4, 2, 7, 0]]), ["RH"], "adjacent"),
     (6, L0(), ["WH", "RM", "CM", "S"], "adjacent"),
     (8, L0(), ["WH"], "adjacent"),

@@ -145,7 +145,8 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
     """
     protocol = HaarHRR(1 << bits, epsilon)
     first, last = all_ranges(1 << bits)
-    variance = protocol.tree.range_variance(first, last, protocol._expected(1))  # of independent samples: a little more
+    # Of independent samples: a little more.
+    variance = protocol.tree.range_variance(first, last, protocol._contrasts(protocol._expected_users(1)))
     whole = (frequency_variance(epsilon) + 1) * 1.001
     assert whole == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=2e-3)
     assert (variance <= bits**2 * whole / 2).all()
