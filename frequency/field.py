@@ -29,6 +29,9 @@ TABLE_LIMIT = 1 << 22
 _LARGEST = 1 << 31
 """Products of two elements of a larger field would not fit in 63 bits."""
 
+_NEAR, _IN_CACHE = 1 << 6, 1 << 14
+"""Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers stays in the cache."""
+
 _EXACT_BITS = 36
 """Transforms in floats are rounded back to integers. That is right when q times the sum of the counts has at most so many bits:
 
@@ -340,15 +343,39 @@ class VectorSpace:
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Sums over the last axis, of length 2^m: entry b is the sum over x of (-1)^(b . x) value[x]."""
-    result = np.array(values)
-    half = 1
-    while half < values.shape[-1]:
-        pairs = result.reshape(-1, 2, half)
-        left = pairs[:, 0].copy()
-        pairs[:, 0] += pairs[:, 1]
-        np.subtract(left, pairs[:, 1], out=pairs[:, 1])
+    result = np.array(values, order="C")
+    length = values.shape[-1]
+    near, block = min(length, _NEAR), min(length, _IN_CACHE)
+    # Near neighbours: turned, so that numpy's inner loops are long. Then all that is in the cache, then far apart, piece by piece.
+    rows = result.reshape(-1, near)
+    for start in range(0, len(rows), _IN_CACHE // near):
+        part = np.ascontiguousarray(rows[start : start + _IN_CACHE // near].T)
+        _butterflies(part)
+        rows[start : start + _IN_CACHE // near] = part.T
+    for part in result.reshape(-1, block // near, near) if block > near else ():
+        _butterflies(part)
+    half = block
+    while half < length:
+        for left, right in result.reshape(-1, 2, half // block, block):
+            for a, b in zip(left, right, strict=True):
+                _butterfly(a, b)
         half *= 2
     return result
+
+
+def _butterflies(values: npt.NDArray[Any]) -> None:
+    """The transform over the first axis, in place."""
+    half = 1
+    while half < len(values):
+        pairs = values.reshape(-1, 2, half, values.shape[1])
+        _butterfly(pairs[:, 0], pairs[:, 1])
+        half *= 2
+
+
+def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
+    difference = a - b
+    a += b
+    b[...] = difference
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -184,7 +184,7 @@ class _Search:
         slope: Floats = np.zeros(0)
         for _ in range(2):
             parts = np.array([self._information(part) for part in self.sets])
-            self.shares, slope = mixture(self.criterion, parts, self.shares, steps)
+            self.shares, slope = mixture(self.criterion, list(parts), self.shares, steps)
             kept = self._needed(parts)
             if kept.all():
                 break
@@ -299,10 +299,10 @@ class _Search:
                 break
         best: tuple[float, Patterns, Floats, Criterion] | None = None
         bound = 0.0
-        for _ in range(4):
+        for _ in range(3):
             patterns, theta, average = self.run()
             bound = max(bound, average)
-            for _ in range(50 if self.criterion.domain <= _ONE_BY_ONE else 1):
+            for _ in range(min(50, 1024 // self.criterion.domain) if self.criterion.domain <= _ONE_BY_ONE else 1):
                 criterion = self.criterion
                 worst = float(_variances(self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior).max())
                 if best is None or worst < best[0]:

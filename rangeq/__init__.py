@@ -9,18 +9,20 @@
 
 from rangeq import central, plot
 from rangeq.circle import CircularHistogram
+from rangeq.composite import Composite
 from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
 from rangeq.hierarchy import HierarchicalHistogram
 from rangeq.itemsets import ItemSets
-from rangeq.optimise import Optimised, optimise
+from rangeq.optimise import Optimised, compose, optimise
 from rangeq.paired import Paired
 from rangeq.protocol import RangeProtocol
 from rangeq.tree import Tree
 
 __all__ = [
     "CircularHistogram",
+    "Composite",
     "Distribution",
     "Flat",
     "HaarHRR",
@@ -32,6 +34,7 @@ __all__ = [
     "RangeProtocol",
     "Tree",
     "central",
+    "compose",
     "optimise",
     "plot",
 ]

@@ -14,12 +14,13 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
+from frequency.mixture import weights_of
 from frequency.oracle import CellOracle
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
 from rangeq.hierarchy import ORACLES, per_user
-from rangeq.protocol import RangeProtocol, level_weights
+from rangeq.protocol import RangeProtocol
 from rangeq.tree import mean_over, spread
 
 
@@ -191,7 +192,7 @@ class CircularHistogram(RangeProtocol):
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
-        return level_weights(len(self.levels), self.probabilities)
+        return weights_of(len(self.levels), self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:

@@ -14,10 +14,11 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
+from frequency.mixture import weights_of
 from frequency.oracle import Oracle, variance_of
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
-from rangeq.protocol import TreeProtocol, level_weights
+from rangeq.protocol import TreeProtocol
 from rangeq.tree import Tree
 
 
@@ -128,7 +129,7 @@ class HaarHRR(TreeProtocol):
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
-        return level_weights(self.tree.height, self.probabilities)
+        return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
         per_user = 1 / (2 * float(self.levels[0].contrast) ** 2)  # half of the square of a difference, per user

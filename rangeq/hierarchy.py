@@ -13,12 +13,13 @@ import numpy.typing as npt
 import frequency
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats
+from frequency.mixture import weights_of
 from frequency.oracle import Oracle
 from mechdesign.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.decomposition import DecomposedEstimate, average_nodes
 from rangeq.estimate import RangeEstimate
-from rangeq.protocol import TreeProtocol, even_rmse, level_weights
+from rangeq.protocol import TreeProtocol, even_rmse
 from rangeq.tree import Tree
 
 ORACLES: dict[str, type[Oracle]] = {
@@ -90,7 +91,7 @@ class HierarchicalHistogram(TreeProtocol):
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
-        return level_weights(self.tree.height, self.probabilities)
+        return weights_of(self.tree.height, self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:

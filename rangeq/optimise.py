@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,9 +13,10 @@ from tqdm import tqdm
 
 from frequency.draws import WORD
 from frequency.oracle import CellOracle, Oracle
-from mechdesign import Privacy
+from mechdesign import Mechanism, Privacy
 from mechdesign.rational import Rational
 from rangeq.circle import CircularHistogram, divisors, round_up, seen
+from rangeq.composite import Composite, checked_local
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
 from rangeq.hierarchy import ORACLES, HierarchicalHistogram, per_user
@@ -73,6 +74,8 @@ def describe(protocol: RangeProtocol) -> str:
     """A protocol in a line."""
     if isinstance(protocol, CircularHistogram):
         return f"Circle of {protocol.circle}: {_shares(map(str, protocol.blocks or ()), protocol)}"
+    if isinstance(protocol, Composite):
+        return f"Composite {_shares(('mechanism', *protocol.oracle), protocol)}"
     if not isinstance(protocol, HierarchicalHistogram):
         return type(protocol).__name__
     if isinstance(protocol, Flat):
@@ -83,7 +86,7 @@ def describe(protocol: RangeProtocol) -> str:
     return f"HH {shape}: {_shares(protocol.oracle, protocol)}"
 
 
-def _shares(names: Iterable[str], protocol: CircularHistogram | HierarchicalHistogram) -> str:
+def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
     return ", ".join(f"{name} {weight / WORD:.3f}" for name, weight in zip(names, protocol.level_weights, strict=True))
 
 
@@ -172,6 +175,24 @@ def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integer
     chosen = edges[:-1] + (within * np.diff(edges)).astype(np.int64)
     sums = np.add.reduceat(costs, edges[:-1])
     return np.concatenate([frequency[:_SAMPLE], frequency[chosen]]), np.concatenate([costs[:_SAMPLE], sums])
+
+
+def compose(mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges") -> Composite:
+    """A mechanism over equal blocks of items, and below it the binary tree and the probabilities of least average variance.
+
+    Parameters
+    ----------
+    mechanism
+        Local, of at most ``epsilon``; its inputs times a power of two are the domain. See `mechdesign.local.workload_optimal`.
+    """
+    if workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {workload!r}")
+    below = (2,) * max(0, (domain // checked_local(mechanism).inputs).bit_length() - 1)
+    nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
+    names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
+    composite = Composite(domain, epsilon, mechanism, below, names)
+    information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T  # of a user of each level
+    return replace(composite, probabilities=_exact(_least(composite._costs(workload), information)))
 
 
 def best_oracle(

@@ -49,5 +49,6 @@ def cdf(estimate: RangeEstimate, truth: npt.ArrayLike | None = None, confidence:
     axes.hlines(deciles, left, right, color="#000000", linewidth=1.2, label=f"deciles, {confidence:.0%} intervals")
     axes.plot(estimate.quantile(deciles), deciles, "o", markersize=3.5, color="#000000")
     axes.margins(x=0.01)
+    axes.set_ylim(bottom=min(-0.02, axes.get_ylim()[0]))
     figure.legend(loc="outside upper right", ncols=4 if known is not None else 3, frameon=False, fontsize=9)
     return figure

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items, Reports
-from frequency.draws import WORD
-from frequency.oracle import Oracle, checked_users
-from mechdesign import Audit
-from mechdesign.rational import exact
-from mechdesign.sampling import BitSource
+from frequency.channel import Channel, Floats, Items
+from frequency.mixture import Mixture
+from frequency.oracle import Oracle
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Tree, mean_over, spread
 
 
 @dataclass(frozen=True)
-class RangeProtocol(Oracle):
+class RangeProtocol(Mixture, Oracle):
     """Protocols for one ordered attribute under local privacy: the verbs of `frequency.Oracle`, and an estimate that knows ranges.
 
-    A report is ``level`` (0 for the coarsest) and ``body``, the bytes of the report of that level's oracle, padded with zeros. The
-    level does not depend on the item, so a report loses what its oracle's does. The sum of all items is the population: known.
+    Every user reports on one level, 0 the coarsest. The sum of all items is the population: known.
     """
+
+    kind: ClassVar[str] = "level"
 
     @property
     @abstractmethod
@@ -42,111 +36,13 @@ class RangeProtocol(Oracle):
     def level_weights(self) -> tuple[int, ...]:
         """The probability of each level, in units of 2^-64."""
 
-    @abstractmethod
-    def _nodes(self, level: int, items: Items) -> Items:
-        """The item of a level's oracle that stands for each item."""
-
-    @abstractmethod
-    def _held(self, level: int, counts: Items) -> Items:
-        """How many users hold each item of a level's oracle, from how many hold each item."""
-
-    # ------------------------------------------------------------------------------------------------ client
+    @property
+    def parts(self) -> tuple[Channel, ...]:
+        return self.levels
 
     @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("level", "u1"), ("body", "u1", (max(oracle.report_dtype.itemsize for oracle in self.levels),))])
-
-    @property
-    def report_bits(self) -> int:
-        return (len(self.levels) - 1).bit_length() + max(oracle.report_bits for oracle in self.levels)
-
-    @property
-    def _batch(self) -> int:
-        return min(oracle._batch for oracle in self.levels) * len(self.levels)
-
-    def _details(self) -> dict[str, Any]:
-        weights = [str(weight) for weight in self.level_weights]
-        levels = [{**oracle.parameters} for oracle in self.levels]
-        return {"level weights": weights, "levels": levels}
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        asked = [k for k, weight in enumerate(self.level_weights) if weight]
-        ends = np.array(list(accumulate(self.level_weights[k] for k in asked))[:-1], dtype=np.uint64)
-        level = np.array(asked)[np.searchsorted(ends, source(len(items)), side="right")]
-        reports["level"] = level
-        for k, oracle in enumerate(self.levels):
-            mine = np.flatnonzero(level == k)
-            if len(mine):
-                part = np.zeros(len(mine), dtype=oracle.report_dtype)
-                oracle._privatize(self._nodes(k, items[mine]), part, source)
-                body = np.zeros((len(mine), reports.dtype["body"].itemsize), dtype=np.uint8)
-                body[:, : part.itemsize] = part.view(np.uint8).reshape(len(mine), -1)
-                reports["body"][mine] = body
-
-    def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, npt.NDArray[np.int64], Reports]]:
-        """For each level that occurs: its number, oracle, the positions of its reports, and these as its oracle's own."""
-        for k, oracle in enumerate(self.levels):
-            mine = np.flatnonzero(reports["level"] == k)
-            if len(mine):
-                size = oracle.report_dtype.itemsize
-                body = np.ascontiguousarray(reports["body"][mine][:, :size])
-                yield k, oracle, mine, body.view(oracle.report_dtype).reshape(-1)
-
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        good = np.zeros(len(reports), dtype=np.bool_)
-        for _, oracle, mine, part in self._split(reports):
-            unused = reports["body"][mine][:, oracle.report_dtype.itemsize :]
-            good[mine] = oracle._possible(part) & ~unused.any(axis=1)
-        return good
-
-    # ------------------------------------------------------------------------------------------------ server
-    # The counts are the number of reports of each level, then the counts of the levels' own aggregates, one after the other.
-
-    @cached_property
-    def _places(self) -> list[slice]:
-        sizes = [int(np.prod(oracle._shape)) for oracle in self.levels]
-        ends = list(accumulate(sizes, initial=len(self.levels)))
-        return [slice(start, end) for start, end in pairwise(ends)]
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self._places[-1].stop,)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
-        for k, oracle, mine, part in self._split(reports):
-            counts[k] = len(mine)
-            counts[self._places[k]] = oracle._aggregate(part).ravel()
-        return counts
-
-    def _level(self, aggregate: Aggregate, k: int) -> Aggregate:
-        """The aggregate of the reports of one level."""
-        oracle = self.levels[k]
-        return Aggregate(oracle._signature, int(aggregate.counts[k]), aggregate.counts[self._places[k]].reshape(oracle._shape))
-
-    def _users(self, aggregate: Aggregate) -> Floats:
-        return aggregate.counts[: len(self.levels)].astype(np.float64)
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        users = aggregate.counts[: len(self.levels)]
-        if (users < 0).any() or sum(map(int, users)) != aggregate.n:
-            return False
-        return all(oracle._consistent(self._level(aggregate, k)) for k, oracle in enumerate(self.levels))
-
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
-        left, weight = held, WORD
-        for k, oracle in enumerate(self.levels):
-            # Of the users not yet on a level, each takes this one with its share of the weight that is left.
-            mine = self.level_weights[k]
-            if not mine:
-                continue
-            here = left if mine == weight else rng.binomial(left, mine / weight)
-            left, weight = left - here, weight - mine
-            counts[k] = here.sum()
-            if counts[k]:
-                counts[self._places[k]] = oracle._simulate(self._held(k, here), rng).ravel()
-        return counts
+    def part_weights(self) -> tuple[int, ...]:
+        return self.level_weights
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
         """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole domain."""
@@ -181,9 +77,6 @@ class RangeProtocol(Oracle):
         return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
 
     # ------------------------------------------------------------------------------------------------ known beforehand
-
-    def _expected_users(self, n: int) -> Floats:
-        return checked_users(n) * np.array([weight / WORD for weight in self.level_weights])
 
     def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
         """The root of the average variance over a workload, for n users: noise, sampling of levels and of coefficients included.
@@ -234,9 +127,6 @@ class RangeProtocol(Oracle):
         weights = np.eye(d, self.domain)
         weights[:, :d] -= 1 / d
         return float(2 * self._own_linear_variance(weights, self._expected_users(n)).sum() / max(d - 1, 1))
-
-    def audit(self) -> Audit:
-        return max((oracle.audit() for oracle in self.levels), key=lambda audit: audit.ratio)
 
 
 @dataclass(frozen=True)
@@ -314,12 +204,3 @@ def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
     sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)
     shared = mean_over(workload, held * (1 - held), sums, np.full(domain, held[0] * (1 - held[0])))
     return max(variance - shared / n, 0.0) ** 0.5
-
-
-def level_weights(height: int, probabilities: Sequence[Any] | None) -> tuple[int, ...]:
-    """Probabilities of levels (None: all the same) as integers that sum to 2^64. ValueError unless they sum to exactly 1."""
-    given = [Fraction(1, height)] * height if probabilities is None else [exact(p, "a level's probability") for p in probabilities]
-    if len(given) != height or min(given) < 0 or sum(given) != 1:
-        raise ValueError(f"level probabilities must be {height} numbers of at least 0 that sum to exactly 1")
-    ends = [int(end * WORD) for end in accumulate(given)]
-    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

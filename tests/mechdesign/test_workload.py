@@ -5,6 +5,10 @@ weight theta_s s[x] and answered with z_s / theta_s, so that the variance for in
 and, for the average, the semidefinite program of A-optimal design. Domains are small: the search is the same at all sizes.
 """
 
+import json
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import combinations
 from math import comb, exp
@@ -42,7 +46,7 @@ def odds_of(design):
 def solved_with_estimator(G, odds, prior=None):
     """The least variance of all mechanisms, for the prior or for the worst input: a second-order cone program."""
     k, rows, scale = len(G), all_rows(len(G), odds), 4 * odds / (odds - 1) ** 2 * np.trace(G)  # of the answer, for the solver
-    root = root_of(G) / scale**0.5
+    root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
     theta, spent, z = cp.Variable(len(rows)), cp.Variable(len(rows)), cp.Variable((len(rows), root.shape[1]))
     constraints = [theta @ rows == 1, z.T @ rows == root.T]
     constraints.append(cp.SOC(spent + theta, cp.vstack([2 * z.T, cp.reshape(spent - theta, (1, len(rows)), order="C")]), axis=0))
@@ -430,11 +434,37 @@ def test_two_items_are_randomized_response(epsilon):
     assert design.variance == pytest.approx(odds / (odds - 1) ** 2, rel=2e-5)
 
 
-@pytest.mark.parametrize(("k", "epsilon", "most"), [(16, 0.2, 178.6), (16, 1.1, 5.324), (32, 0.2, 268.1), (32, 1.1, 7.910)])
-def test_ranges_at_published_sizes(k, epsilon, most):
-    design = workload_optimal("ranges", k, epsilon)
-    assert design.variance / design.queries <= most
-    assert design.gap <= 0.01
+# The most variance of a query, or of all: those of ranges from the best of other mechanisms, the last that of the optimiser of
+# McKenna, Maity, Mazumdar and Miklau 2020 for the same task.
+FIGURES = [
+    ("ranges", 16, 0.2, "average", 178.6),
+    ("ranges", 16, 1.1, "average", 5.324),
+    ("ranges", 32, 0.2, "average", 268.1),
+    ("ranges", 32, 1.1, "average", 7.910),
+    ("ranges", 64, 1.1, "average", 11.28),
+    ("prefixes", 128, 1.0, "worst", 1911 / 128),
+]
+
+MEASURE = """
+import json, sys
+from mechdesign.workload import workload_optimal
+for name, k, epsilon, criterion, _ in json.load(sys.stdin):
+    design = workload_optimal(name, k, epsilon, criterion, rounds=30 if criterion == "average" else 2)
+    print(json.dumps([design.variance / design.queries, design.gap, design.mechanism.audit().holds]))
+"""
+
+
+def test_figures_that_must_be_met():
+    """In a process of its own, on one thread: on a machine with other work, threads that wait for each other take minutes."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], input=json.dumps(FIGURES), env=environment, capture_output=True, text=True, check=True
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    for (name, k, epsilon, criterion, most), (variance, gap, private) in zip(FIGURES, found, strict=True):
+        assert variance <= most, (name, k, epsilon)
+        assert 0 <= gap <= (0.005 if criterion == "average" else 0.12), (name, k, epsilon)
+        assert private
 
 
 # --- degenerate and wrong input ---------------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ import pytest
 from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
+from frequency.mixture import weights_of
 from rangeq import Flat, HaarHRR, HierarchicalHistogram
 from rangeq.circle import Blocks
 from rangeq.consistency import consistent
 from rangeq.haar import HaarLevel
-from rangeq.protocol import level_weights
 from tests.contracts.oracle import LN3, WORD, OracleContract, Twin, close, moments, ratio_of, reports_of
 from tests.frequency import test_oracles as oracles
 from tests.rangeq.test_tree import all_ranges, indicators, of_workload
@@ -61,6 +61,7 @@ TWINS = {
     "ProjectiveGeometry": oracles.TestProjectiveGeometry,
     "HRR": oracles.TestHRR1,
     "OLH": oracles.TestOLH,
+    "Tabular": oracles.TestTabularKRR,
 }
 
 
@@ -460,9 +461,9 @@ def test_levels_of_probability_zero(chances) -> None:
 
 
 def test_level_weights() -> None:
-    assert level_weights(2, None) == (WORD // 2, WORD // 2)
-    assert sum(level_weights(7, None)) == WORD
-    assert level_weights(3, ("0.1", "1/5", Fraction(7, 10)))[2] in (WORD * 7 // 10, WORD * 7 // 10 + 1)
+    assert weights_of(2, None, "level") == (WORD // 2, WORD // 2)
+    assert sum(weights_of(7, None, "level")) == WORD
+    assert weights_of(3, ("0.1", "1/5", Fraction(7, 10)), "level")[2] in (WORD * 7 // 10, WORD * 7 // 10 + 1)
     wrong = [(), (1,), ("1/2",), ("1/2", "1/3"), ("3/2", "-1/2"), (0.1, 0.9, 0.0), ("a", "b"), (0.1, 0.9), (math.nan, 1)]
     for chances in wrong:
         for make in (lambda c=chances: HierarchicalHistogram(4, 1.0, 2, "OUE", True, c), lambda c=chances: HaarHRR(4, 1.0, c)):

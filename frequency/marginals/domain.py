@@ -1,0 +1,165 @@
+"""Domain: named attributes with the number of their values, and records as rows of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.channel import Floats, Items
+from frequency.exceptions import InvalidValue
+from mechdesign.sampling import checked_counts
+from mechdesign.text import shown
+
+LARGEST = 1 << 62
+"""How many different records there may be."""
+
+
+class Domain:
+    """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute" if it has two.
+
+    A record is one value of each; as an item it is a single number, the last attribute's value counting fastest. In the spirit of
+    ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
+
+    Raises ValueError for no attributes, names that are not strings, or cardinalities below 1, or more than 2^62 records.
+    """
+
+    def __init__(self, cardinalities: Mapping[str, int]) -> None:
+        if not isinstance(cardinalities, Mapping) or not cardinalities:
+            raise ValueError(
+                f"a domain is a mapping of names to numbers of values, such as {{'age': 5}}, got {shown(cardinalities)}"
+            )
+        for name, size in cardinalities.items():
+            whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+            if not isinstance(name, str) or not whole or size < 1:
+                raise ValueError(f"an attribute is a name and its number of values, at least 1, got {shown(name)}: {shown(size)}")
+        self._sizes = {name: int(size) for name, size in cardinalities.items()}
+        if self.size > LARGEST:
+            raise ValueError(f"there are {self.size} different records, more than 2^62")
+
+    @classmethod
+    def binary(cls, *names: str) -> Domain:
+        """Attributes of two values each."""
+        return cls(dict.fromkeys(names, 2))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self._sizes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The cardinalities, in the attributes' order."""
+        return tuple(self._sizes.values())
+
+    @property
+    def size(self) -> int:
+        """The number of different records."""
+        return math.prod(self._sizes.values())
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __getitem__(self, name: str) -> int:
+        return self._sizes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sizes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and list(self._sizes.items()) == list(other._sizes.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._sizes.items()))
+
+    def __repr__(self) -> str:
+        return f"Domain({self._sizes!r})"
+
+    def project(self, attributes: Sequence[str]) -> Domain:
+        """The domain of some attributes, in the order asked for."""
+        return Domain({name: self._sizes[name] for name in self.checked(attributes)})
+
+    def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
+        """Names of distinct attributes of this domain; ValueError for others."""
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        unknown = [name for name in names if name not in self._sizes]
+        if unknown or not names or len(set(names)) < len(names):
+            what = f"{shown(unknown[0])} is none" if unknown else f"got {shown(names)}"
+            raise ValueError(f"attributes must be distinct names among {', '.join(self._sizes)}; {what}")
+        return names
+
+    def views(self, k: int) -> tuple[tuple[str, ...], ...]:
+        """All sets of k attributes, in order."""
+        return tuple(combinations(self._sizes, k))
+
+    def places(self, attributes: Sequence[str]) -> tuple[int, ...]:
+        """Where attributes stand in the domain's order."""
+        order = {name: place for place, name in enumerate(self._sizes)}
+        return tuple(order[name] for name in attributes)
+
+    @cached_property
+    def _steps(self) -> Items:
+        sizes = self.shape
+        return np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64)
+
+    def records(self, records: Any) -> Items:
+        """Records as an integer array of shape (n, attributes).
+
+        Parameters
+        ----------
+        records
+            An integer array of that shape, columns in the domain's order; or a pandas DataFrame with a column for each
+            attribute (others are left out).
+
+        Raises
+        ------
+        InvalidValue
+            The first value that its attribute does not have.
+        """
+        if hasattr(records, "columns"):
+            missing = [name for name in self._sizes if name not in records.columns]
+            if missing:
+                raise ValueError(f"the table has no column {missing[0]!r}")
+            records = np.stack([np.asarray(records[name]) for name in self._sizes], axis=1)
+        table = checked_counts(records, max(self.shape) - 1, InvalidValue)
+        if table.ndim != 2 or table.shape[1] != len(self):
+            raise ValueError(f"records must have shape (n, {len(self)}), one column an attribute, got {table.shape}")
+        beyond = table >= np.array(self.shape)
+        if beyond.any():
+            row, column = divmod(int(np.argmax(beyond)), len(self))
+            raise InvalidValue((row, column), int(table[row, column]), self.shape[column] - 1)
+        return table
+
+    def items(self, records: Any) -> Items:
+        """Each record as one number."""
+        result: Items = self.records(records) @ self._steps
+        return result
+
+    def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
+        """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
+        places = range(len(self)) if attributes is None else self.places(attributes)
+        return np.stack([items // self._steps[place] % self.shape[place] for place in places], axis=-1)
+
+    def cells(self, items: Items, attributes: Sequence[str]) -> Items:
+        """The cell of the marginal of some attributes that holds each record: the last of them counting fastest."""
+        sizes = [self._sizes[name] for name in attributes]
+        result = np.zeros(np.shape(items), dtype=np.int64)
+        for value, size in zip(np.moveaxis(self.values(items, attributes), -1, 0), sizes, strict=True):
+            result = result * size + value
+        return result
+
+    def marginal(self, records: Any, attributes: Sequence[str]) -> Floats:
+        """The true marginal of records: fractions, one axis an attribute."""
+        names = self.checked(attributes)
+        cells = self.cells(self.items(records), names)
+        shape = self.project(names).shape
+        counts: npt.NDArray[Any] = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        result: Floats = counts / max(len(cells), 1)
+        return result

@@ -1,0 +1,97 @@
+"""MarginalEstimate: marginals with their errors, and answers to questions about records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from frequency.estimate import Interval, Linear, normal_quantile
+from frequency.postprocess import norm_sub
+from mechdesign.text import shown
+
+if TYPE_CHECKING:
+    from frequency.marginals.protocol import MarginalProtocol
+
+
+class MarginalEstimate:
+    """What an aggregate says about all marginals of up to k attributes. Unbiased: cells may be negative, or exceed 1.
+
+    Attributes
+    ----------
+    n
+        The number of reports. With none all values are NaN, all variances infinite.
+    domain
+        The attributes.
+    """
+
+    def __init__(self, protocol: MarginalProtocol, aggregate: Aggregate) -> None:
+        self._protocol, self._aggregate = protocol, aggregate
+        self.n, self.domain = aggregate.n, protocol.domain
+        self._marginals: dict[tuple[str, ...], Floats] = {}
+
+    def marginal(self, attributes: Sequence[str]) -> Floats:
+        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        names = self._protocol.checked(attributes)
+        if names not in self._marginals:
+            shape = self.domain.project(names).shape
+            cells = self._protocol._marginal(self._aggregate, names) if self.n else np.full(int(np.prod(shape)), np.nan)
+            self._marginals[names] = cells.reshape(shape)
+            self._marginals[names].setflags(write=False)
+        return self._marginals[names]
+
+    def variances(self, attributes: Sequence[str]) -> Floats:
+        """The variance of each cell, shaped as the marginal."""
+        names = self._protocol.checked(attributes)
+        shape = self.domain.project(names).shape
+        return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
+
+    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> Interval:
+        """Confidence intervals for each cell by itself, shaped as the marginal."""
+        half, middle = normal_quantile(confidence) * np.sqrt(self.variances(attributes)), self.marginal(attributes)
+        return Interval(middle - half, middle + half) if self.n else Interval(np.full_like(half, -np.inf), half)
+
+    def total_variation(self, attributes: Sequence[str]) -> float:
+        """The expected total variation distance of the marginal from the truth, from the variances."""
+        return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
+
+    def answer(self, where: Mapping[str, int | Collection[int]]) -> Linear:
+        """The fraction of the population with these values, and its variance.
+
+        Parameters
+        ----------
+        where
+            For each attribute that matters the value, or the values, that it must have: ``{"a": 1, "b": [2, 3], "c": 0}`` asks
+            for the records with a = 1, b = 2 or 3, and not c, for a binary c. At most k attributes.
+        """
+        names = self._protocol.checked(tuple(where))
+        weights: Floats = np.ones(1)
+        for name in names:
+            given = where[name]
+            values = [given] if isinstance(given, (int, np.integer)) else list(given)
+            size = self.domain[name]
+            whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values)
+            if not whole or not all(0 <= value < size for value in values):
+                raise ValueError(f"{name} has the values 0 .. {size - 1}, got {shown(given)}")
+            weights = np.asarray(np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64)
+        return self._linear(names, weights[None], single=True)
+
+    def distribution(self, attributes: Sequence[str]) -> Floats:
+        """The proper distribution nearest to the marginal (`frequency.postprocess.norm_sub`): biased, variances unknown."""
+        marginal = self.marginal(attributes)
+        if not self.n:
+            raise ValueError("no reports: there is no distribution")
+        return norm_sub(marginal.ravel()).reshape(marginal.shape)
+
+    def _linear(self, names: tuple[str, ...], weights: Floats, single: bool = False) -> Linear:
+        value = weights @ self.marginal(names).ravel()
+        variance = np.full(len(weights), np.inf)
+        if self.n:
+            variance = np.maximum(self._protocol._linear_variance(self._aggregate, names, weights), 0.0)
+        return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
+
+    def __repr__(self) -> str:
+        return f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes from {self.n} reports>"

@@ -1,0 +1,96 @@
+"""Protocols that perturb the whole record, as one item among all that there are (thesis 4.3.2): InpRR, InpPS, InpOLH, InpHTCMS."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from frequency.grr import GRR
+from frequency.marginals.protocol import MarginalProtocol
+from frequency.olh import OLH
+from frequency.oracle import Oracle
+from frequency.sketch import HadamardCountMeanSketch
+from frequency.unary import OUE
+
+LARGEST = 1 << 22
+"""How many different records the server tells apart one by one."""
+
+
+class InputProtocol(MarginalProtocol):
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it. At most 2^22 different records."""
+
+    def __post_init__(self) -> None:
+        size = getattr(self.domain, "size", 0)
+        if size > LARGEST:
+            raise ValueError(f"{type(self).__name__} counts every record by itself: {size} are more than {LARGEST}")
+        super().__post_init__()
+
+    @property
+    @abstractmethod
+    def channel(self) -> Oracle:
+        """The oracle over all records."""
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        result: Floats = np.bincount(cells, weights=self.channel._frequencies(aggregate, None)).astype(np.float64)
+        return result
+
+    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        frequencies = self.channel._frequencies(aggregate, None)
+        # A few sums at a time: each takes as many numbers as there are records.
+        parts = [self.channel._linear_variance(row[None, cells], aggregate, frequencies, None) for row in weights]
+        return np.concatenate(parts)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        cells = self.domain.cells(np.arange(self.domain.size), names)
+        shape = self.domain.project(names).shape
+        even = np.full(self.domain.size, 1 / self.domain.size)
+        rows = (cells == cell for cell in range(int(np.prod(shape))))
+        return np.concatenate([self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]).reshape(shape)
+
+
+@dataclass(frozen=True)
+class InpRR(InputProtocol):
+    """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis Theorem 3)."""
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return OUE(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpPS(InputProtocol):
+    """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem 4)."""
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return GRR(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpOLH(InputProtocol):
+    """InpOLH: the record hashed (`frequency.OLH`, thesis 2.4.2)."""
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return OLH(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpHTCMS(InputProtocol):
+    """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6)."""
+
+    hashes: int = 5
+    width: int = 256
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return HadamardCountMeanSketch(self.domain.size, self.epsilon, self.hashes, self.width)

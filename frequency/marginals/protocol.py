@@ -1,0 +1,129 @@
+"""MarginalProtocol: what the protocols for marginals of several attributes have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Channel, Floats, Reports
+from frequency.marginals.domain import Domain
+from frequency.marginals.estimate import MarginalEstimate
+from mechdesign import Audit
+from mechdesign.rational import Rational
+from mechdesign.text import shown
+
+
+@dataclass(frozen=True)
+class MarginalProtocol(ABC):
+    """Every user holds a record and sends one report; the server estimates the marginals of up to k attributes.
+
+    Parameters
+    ----------
+    domain
+        The attributes.
+    k
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon
+        The privacy loss of one report: of the whole record.
+
+    Raises
+    ------
+    ValueError
+        What the protocol cannot do.
+    """
+
+    domain: Domain
+    k: int
+    epsilon: float | Rational
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise ValueError(f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}")
+        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or not 1 <= self.k <= len(self.domain):
+            raise ValueError(f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}")
+        object.__setattr__(self, "k", int(self.k))
+        _ = self.channel
+
+    @property
+    @abstractmethod
+    def channel(self) -> Channel:
+        """How a record, given as a number (`Domain.items`), becomes a report."""
+
+    def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each record: see `Domain.records` for what records may be, `Channel.privatize` for the rest."""
+        return self.channel.privatize(self.domain.items(records), rng)
+
+    def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
+        """Reports as integers, that add up: see `Channel.aggregate`."""
+        return self.channel.aggregate(reports, tally)
+
+    def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
+        """An aggregate distributed as that of ``counts[item]`` users with each record, shape (domain.size,): for small domains."""
+        return self.channel.simulate(counts, rng)
+
+    def reports_to_bytes(self, reports: Reports) -> bytes:
+        """See `Channel.reports_to_bytes`."""
+        return self.channel.reports_to_bytes(reports)
+
+    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
+        """See `Channel.reports_from_bytes`."""
+        return self.channel.reports_from_bytes(message, tally)
+
+    def aggregate_from_bytes(self, message: bytes) -> Aggregate:
+        """See `Channel.aggregate_from_bytes`."""
+        return self.channel.aggregate_from_bytes(message)
+
+    def audit(self) -> Audit:
+        """The exact worst ratio of what is sampled, for any two records: see `Oracle.audit`."""
+        return self.channel.audit()
+
+    @property
+    def report_bits(self) -> int:
+        """The information in a report, in bits."""
+        return self.channel.report_bits
+
+    def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
+        """Unbiased estimates of all marginals of up to k attributes. IncompatibleAggregate for another protocol's."""
+        return MarginalEstimate(self, self.channel._own(aggregate))
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on."""
+        attributes = [[name, self.domain[name]] for name in self.domain]
+        return {"protocol": type(self).__name__, "attributes": attributes, "k": self.k, "channel": self.channel.parameters}
+
+    def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
+        """Names of 1 .. k distinct attributes; ValueError for others."""
+        names = self.domain.checked(attributes)
+        if len(names) > self.k:
+            raise ValueError(f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}: {shown(names)}")
+        return names
+
+    # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes asked for.
+
+    @abstractmethod
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
+
+    @abstractmethod
+    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+        """Estimates of the variances of weights @ cells, n > 0: weights have shape (sums, cells)."""
+
+    @abstractmethod
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        """The variance of each cell's estimate for n users spread evenly over all records, shaped as the marginal."""
+
+    def total_variation(self, n: int, attributes: Sequence[str]) -> float:
+        """The expected total variation distance of a marginal's estimate from the truth: errors are nearly normal.
+
+        Half the sum over cells of the mean absolute error, (2 / pi)^(1/2) deviations.
+        """
+        return float(np.sqrt(2 / np.pi * self.cell_variances(n, attributes)).sum() / 2)

@@ -1,0 +1,166 @@
+"""Protocols that perturb one marginal of k attributes, chosen at random (thesis 4.3.3): MargRR, MargPS, MargHT."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items
+from frequency.grr import GRR
+from frequency.hadamard import HRR
+from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.protocol import MarginalProtocol
+from frequency.mixture import Mixture, weights_of
+from frequency.oracle import Oracle
+from frequency.unary import OUE
+
+_ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
+
+
+@dataclass(frozen=True)
+class Views(Mixture):
+    """One of some sets of attributes, each as likely, and the cell of its marginal that holds the record, by an oracle."""
+
+    attributes: Domain
+    views: tuple[tuple[str, ...], ...]
+    oracle: str
+
+    kind: ClassVar[str] = "view"
+    largest_domain: ClassVar[int] = LARGEST
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        kind = _ORACLES[self.oracle]
+        return tuple(kind(self.attributes.project(view).size, self.epsilon) for view in self.views)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.views), None, "view")
+
+    def _details(self) -> dict[str, Any]:
+        return {"sets": [list(view) for view in self.views], **super()._details()}
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        return self.attributes.cells(items, self.views[part])
+
+
+class ViewProtocol(MarginalProtocol):
+    """The marginals of k attributes, each from the users who reported on it; smaller ones from all that contain them.
+
+    What several views say of a marginal is weighed by its predicted precision.
+    """
+
+    @property
+    @abstractmethod
+    def oracle(self) -> str:
+        """The name of the oracle over the cells of a view."""
+
+    @property
+    def views(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of attributes that users report on: all of k."""
+        return self.domain.views(self.k)
+
+    @cached_property
+    def channel(self) -> Views:
+        return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
+
+    def _inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
+        """The views that hold all these attributes, and which cell of their marginal each cell of a view is in."""
+        found = []
+        for part, view in enumerate(self.views):
+            if set(attributes) <= set(view):
+                held = self.domain.project(view)
+                found.append((part, held.cells(np.arange(held.size), attributes)))
+        if not found:
+            raise ValueError(f"no view holds {', '.join(attributes)}")
+        return found
+
+    def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:
+        """How much each view counts: in proportion to its users over the mean variance of a cell from one of them."""
+        inside = self._inside(attributes)
+        weights = []
+        for part, cells in inside:
+            oracle, rows = self.channel.parts[part], np.arange(cells.max() + 1)[:, None] == cells
+            one = float(oracle.linear_variance(1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))).mean())
+            weights.append(users[part] / max(one, 1e-300))
+        total = sum(weights)
+        return [(part, cells, weight / total if total else 0.0) for (part, cells), weight in zip(inside, weights, strict=True)]
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        channel = self.channel
+        shares = self._shares(attributes, channel._users(aggregate))
+        size = int(shares[0][1].max()) + 1
+        total = np.zeros(size)
+        for part, cells, share in shares:
+            if share:
+                frequencies = channel.parts[part]._frequencies(channel._level(aggregate, part), None)
+                total += share * np.bincount(cells, weights=frequencies, minlength=size)
+        return total if any(share for *_, share in shares) else np.full(size, np.nan)
+
+    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+        channel, users = self.channel, self.channel._users(aggregate)
+        shares = self._shares(attributes, users)
+        if not any(share for *_, share in shares):
+            return np.full(len(weights), np.inf)
+        total = -_spread(weights, self._marginal(aggregate, attributes)) / aggregate.n
+        for part, cells, share in shares:
+            if share:
+                level, rows = channel._level(aggregate, part), weights[:, cells]
+                frequencies = channel.parts[part]._frequencies(level, None)
+                own = channel.parts[part]._linear_variance(rows, level, frequencies, None)
+                total += share**2 * (own + _spread(rows, frequencies) / users[part])
+        return total
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        users = self.channel._expected_users(n)
+        shape = self.domain.project(names).shape
+        cells_ = np.arange(int(np.prod(shape)))
+        total = -(1 - 1 / len(cells_)) / len(cells_) / n * np.ones(len(cells_))
+        for part, cells, share in self._shares(names, users):
+            rows = (cells_[:, None] == cells).astype(np.float64)
+            even = np.full(len(cells), 1 / len(cells))
+            own = self.channel.parts[part].linear_variance(1, rows, even) + _spread(rows, even)
+            total += share**2 * own / users[part]
+        return total.reshape(shape)
+
+
+def _spread(weights: Floats, frequencies: Floats) -> Floats:
+    """The variance of the weight of a random member of a population, whose estimated frequencies may be negative."""
+    held = np.maximum(frequencies, 0.0)
+    held = held / max(float(held.sum()), 1e-300)
+    result: Floats = weights**2 @ held - (weights @ held) ** 2
+    return result
+
+
+@dataclass(frozen=True)
+class MargRR(ViewProtocol):
+    """MargRR: the cells of a random marginal as bits, each perturbed by itself (`frequency.OUE`)."""
+
+    @property
+    def oracle(self) -> str:
+        return "OUE"
+
+
+@dataclass(frozen=True)
+class MargPS(ViewProtocol):
+    """MargPS: the cell of a random marginal by preferential sampling (`frequency.GRR`)."""
+
+    @property
+    def oracle(self) -> str:
+        return "GRR"
+
+
+@dataclass(frozen=True)
+class MargHT(ViewProtocol):
+    """MargHT: one Hadamard coefficient of a random marginal, as one bit (`frequency.HRR`)."""
+
+    @property
+    def oracle(self) -> str:
+        return "HRR"
