@@ -1,6 +1,8 @@
 # Everything runs in .venv, made from scratch with the Python named here (3.11 or newer).
 PYTHON ?= python3
 BIN := .venv/bin
+# Matrices here are small: threads of the linear algebra libraries only get in each other's way.
+export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo test bench clean
 
@@ -20,6 +22,8 @@ bench: .venv/test
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
+	$(BIN)/python benchmarks/published_ranges.py
+	$(BIN)/python benchmarks/large_domains.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

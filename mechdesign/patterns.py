@@ -55,18 +55,19 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
     line, told apart by a cyclic pattern; and, for powers of two, the parities of some bits.
     """
     item, doublings = np.arange(domain), (domain - 1).bit_length()
+    offsets = 16 if domain <= 128 else 8  # each takes the server domain^2 numbers to weigh
     for number in sorted({min(2**step, domain) for step in range(1, doublings + 1)}):
         for _ in range(2):
             yield turned(flat(number, odds, rng)[item * number // domain])
     cyclic: dict[int, npt.NDArray[np.bool_]] = {}
     for width in sorted({round(2 ** (step / 2)) for step in range(2 * doublings + 1)}):
-        for offset in sorted({int(part) for part in np.linspace(0, width, min(width, 16), endpoint=False)}):
+        for offset in sorted({int(part) for part in np.linspace(0, width, min(width, offsets), endpoint=False)}):
             cell = (item + offset) // width
             number = int(cell[-1]) + 1
             if number > 1:
                 cyclic[number] = cyclic[number] if number in cyclic else flat(number, odds, rng)
                 yield turned(cyclic[number])[:, cell]
-    if domain & (domain - 1) == 0:
+    if domain & (domain - 1) == 0 and domain <= 128:
         for mask in range(1, domain):
             even = np.bitwise_count(item & mask) % 2 == 0
             yield np.stack([even, ~even])

@@ -106,9 +106,9 @@ def workload_optimal(
         "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries, domain), as those of
         `mechdesign.workloads`.
     domain
-        The number of inputs, 1 to 1024.
+        The number of inputs, 1 to 512.
     epsilon
-        The privacy loss, positive. Every two inputs are neighbours.
+        The privacy loss, from 1e-4 to 20. Every two inputs are neighbours.
     criterion
         "average": for inputs drawn from the prior. "worst": for the worst input.
     prior
@@ -127,8 +127,8 @@ def workload_optimal(
     InvalidPrior
         The prior is not a positive distribution over the inputs.
     """
-    if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)) or not 1 <= domain <= 1024:
-        raise ValueError(f"domain must be a number of inputs, 1 to 1024, got {shown(domain)}")
+    if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)) or not 1 <= domain <= 512:
+        raise ValueError(f"domain must be a number of inputs, 1 to 512, got {shown(domain)}")
     if criterion not in ("average", "worst"):
         raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
     k = int(domain)
@@ -200,7 +200,7 @@ class _Search:
         while True:
             kept: Patterns = self.shares > threshold
             left = (self.shares * kept @ flat).reshape(parts[0].shape)
-            if kept.all() or np.linalg.eigvalsh(left)[0] > least / 10:
+            if kept.all() or threshold < 1e-20 or np.linalg.eigvalsh(left)[0] > least / 10:
                 return kept
             threshold /= 10
 
