@@ -68,9 +68,16 @@ class TruthOrLie:
         return np.where(interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)).astype(np.int64)
 
 
-def root(odds: Fraction) -> Fraction:
-    """A rational at most the square root of ``odds``, and within one part in 2^64 of it for odds of at least 1."""
-    return Fraction(isqrt((odds.numerator << 128) // odds.denominator), WORD)
+def root(odds: Fraction, degree: int = 2) -> Fraction:
+    """A rational at most the root of ``odds``, and within one part in 2^64 of it, for odds and a degree of at least 1."""
+    power = (odds.numerator << 64 * degree) // odds.denominator
+    if degree == 2:
+        return Fraction(isqrt(power), WORD)
+    # Newton's method for whole numbers, from above: it falls until it is the whole part of the root.
+    result = 1 << -(-power.bit_length() // degree)
+    while (lower := ((degree - 1) * result + power // result ** (degree - 1)) // degree) < result:
+        result = lower
+    return Fraction(result, WORD)
 
 
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:

@@ -46,6 +46,20 @@ class Mixture(Channel):
     def _nodes(self, part: int, items: Items) -> Items:
         """The item of a part's channel that stands for each item."""
 
+    def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
+        """The same for items that each go with a part of their own."""
+        result = np.empty(len(items), dtype=np.int64)
+        for k, mine in _groups(parts):
+            result[mine] = self._nodes(k, items[mine])
+        return result
+
+    @cached_property
+    def _channels(self) -> tuple[tuple[Channel, ...], npt.NDArray[np.uint64]]:
+        """The different channels among those of the parts, and which of them each part has."""
+        places: dict[Channel, int] = {}
+        kinds = [places.setdefault(channel, len(places)) for channel in self.parts]
+        return tuple(places), np.array(kinds, dtype=smallest_integer(len(places) - 1))
+
     def _held(self, part: int, counts: Items) -> Items:
         """How many users hold each item of a part's channel, from how many hold each item."""
         result = np.zeros(self.parts[part].domain, dtype=np.int64)
@@ -72,15 +86,18 @@ class Mixture(Channel):
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         asked = [k for k, weight in enumerate(self.part_weights) if weight]
         ends = np.array(list(accumulate(self.part_weights[k] for k in asked))[:-1], dtype=np.uint64)
-        chosen = np.array(asked)[np.searchsorted(ends, source(len(items)), side="right")]
+        chosen = np.array(asked, dtype=reports.dtype[self.kind])[np.searchsorted(ends, source(len(items)), side="right")]
         reports[self.kind] = chosen
-        for k, mine in _groups(chosen):
-            channel = self.parts[k]
-            part = np.zeros(len(mine), dtype=channel.report_dtype)
-            channel._privatize(self._nodes(k, items[mine]), part, source)
-            body = np.zeros((len(mine), reports.dtype["body"].itemsize), dtype=np.uint8)
-            body[:, : part.itemsize] = part.view(np.uint8).reshape(len(mine), -1)
-            reports["body"][mine] = body
+        nodes = self._nodes_of(chosen, items)
+        channels, kinds = self._channels
+        for kind, mine in _groups(kinds[chosen]):
+            channel = channels[kind]
+            size = channel.report_dtype.itemsize
+            for start in range(0, len(mine), channel._batch):
+                users = mine[start : start + channel._batch]
+                part = np.zeros(len(users), dtype=channel.report_dtype)
+                channel._privatize(nodes[users], part, source)
+                reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
 
     def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
         """For each part that occurs: its number, channel, the positions of its reports, and these as its channel's own."""
@@ -156,9 +173,10 @@ class Mixture(Channel):
 
 def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
     """Each number that occurs, and where."""
-    order = np.argsort(numbers, kind="stable")
-    occurring, starts = np.unique(numbers[order], return_index=True)
-    yield from zip(occurring.tolist(), np.split(order, starts)[1:], strict=True)
+    order = np.argsort(numbers, kind="stable")  # in linear time for one or two bytes
+    found = numbers[order]
+    starts = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else order
+    yield from zip(found[starts].tolist(), np.split(order, starts)[1:], strict=True)
 
 
 def weights_of(parts: int, probabilities: Sequence[Any] | None, name: str = "part") -> tuple[int, ...]:

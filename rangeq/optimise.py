@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from textwrap import shorten
 
 import numpy as np
 from tqdm import tqdm
@@ -34,6 +35,9 @@ _SAMPLE = 4096
 
 _STEPS = 10_000_000
 """How many contrasts the search for probabilities may look at in all."""
+
+_LINE = 150
+"""How much of `describe` is printed: large domains have many levels."""
 
 _BRANCHINGS = (2, 3, 5, 7)
 """A tree with levels left out is a tree of larger branching, so powers need no trees of their own."""
@@ -64,7 +68,9 @@ class Optimised:
         lines = [f"{'RMSE':>10}  {'ratio':>6}  {'bits':>6}  protocol"]
         for protocol, rmse in self.alternatives:
             ratio = rmse / self.rmse if self.rmse else 1.0
-            lines.append(f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6}  {describe(protocol)}")
+            lines.append(
+                f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6}  {shorten(describe(protocol), _LINE, placeholder=' ...')}"
+            )
         ratio = self.bound / self.rmse if self.rmse else 1.0
         lines.append(f"{self.bound:>10.4g}  {ratio:>6.3f}  {'':>6}  no protocol is below this")
         return "\n".join(lines)

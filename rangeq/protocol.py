@@ -99,7 +99,7 @@ class RangeProtocol(Mixture, Oracle):
         prefixes = np.tri(d)
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
         variances = self._population_variance(n, both, f)
-        return float(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]) ** 0.5)
+        return max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0) ** 0.5
 
     largest_population: ClassVar[int] = 4096
     """The largest domain for which `average_rmse` takes frequencies."""
