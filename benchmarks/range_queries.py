@@ -1,4 +1,4 @@
-"""Range queries: accuracy against the published protocols, and speed. Prints Markdown tables.
+"""Range queries: accuracy against the published protocols, and speed, in seconds of one core. Prints Markdown tables.
 
 python benchmarks/range_queries.py [--quick]
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from tqdm import tqdm
 
-from rangeq import HaarHRR, HierarchicalHistogram, RangeProtocol, central, optimise
+from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, central, optimise
 from rangeq.consistency import consistent
 from rangeq.optimise import describe
 from rangeq.tree import Tree
@@ -32,8 +32,34 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> None:
         print(f"| {' | '.join(row)} |")
 
 
+def one_core() -> None:
+    """Stay on one core, the last of those allowed."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def circle(protocol: RangeProtocol) -> bool:
+    return isinstance(protocol, CircularHistogram)
+
+
+def tree(protocol: RangeProtocol) -> bool:
+    """Whether optimised: with an oracle for each level."""
+    return isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, tuple)
+
+
 def published(protocol: RangeProtocol) -> bool:
-    return not (isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, tuple))
+    return not circle(protocol) and not tree(protocol)
+
+
+def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[RangeProtocol, float]:
+    return next(pair for pair in found.alternatives if kind(pair[0]))
+
+
+def short(protocol: RangeProtocol) -> str:
+    """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal branching."""
+    if isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, str) and protocol.tree.height > 1:
+        return f"HH{max(protocol.tree.branching)}{'c' if protocol.consistent else ''}, {protocol.oracle}"
+    return describe(protocol).split(":")[0]
 
 
 def simulated(protocol: RangeProtocol, n: int, repeats: int, rng: np.random.Generator) -> float:
@@ -53,32 +79,33 @@ def accuracy(domains: list[int], epsilons: list[float], repeats: int) -> None:
     rng = np.random.default_rng(1)
     for domain in domains:
         for epsilon in tqdm(epsilons, desc=f"D = {domain}", leave=False):
-            best = optimise(domain, epsilon, N)
-            prefixes = optimise(domain, epsilon, N, "prefixes")
-            rival, error = next(pair for pair in best.alternatives if published(pair[0]))
-            of_prefixes = next(rmse for protocol, rmse in prefixes.alternatives if published(protocol))
+            best, prefixes = optimise(domain, epsilon, N), optimise(domain, epsilon, N, "prefixes")
+            rival, error = best_of(best, published)
+            of_prefixes = best_of(prefixes, published)[1]
             users = 1 << 18
             measured = simulated(best.protocol, users, repeats, rng) / best.protocol.average_rmse(users)
-            rows.append(
-                [
-                    *(str(domain), f"{epsilon:g}", describe(rival), f"{1000 * error:.3f}", f"{1000 * best.rmse:.3f}"),
-                    *(f"{best.rmse / error:.3f}", f"{prefixes.rmse / of_prefixes:.3f}", f"{measured:.3f}"),
-                ]
-            )
-    head = ["D", "epsilon", "best published", "its RMSE x 1000", "optimised", "ratio", "ratio, prefixes", "simulated / predicted"]
-    table(
-        f"All ranges, N = 2^26: optimised trees against the best of HH2c .. HH16c (OUE, HRR), HaarHRR, Flat; {repeats} repeats",
-        head,
-        rows,
-    )
+            ratios = [best_of(best, tree)[1] / error, best.rmse / error, best.bound / error]
+            ratios += [prefixes.rmse / of_prefixes, prefixes.bound / of_prefixes, measured]
+            row = [
+                str(domain),
+                f"{epsilon:g}",
+                short(rival),
+                f"{1000 * error:.3f}",
+                short(best.protocol),
+                str(best.protocol.report_bits),
+            ]
+            rows.append(row + [f"{ratio:.3f}" for ratio in ratios])
+    head = ["D", "epsilon", "best published", "its RMSE x 1000", "optimised", "bits"]
+    head += ["best tree", "optimised", "proved bound", "prefixes: optimised", "proved bound", "simulated / predicted"]
+    table(f"All ranges, N = 2^26: ratios to the RMSE of the best published protocol; {repeats} repeats", head, rows)
 
 
 def seconds(call: Callable[[], object], repeats: int = 5) -> float:
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return float(np.median(times))
 
 
@@ -86,33 +113,35 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     rng = np.random.default_rng(2)
     domain = protocol.domain
     values = np.minimum((rng.beta(2, 5, users) * domain).astype(np.int64), domain - 1)
-    start = time.perf_counter()
+    start = time.process_time()
     total = sum(protocol.aggregate(protocol.privatize(part, rng)) for part in np.array_split(values, 16))
-    collected = time.perf_counter()
+    collected = time.process_time()
     estimate = protocol.estimate(total)
     _ = estimate.frequencies
-    estimated = time.perf_counter()
+    estimated = time.process_time()
     ends = np.sort(rng.integers(0, domain, (2, 1_000_000)), axis=0)
     estimate.interval(*ends)
-    answered = time.perf_counter()
+    answered = time.process_time()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     times = [f"{collected - start:.1f}", f"{estimated - collected:.1f}", f"{answered - estimated:.2f}"]
-    return [describe(protocol), str(domain), str(users), *times, f"{memory:.1f}"]
+    return [short(protocol), str(domain), str(users), str(protocol.report_bits), *times, f"{memory:.1f}"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller domains and fewer repeats")
     quick = parser.parse_args().quick
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    one_core()
 
-    domain, users = (1 << 16, 1 << 20) if quick else (1 << 22, 1 << 24)
+    domains, users = ([1 << 14, 1 << 16], 1 << 20) if quick else ([1 << 16, 1 << 20, 1 << 22], 1 << 24)
+    domain = domains[-1]
     protocols = [HierarchicalHistogram(domain, 1.1, 4, "HRR"), HaarHRR(domain, 1.1), HierarchicalHistogram(domain, 1.1, 16, "OLH")]
+    protocols += [best_of(optimise(domain, 1.1, users), circle)[0] for domain in domains]
     head = [
         "protocol",
         "D",
         "users",
+        "bits",
         "client and aggregation, s",
         "estimate, s",
         "10^6 answers with intervals, s",
@@ -121,12 +150,12 @@ def main() -> None:
     table("Real reports, end to end", head, [end_to_end(protocol, users) for protocol in protocols])
 
     rng = np.random.default_rng(3)
-    tree = Tree.of(1 << 20, 16)
-    levels = [rng.normal(size=nodes) for nodes in tree.nodes]
+    large = Tree.of(1 << 20, 16)
+    levels = [rng.normal(size=nodes) for nodes in large.nodes]
     counts = rng.integers(0, 100, 1 << 20)
     curator = central.Hierarchy(1 << 20, 1.0, 16)
     rows = [
-        ["consistency, 2^20 leaves, B = 16", f"{seconds(lambda: consistent(tree, levels, [1.0] * tree.height)):.3f}"],
+        ["consistency, 2^20 leaves, B = 16", f"{seconds(lambda: consistent(large, levels, [1.0] * large.height)):.3f}"],
         [
             "central release with exact noise and inference, 2^20 leaves, b = 16",
             f"{seconds(lambda: curator.release(counts), 3):.2f}",

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rangeq import RangeEstimate, optimise, plot
-from rangeq.optimise import describe
 
 
 def visits() -> npt.NDArray[np.int64]:
@@ -74,7 +73,7 @@ def main() -> None:
     estimate = protocol.estimate(protocol.aggregate(reports))  # on the server
     truth = np.bincount(numbers, minlength=options.domain) / len(numbers)
     report(estimate, truth, best.rmse)
-    label = f"visits to a doctor in a year ({describe(protocol).split(':')[0]})" if options.csv is None else options.column
+    label = "visits to a doctor in a year" if options.csv is None else options.column
     plot.cdf(estimate, truth, xlabel=label).savefig(options.out / "cdf.png")
     print(f"wrote {options.out / 'cdf.png'}")
 

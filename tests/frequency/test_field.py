@@ -374,6 +374,17 @@ def test_walsh_hadamard_is_the_matrix(m):
     np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(values // size)), values // size * size)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("m", [1, 5, 6, 7, 13, 14, 15, 17])
+def test_long_walsh_hadamard_transforms_by_halves(m, order):
+    """Of any layout in memory: [[H, H], [H, -H]] is the next of the matrices."""
+    values = np.asarray(np.random.default_rng(m).integers(-1000, 1000, size=(2, 3, 1 << m)), order=order)
+    left, right = (walsh_hadamard(half.copy()) for half in np.split(values, 2, axis=-1))
+    found = walsh_hadamard(values)
+    np.testing.assert_array_equal(found, np.concatenate([left + right, left - right], axis=-1))
+    assert found[0, 1, 0] == values[0, 1].sum()
+
+
 @pytest.mark.parametrize("length", [0, 3, 6, 12, 1000])
 def test_walsh_hadamard_of_other_lengths(length):
     with pytest.raises(ValueError, match=f"power of two, got {length}"):
