@@ -30,7 +30,7 @@ _ALL_PATTERNS = 16
 """Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
 
 _ONE_BY_ONE = 64
-"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets."""
+"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets, and up to twice as many one by one at the end."""
 
 _LEAST_SHARE = 1e-3
 
@@ -223,10 +223,12 @@ class _Search:
         slope = self._mix(400)
         patterns, theta = self._theta()
         if self.criterion.domain <= _ONE_BY_ONE:
-            return self._run_rows(patterns, theta, bound)
+            return self._run_rows(patterns, theta, bound, self.rounds)
+        reached = np.inf
         for _ in range(self.rounds):
             self.bar.update()
-            if self._variance(patterns, theta) <= (1 + self.tolerance) * bound:
+            before, reached = reached, self._variance(patterns, theta)
+            if reached <= (1 + self.tolerance) * bound or reached > 0.999 * before:
                 break
             odds, k = self.criterion.odds, self.criterion.domain
             new = []
@@ -242,14 +244,16 @@ class _Search:
             self.shares = np.concatenate([0.9 * self.shares, np.full(len(best), 0.1 / len(best))])
             slope = self._mix(100)
             patterns, theta = self._theta()
+        if self.criterion.domain <= 2 * _ONE_BY_ONE and reached > (1 + self.tolerance) * bound:
+            return self._run_rows(patterns, theta, bound, min(self.rounds, 3))
         return patterns, theta, bound
 
-    def _run_rows(self, patterns: Patterns, theta: Floats, bound: float) -> tuple[Patterns, Floats, float]:
+    def _run_rows(self, patterns: Patterns, theta: Floats, bound: float, rounds: int) -> tuple[Patterns, Floats, float]:
         """Weigh single rows, and add those that pricing finds."""
         criterion, k = self.criterion, self.criterion.domain
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
         pi = theta * (self._rows(patterns) @ criterion.prior)
-        for round_ in range(self.rounds):
+        for round_ in range(rounds):
             self.bar.update()
             kept = pi >= max(1e-7 * pi.max(), np.sort(pi)[-min(256 + 16 * k, len(pi))])
             patterns, pi = patterns[kept], pi[kept]
@@ -274,7 +278,7 @@ class _Search:
                 break
             present = {bytes(pattern) for pattern in patterns}
             better = [place for place in np.flatnonzero(worth > standing + 1e-7 * found) if bytes(new[place]) not in present]
-            if not len(better) or round_ == self.rounds - 1:
+            if not len(better) or round_ == rounds - 1:
                 break
             new = np.unique(new[sorted(better, key=worth.__getitem__)[-4 * k :]], axis=0)
             patterns = np.concatenate([patterns, new])
