@@ -23,6 +23,7 @@ bench: .venv/test
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
+	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py
 

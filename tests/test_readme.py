@@ -53,15 +53,29 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers, ranges = blocks("python")
+    counts, answers, ranges, tables, local, formula = blocks("python")
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
     printed = run([sys.executable, "-W", "error", "-c", answers], clone)
     assert "True\n100000 (1024,) 0.0061\n" in printed
     assert (clone / "frequencies.png").read_bytes().startswith(b"\x89PNG")
-    run([sys.executable, "-W", "error", "-c", ranges], clone)
+    printed = run([sys.executable, "-W", "error", "-c", ranges], clone)
+    assert "\n68 0.99\n0.867, from 0.839 to 0.896\n" in printed
     assert (clone / "cdf.png").read_bytes().startswith(b"\x89PNG")
+    printed = run([sys.executable, "-W", "error", "-c", tables], clone)
+    assert printed.endswith("\nTrue ('smokes', 'coughs')\n")
+    printed = run([sys.executable, "-W", "error", "-c", local], clone)
+    design = re.match(r"\d+ outputs for 10 inputs, .*average variance 4\.60\d* a query, at most (\S+)% above", printed)
+    assert design is not None
+    assert float(design[1]) <= 0.01
+    # The false alarm rate is 6e-7, and the seed is fixed.
+    value, variance = map(float, re.findall(r"[\d.]+(?:e-\d+)?", printed.splitlines()[1]))
+    assert abs(value - 0.23042) < 5 * variance**0.5
+    printed = run([sys.executable, "-W", "error", "-c", formula], clone)
+    shown = next(block for block in blocks("text") if "α < 1" in block)
+    # Which of the optimal tables is shown is the solver's choice; its loss is not.
+    assert printed.splitlines()[0].split(", is ")[1] == shown.splitlines()[0].split(", is ")[1] == "2(4α - 1)/(9α):"
 
 
 @pytest.mark.parametrize(("number", "mark", "figure"), [(2, "3 sites", "frequencies.png"), (3, "decile", "cdf.png")])
@@ -120,3 +134,20 @@ runpy.run_path({!r}, run_name="__main__")
 def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     run([sys.executable, "-W", "error", str(ROOT / "examples" / "thesis_figures.py"), "--out", "figures"], tmp_path)
     assert len(list((tmp_path / "figures").glob("*.png"))) == 11
+
+
+def test_the_figures_of_marginals_are_drawn(clone: Path) -> None:
+    printed = run(["bash", "-euc", next(block for block in blocks("sh") if "marginal_figures" in block)], clone)
+    assert "without --taxi: the trips are made up" in printed
+    assert "wrote 9 figures" in printed
+    assert {path.name for path in (clone / "demo").iterdir()} == {f"figure-4.{k}.png" for k in range(2, 11)}
+
+
+def test_the_figures_of_marginals_say_what_is_wrong(clone: Path) -> None:
+    (clone / "trips.csv").write_text("pickup,dropoff\n2019-03-01 20:00:00,2019-03-01 20:10:00\n")
+    script = str(clone / "examples" / "marginal_figures.py")
+    for name, complaint in (("none.csv", "cannot read none.csv"), ("trips.csv", "trips.csv is no file of taxi trips")):
+        command = [sys.executable, script, "--taxi", name]
+        done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert complaint in done.stderr

@@ -5,19 +5,26 @@
 >>> protocol = InpHT(domain, k=2, epsilon=1.1)
 >>> records = np.random.default_rng(1).integers(0, domain.shape, size=(100_000, 3))
 >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(2))))
->>> estimate.marginal(["smokes", "works"]).round(1).tolist()
-[[0.2, 0.3], [0.2, 0.3]]
+>>> bool(abs(estimate.marginal(["smokes", "works"]) - 1 / 4).max() < 0.05)
+True
 """
 
+from frequency.marginals.association import chi_square, mutual_information, pearson
+from frequency.marginals.calm import CALM
 from frequency.marginals.characters import InpHT
+from frequency.marginals.consistency import consistent, measurements, to_mbi
 from frequency.marginals.domain import Domain
+from frequency.marginals.em import InpEM
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.inputs import InpHTCMS, InpOLH, InpPS, InpRR
 from frequency.marginals.protocol import MarginalProtocol
+from frequency.marginals.trees import chow_liu
 from frequency.marginals.views import MargHT, MargPS, MargRR
 
 __all__ = [
+    "CALM",
     "Domain",
+    "InpEM",
     "InpHT",
     "InpHTCMS",
     "InpOLH",
@@ -28,4 +35,11 @@ __all__ = [
     "MargRR",
     "MarginalEstimate",
     "MarginalProtocol",
+    "chi_square",
+    "chow_liu",
+    "consistent",
+    "measurements",
+    "mutual_information",
+    "pearson",
+    "to_mbi",
 ]

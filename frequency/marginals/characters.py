@@ -25,6 +25,9 @@ from mechdesign.sampling import BitSource
 Character = tuple[int, ...]
 """c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j)."""
 
+LARGEST_COUNTS = 1 << 22
+"""How many coefficients there may be, and how many counts in an aggregate of them."""
+
 
 @dataclass(frozen=True)
 class Phase(Channel):
@@ -49,6 +52,7 @@ class Phase(Channel):
 
     @property
     def half(self) -> int:
+        """How many phases, from 0 on, are the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
     @property
@@ -115,6 +119,15 @@ class Phase(Channel):
         return Audit(self._choice.ratio, self.odds, "shift 0, sign +1", (0, self.domain - 1))
 
 
+def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
+    """The elementary symmetric polynomials of degree 0 .. largest: the sums over all sets of so many numbers of their products."""
+    result = [1, *[0] * largest]
+    for number in numbers:
+        for degree in range(largest, 0, -1):
+            result[degree] += number * result[degree - 1]
+    return result
+
+
 @dataclass(frozen=True)
 class Directions(Mixture):
     """One direction among characters of low order, and the record's phase along it."""
@@ -155,21 +168,50 @@ class Directions(Mixture):
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
         # The sum over cells of the variance of all marginals of k attributes is the sum over characters of their variances, times
-        # the sum of 1 / cells over the marginals that involve them: best in proportion to the root of that.
-        costs: dict[tuple[int, ...], Fraction] = {}
-        for view in combinations(range(len(self.attributes)), self.k):
-            share = Fraction(1, math.prod(self.attributes.shape[place] for place in view))
-            for size in range(1, self.k + 1):
-                for places in combinations(view, size):
-                    costs[places] = costs.get(places, Fraction(0)) + share
-        roots = []
+        # the sum of 1 / cells over the marginals that involve them: best in proportion to the root of that. It depends on how
+        # many values the character's attributes have, and no more.
+        shape, roots, known = self.attributes.shape, [], dict[tuple[int, ...], int]()
         for direction in self.directions:
-            cost = costs.get(tuple(place for place, value in enumerate(direction) if value), Fraction(1))
-            roots.append(math.isqrt((cost.numerator << 80) // cost.denominator))
-        return weights_of(len(roots), [Fraction(root, sum(roots)) for root in roots], "direction")
+            kind = tuple(sorted(r for r, value in zip(shape, direction, strict=True) if value))
+            if kind not in known:
+                others = list(shape)
+                for r in kind:
+                    others.remove(r)
+                shares = _symmetric([Fraction(1, r) for r in others], self.k - len(kind))
+                cost = Fraction(shares[-1]) / math.prod(kind)
+                known[kind] = math.isqrt((cost.numerator << 80) // cost.denominator)
+            # A direction that is not its own conjugate stands for two characters.
+            pair = any(2 * value % r for r, value in zip(shape, direction, strict=True))
+            roots.append(known[kind] * (1 + pair))
+        total = sum(roots)
+        return weights_of(len(roots), [Fraction(root, total) for root in roots], "direction")
 
     def _details(self) -> dict[str, Any]:
-        return {"characters": [list(direction) for direction in self.directions], **super()._details()}
+        return {
+            "attributes": list(self.attributes),
+            "characters": [list(direction) for direction in self.directions],
+            **super()._details(),
+        }
+
+    @cached_property
+    def _masks(self) -> Items | None:
+        """For each direction the bits of an item whose parity is the phase; None unless all phases are parities of bits.
+
+        They are where values count in steps of powers of two: if all attributes are binary, for one.
+        """
+        shape, steps = self.attributes.shape, self.attributes.steps
+        masks = []
+        for direction, order in zip(self.directions, self.phases, strict=True):
+            some = [place for place, value in enumerate(direction) if value]
+            if order != 2 or any(shape[place] % 2 or steps[place].bit_count() > 1 for place in some):
+                return None
+            masks.append(sum(steps[place] for place in some))
+        return np.array(masks, dtype=np.int64)
+
+    def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
+        if self._masks is None:
+            return super()._nodes_of(parts, items)
+        return (np.bitwise_count(items & self._masks[parts]) & 1).astype(np.int64)
 
     def _nodes(self, part: int, items: Items) -> Items:
         order, result = self.phases[part], np.zeros(len(items), dtype=np.int64)
@@ -192,7 +234,15 @@ class InpHT(MarginalProtocol):
 
     @cached_property
     def channel(self) -> Directions:
-        return Directions(self.domain.size, self.epsilon, self.domain, self.k)
+        characters = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
+        if characters > LARGEST_COUNTS:
+            raise ValueError(
+                f"marginals of {self.k} of these attributes have {characters} coefficients, more than {LARGEST_COUNTS}"
+            )
+        directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
+        if sum(directions.phases) > LARGEST_COUNTS:
+            raise ValueError(f"an aggregate would have {sum(directions.phases)} counts, more than {LARGEST_COUNTS}")
+        return directions
 
     @cached_property
     def _seen(self) -> dict[Character, list[tuple[int, int]]]:
@@ -223,12 +273,20 @@ class InpHT(MarginalProtocol):
         return found
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
-        channel = self.channel
-        levels = [channel._level(aggregate, part) for part in range(len(channel.parts))]
-        return [
-            p.coefficients(level) if level.n else np.zeros(p.domain, complex)
-            for p, level in zip(channel.parts, levels, strict=True)
-        ]
+        """What each direction says of its multiples; for the last aggregate, which cannot change, it is kept."""
+        last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
+        if last is None or last[0] is not aggregate:
+            channel = self.channel
+            levels = [channel._level(aggregate, part) for part in range(len(channel.parts))]
+            last = (
+                aggregate,
+                [
+                    p.coefficients(level) if level.n else np.zeros(p.domain, complex)
+                    for p, level in zip(channel.parts, levels, strict=True)
+                ],
+            )
+            vars(self)["_last"] = last
+        return last[1]
 
     def _transform(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> npt.NDArray[np.complex128]:
         """The transform of the marginal: NaN where nobody reported on a coefficient."""

@@ -19,6 +19,9 @@ from mechdesign.text import shown
 LARGEST = 1 << 62
 """How many different records there may be."""
 
+_BATCH = 1 << 12
+"""Records handled at a time, so that the working arrays stay in cache."""
+
 
 class Domain:
     """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute" if it has two.
@@ -44,11 +47,14 @@ class Domain:
 
     @classmethod
     def binary(cls, *names: str) -> Domain:
-        """Attributes of two values each."""
+        """Attributes of two values each. ValueError if a name occurs twice."""
+        if len(set(names)) < len(names):
+            raise ValueError(f"attributes must have distinct names, got {shown(names)}")
         return cls(dict.fromkeys(names, 2))
 
     @property
     def attributes(self) -> tuple[str, ...]:
+        """The names, in order."""
         return tuple(self._sizes)
 
     @property
@@ -105,9 +111,10 @@ class Domain:
         return tuple(order[name] for name in attributes)
 
     @cached_property
-    def _steps(self) -> Items:
+    def steps(self) -> tuple[int, ...]:
+        """How much one more of each attribute's value adds to the item."""
         sizes = self.shape
-        return np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64)
+        return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
     def records(self, records: Any) -> Items:
         """Records as an integer array of shape (n, attributes).
@@ -121,31 +128,48 @@ class Domain:
         Raises
         ------
         InvalidValue
-            The first value that its attribute does not have.
+            The first value that is no integer, or else the first that its attribute does not have.
         """
+        return np.array(self._checked_records(records), dtype=np.int64)
+
+    def items(self, records: Any) -> Items:
+        """Each record as one number."""
+        table = self._checked_records(records)
+        result = np.zeros(len(table), dtype=np.int64)
+        for start in range(0, len(table), _BATCH):
+            part = result[start : start + _BATCH]
+            for column, size in zip(table[start : start + _BATCH].T.astype(np.int64, order="C"), self.shape, strict=True):
+                part *= size
+                part += column
+        return result
+
+    def _checked_records(self, records: Any) -> npt.NDArray[Any]:
+        """The records as an array of integers of any width."""
         if hasattr(records, "columns"):
             missing = [name for name in self._sizes if name not in records.columns]
             if missing:
                 raise ValueError(f"the table has no column {missing[0]!r}")
             records = np.stack([np.asarray(records[name]) for name in self._sizes], axis=1)
-        table = checked_counts(records, max(self.shape) - 1, InvalidValue)
+        table = np.asarray(records)
+        if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
+            table = checked_counts(records, LARGEST, self._refusal)
         if table.ndim != 2 or table.shape[1] != len(self):
             raise ValueError(f"records must have shape (n, {len(self)}), one column an attribute, got {table.shape}")
-        beyond = table >= np.array(self.shape)
-        if beyond.any():
-            row, column = divmod(int(np.argmax(beyond)), len(self))
-            raise InvalidValue((row, column), int(table[row, column]), self.shape[column] - 1)
+        # Extremes first: they take one pass each, and no array as large as the table.
+        if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(self.shape)).any()):
+            bad = (table < 0) | (table >= np.array(self.shape))
+            row, column = divmod(int(np.argmax(bad)), len(self))
+            raise self._refusal((row, column), int(table[row, column]))
         return table
 
-    def items(self, records: Any) -> Items:
-        """Each record as one number."""
-        result: Items = self.records(records) @ self._steps
-        return result
+    def _refusal(self, position: int | tuple[int, ...], value: object, _: int = 0) -> InvalidValue:
+        column = position[-1] if isinstance(position, tuple) else 0
+        return InvalidValue(position, value, self.shape[min(column, len(self) - 1)] - 1)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
         """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
         places = range(len(self)) if attributes is None else self.places(attributes)
-        return np.stack([items // self._steps[place] % self.shape[place] for place in places], axis=-1)
+        return np.stack([items // self.steps[place] % self.shape[place] for place in places], axis=-1)
 
     def cells(self, items: Items, attributes: Sequence[str]) -> Items:
         """The cell of the marginal of some attributes that holds each record: the last of them counting fastest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,7 +71,7 @@ class MarginalEstimate:
         weights: Floats = np.ones(1)
         for name in names:
             given = where[name]
-            values = [given] if isinstance(given, (int, np.integer)) else list(given)
+            values = list(given) if isinstance(given, Iterable) else [given]
             size = self.domain[name]
             whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values)
             if not whole or not all(0 <= value < size for value in values):

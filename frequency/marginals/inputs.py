@@ -31,10 +31,17 @@ class InputProtocol(MarginalProtocol):
             raise ValueError(f"{type(self).__name__} counts every record by itself: {size} are more than {LARGEST}")
         super().__post_init__()
 
-    @property
     @abstractmethod
-    def channel(self) -> Oracle:
+    def _oracle(self) -> Oracle:
         """The oracle over all records."""
+
+    @cached_property
+    def channel(self) -> Oracle:
+        """The oracle over all records, whose parameters name the attributes: others may have as many records."""
+        oracle = self._oracle()
+        attributes = [[name, self.domain[name]] for name in self.domain]
+        vars(oracle)["parameters"] = {**oracle.parameters, "attributes": attributes}
+        return oracle
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
@@ -61,8 +68,7 @@ class InputProtocol(MarginalProtocol):
 class InpRR(InputProtocol):
     """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis Theorem 3)."""
 
-    @cached_property
-    def channel(self) -> Oracle:
+    def _oracle(self) -> Oracle:
         return OUE(self.domain.size, self.epsilon)
 
 
@@ -70,8 +76,7 @@ class InpRR(InputProtocol):
 class InpPS(InputProtocol):
     """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem 4)."""
 
-    @cached_property
-    def channel(self) -> Oracle:
+    def _oracle(self) -> Oracle:
         return GRR(self.domain.size, self.epsilon)
 
 
@@ -79,18 +84,20 @@ class InpPS(InputProtocol):
 class InpOLH(InputProtocol):
     """InpOLH: the record hashed (`frequency.OLH`, thesis 2.4.2)."""
 
-    @cached_property
-    def channel(self) -> Oracle:
+    def _oracle(self) -> Oracle:
         return OLH(self.domain.size, self.epsilon)
 
 
 @dataclass(frozen=True)
 class InpHTCMS(InputProtocol):
-    """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6)."""
+    """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6).
+
+    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes`` of them, into ``width`` cells
+    each, a power of two.
+    """
 
     hashes: int = 5
     width: int = 256
 
-    @cached_property
-    def channel(self) -> Oracle:
+    def _oracle(self) -> Oracle:
         return HadamardCountMeanSketch(self.domain.size, self.epsilon, self.hashes, self.width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from frequency.marginals.protocol import MarginalProtocol
 from frequency.mixture import Mixture, weights_of
 from frequency.oracle import Oracle
 from frequency.unary import OUE
+
+LARGEST_VIEWS = 1 << 20
+"""How many sets of attributes users may report on."""
 
 _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
@@ -63,7 +67,11 @@ class ViewProtocol(MarginalProtocol):
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of attributes that users report on: all of k."""
+        """The sets of attributes that users report on: all of k. ValueError if those are more than 2^20."""
+        if math.comb(len(self.domain), self.k) > LARGEST_VIEWS:
+            raise ValueError(
+                f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more than {LARGEST_VIEWS}"
+            )
         return self.domain.views(self.k)
 
     @cached_property
@@ -88,7 +96,7 @@ class ViewProtocol(MarginalProtocol):
         for part, cells in inside:
             oracle, rows = self.channel.parts[part], np.arange(cells.max() + 1)[:, None] == cells
             one = float(oracle.linear_variance(1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))).mean())
-            weights.append(users[part] / max(one, 1e-300))
+            weights.append(users[part] / max(one, 1e-30))  # cells that hold everybody have no variance
         total = sum(weights)
         return [(part, cells, weight / total if total else 0.0) for (part, cells), weight in zip(inside, weights, strict=True)]
 
@@ -145,6 +153,7 @@ class MargRR(ViewProtocol):
 
     @property
     def oracle(self) -> str:
+        """The name of the oracle over the cells of a view."""
         return "OUE"
 
 
@@ -154,6 +163,7 @@ class MargPS(ViewProtocol):
 
     @property
     def oracle(self) -> str:
+        """The name of the oracle over the cells of a view."""
         return "GRR"
 
 
@@ -163,4 +173,5 @@ class MargHT(ViewProtocol):
 
     @property
     def oracle(self) -> str:
+        """The name of the oracle over the cells of a view."""
         return "HRR"

@@ -145,6 +145,14 @@ def test_root_is_below_and_tight(odds):
     assert (found * (1 + Fraction(1, WORD))) ** 2 >= odds
 
 
+@SETTINGS
+@given(odds_at_least(Fraction(1)), st.integers(1, 40))
+def test_root_of_any_degree_is_below_and_tight(odds, degree):
+    found = root(odds, degree)
+    assert found >= 1
+    assert found**degree <= odds < (found + Fraction(1, WORD)) ** degree
+
+
 def test_roots_of_squares():
     for number in (Fraction(1), Fraction(4), Fraction(9, 4), Fraction(10) ** 40, Fraction(3, 1 << 60) ** 2):
         assert root(number) ** 2 == number

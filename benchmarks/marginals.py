@@ -1,0 +1,167 @@
+"""Marginals of several attributes: speed, accuracy of all protocols, and attributes of many values. Prints Markdown tables.
+
+python benchmarks/marginals.py [--quick]
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import argparse
+import math
+import resource
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+from tqdm import tqdm
+
+from frequency.marginals import Domain, InpHT, InpHTCMS, InpOLH, InpPS, InpRR, MargHT, MarginalProtocol, MargPS, MargRR
+
+EPSILON = 1.1
+
+
+def table(title: str, head: list[str], rows: list[list[str]]) -> None:
+    print(f"\n## {title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def one_core() -> None:
+    """Stay on one core, the last of those allowed."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def seconds(call: Callable[[], object], repeats: int = 5) -> float:
+    """The median time on the processor, so that others who use it do not count."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return float(np.median(times))
+
+
+def binary(d: int) -> Domain:
+    return Domain.binary(*(f"a{k}" for k in range(d)))
+
+
+def records_of(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Binary attributes in groups of four that agree more often than not, and are not as often 1 as 0."""
+    common = rng.random((n, -(-d // 4))) < 0.3
+    own = rng.random((n, d)) < 0.4
+    return np.where(rng.random((n, d)) < 0.7, np.repeat(common, 4, axis=1)[:, :d], own).astype(np.int64)
+
+
+def speed(n: int) -> None:
+    rows = []
+    for d, k in ((8, 2), (16, 2), (16, 3), (24, 2)):
+        rng = np.random.default_rng(d)
+        protocol, records = InpHT(binary(d), k, EPSILON), records_of(d, n, rng)
+        setup = seconds(lambda protocol=protocol: InpHT(protocol.domain, protocol.k, EPSILON).channel.part_weights, 1)
+        client = seconds(lambda protocol=protocol, records=records, rng=rng: protocol.privatize(records, rng))
+        reports = protocol.privatize(records, rng)
+        server = seconds(lambda protocol=protocol, reports=reports: protocol.aggregate(reports))
+        aggregate, views = protocol.aggregate(reports), protocol.domain.views(k)
+
+        def all_marginals(protocol=protocol, aggregate=aggregate, views=views):
+            estimate = protocol.estimate(aggregate)
+            return [(estimate.marginal(view), estimate.variances(view)) for view in views]
+
+        everything = seconds(all_marginals, 1)
+        error = np.mean(
+            [
+                np.abs(m - protocol.domain.marginal(records, view)).sum() / 2
+                for view, (m, _) in zip(views, all_marginals(), strict=True)
+            ][:100]
+        )
+        row = [
+            str(d),
+            str(k),
+            str(len(protocol.channel.parts)),
+            f"{setup:.2f}",
+            f"{n / client / 1e6:.1f}",
+            f"{n / server / 1e6:.1f}",
+        ]
+        rows.append([*row, str(len(views)), f"{everything:.2f}", f"{error:.4f}", str(protocol.report_bits)])
+    head = ["d", "k", "directions", "set-up, s", "client, M users/s", "server, M reports/s", "marginals"]
+    head += ["all with variances, s", "total variation", "bits"]
+    table(f"InpHT: one core, N = {n} records as 64-bit integers, epsilon = {EPSILON}", head, rows)
+
+
+def as_bits(r: int, n: int) -> tuple[float, float]:
+    """RMSE of a cell with ceil(log2 r) binary attributes for each of six; and were only the needed coefficients asked for.
+
+    The second is no protocol of the package: binary coefficients that involve at most two of the six.
+    """
+    bits = (r - 1).bit_length()
+    names = [f"{a}.{b}" for a in range(6) for b in range(bits)]
+    plain = InpHT(Domain.binary(*names), 2 * bits, EPSILON)
+    # All cells have the same variance, hence so have those of codes that are used.
+    found = math.sqrt(plain.cell_variances(n, names[: 2 * bits]).mean())
+    # Coefficients of one and of two attributes, each asked in proportion to the root of how many of the 15 marginals need it.
+    own, both = 6 * (2**bits - 1), 15 * (2**bits - 1) ** 2
+    total = own * math.sqrt(5) + both
+    contrast = plain.channel.parts[0].contrast
+    variances = 2 * (2**bits - 1) * total / math.sqrt(5) + (2**bits - 1) ** 2 * total
+    cells = 4**bits
+    needed = variances / cells**2 / contrast**2 / n - (1 - 1 / cells) / cells / n
+    return found, math.sqrt(needed)
+
+
+def many_values(n: int) -> None:
+    rows = []
+    for r in (2, 3, 4, 5, 6, 7, 8):
+        protocol = InpHT(Domain({f"a{k}": r for k in range(6)}), 2, EPSILON)
+        error = math.sqrt(np.mean([protocol.cell_variances(n, view) for view in protocol.domain.views(2)]))
+        plain, needed = as_bits(r, n)
+        row = [str(r), str(len(protocol.channel.parts)), str(protocol.report_bits), f"{1000 * error:.3f}", f"{1000 * plain:.3f}"]
+        rows.append([*row, f"{error / plain:.3f}", f"{1000 * needed:.3f}", f"{error / needed:.3f}"])
+    head = ["values", "directions", "bits", "RMSE x 1000", "as bits", "ratio", "as bits, only what is needed", "ratio"]
+    table(f"InpHT, six attributes of r values, k = 2: predicted RMSE of a cell of a marginal of two, N = {n}", head, rows)
+
+
+def accuracy(n: int, sizes: list[int], degrees: list[int]) -> None:
+    kinds: list[type[MarginalProtocol]] = [InpRR, InpPS, InpOLH, InpHTCMS, MargRR, MargPS, MargHT, InpHT]
+    rows = []
+    for d, k in tqdm(list(product(sizes, degrees)), leave=False):
+        rng = np.random.default_rng(d)
+        domain = binary(d)
+        records = records_of(d, n, rng)
+        held = np.bincount(domain.items(records), minlength=domain.size)
+        views = list(combinations(domain, k))
+        views = [views[place] for place in rng.permutation(len(views))[:20]]
+        truth = [domain.marginal(records, view) for view in views]
+        row = [str(d), str(k)]
+        for kind in kinds:
+            if d > 8 and kind in (InpOLH, InpHTCMS):  # one user at a time, for all 2^d records
+                row.append("-")
+                continue
+            protocol = kind(domain, k, Fraction(11, 10))
+            estimate = protocol.estimate(protocol.simulate(held, rng))
+            found = np.mean([np.abs(estimate.marginal(view) - m).sum() / 2 for view, m in zip(views, truth, strict=True)])
+            expected = protocol.total_variation(n, views[0])
+            row.append(f"{found:.4f} ({expected:.4f})")
+        rows.append(row)
+    title = f"Mean total variation of up to 20 marginals, N = {n}, epsilon = {EPSILON}, the same records for all"
+    table(f"{title} (in parentheses: as predicted for even records)", ["d", "k", *(kind.__name__ for kind in kinds)], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer users and attributes")
+    quick = parser.parse_args().quick
+    one_core()
+    speed(1 << 16 if quick else 1 << 19)
+    many_values(1 << 20)
+    accuracy(1 << 14 if quick else 1 << 18, [4, 8] if quick else [4, 8, 16], [1, 2] if quick else [1, 2, 3])
+    print(f"\npeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Which attributes depend on each other: chi-square tests, mutual information and correlation of estimated marginals.
+
+A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i] c[j]. The statistic of thesis
+2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and c. Its critical value in every textbook is for exact counts;
+an estimate under local privacy has far more noise, and compared to that value it "finds" dependence wherever it looks (thesis
+4.5.1, footnote 3, leaves this open). Here is what it has to be compared to.
+
+Let the columns of U be an orthonormal basis of the vectors orthogonal to sqrt(r), V one for sqrt(c), and z = (D_r^(-1/2) U)' m
+(D_c^(-1/2) V), a matrix with one entry for each of the (|r|-1) (|c|-1) degrees of freedom. Then
+
+- the statistic is n |z|^2, as r, c are the margins of m, or any others: z is 0 for every m = r x' + y c', so that an error in r or
+  c enters only times another such error;
+- under independence E z = 0; the sampling of the n records gives z the covariance I / n, and the protocol, whose estimates are
+  nearly normal, adds to it C, which the estimate's variances of weighted sums of cells tell (`MarginalEstimate`): for entries s
+  and t of z it is (Var(s + t) - Var(s) - Var(t)) / 2;
+- so the statistic is distributed as sum_i lambda_i Z_i^2 with independent standard normal Z_i, and lambda the eigenvalues of
+  I + n C. Without noise all are 1: the textbook's chi-square. For two binary attributes it is lambda times chi-square with one
+  degree of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import null_space
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from frequency.channel import Floats
+from frequency.exceptions import InvalidEstimates
+from frequency.marginals.estimate import MarginalEstimate
+from mechdesign.text import shown
+
+_TERMS = 1 << 14
+"""Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or 1e-3 near the value 0."""
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """The outcome of a test of independence of two attributes.
+
+    Attributes
+    ----------
+    statistic
+        n times the weighted square distance of the marginal from the product of its margins.
+    p_value
+        The probability of a statistic at least as large under independence, the noise of the protocol included: to 1e-5
+        where it is at most 0.9, to 1e-3 above.
+    critical
+        What the statistic exceeds under independence with probability 1 - confidence, the noise of the protocol included.
+    critical_without_noise
+        The same for exact counts, which the textbooks say: too small here.
+    degrees
+        Degrees of freedom.
+    confidence
+        1 minus the size of the test.
+    """
+
+    statistic: float
+    p_value: float
+    critical: float
+    critical_without_noise: float
+    degrees: int
+    confidence: float
+
+    @property
+    def dependent(self) -> bool:
+        """Whether independence is rejected."""
+        return self.statistic > self.critical
+
+
+def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95) -> ChiSquare:
+    """Test whether two attributes are independent of each other (thesis 2.5.2, 4.5.1), the protocol's noise included.
+
+    The records are taken for a sample of a population, as in every test of independence. The margins are `estimate.marginal` of
+    one attribute, which may know more than the sums of the joint marginal; one below its own standard deviation is raised to that,
+    since the statistic divides by it.
+
+    Parameters
+    ----------
+    estimate
+        Of marginals of two attributes at least (k >= 2), from at least one report.
+    a, b
+        Two attributes of at least two values each.
+    confidence
+        In (0, 1): under independence the result is ``dependent`` with about the probability 1 - confidence.
+
+    Raises
+    ------
+    ValueError
+        Attributes that are not there, are the same, or have a single value; nobody who reported on them, or an estimate that does
+        not know its errors; another confidence.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, exclusive, got {shown(confidence)}")
+    marginal = estimate.marginal((a, b))
+    if min(marginal.shape) < 2:
+        raise ValueError(f"{a if marginal.shape[0] < 2 else b} has a single value, which nothing depends on")
+    rows, columns = _margin(estimate, a), _margin(estimate, b)
+    if not (np.isfinite(marginal).all() and np.isfinite(rows).all() and np.isfinite(columns).all()):
+        raise ValueError(f"nobody reported on {a} and {b}, or the errors of their estimates are not known")
+    contrasts: Floats = np.asarray(np.kron(_contrasts(rows), _contrasts(columns)), dtype=np.float64)
+    statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
+    noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
+    scales = 1 + np.maximum(noise, 0.0)
+    return ChiSquare(
+        statistic,
+        _tail(scales, statistic),
+        _critical(scales, 1 - confidence),
+        float(chi2.isf(1 - confidence, len(contrasts))),
+        len(contrasts),
+        confidence,
+    )
+
+
+def statistic(marginal: npt.ArrayLike, n: int) -> float:
+    """The chi-square statistic of n records with this marginal, known exactly: a proper distribution, shape (rows, columns).
+
+    Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two attributes.
+
+    >>> round(statistic([[0.3, 0.2], [0.2, 0.3]], 100), 6)
+    4.0
+    """
+    table = _joint(marginal)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    some = expected > 0
+    return float(n * ((table - expected)[some] ** 2 / expected[some]).sum())
+
+
+def mutual_information(marginal: npt.ArrayLike) -> float:
+    """The mutual information of two attributes in nats (thesis 2.5.1): at least 0, and 0 if and only if they are independent.
+
+    Parameters
+    ----------
+    marginal
+        A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives. The information in an
+        estimated one is too large on average: noise looks like dependence.
+
+    Raises
+    ------
+    InvalidEstimates
+        Not two axes, negative or not finite entries, or a sum other than 1.
+
+    >>> round(mutual_information([[0.5, 0.0], [0.0, 0.5]]), 6)  # log 2
+    0.693147
+    """
+    table = _joint(marginal)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    some = table > 0
+    return max(0.0, float((table[some] * np.log(table[some] / expected[some])).sum()))
+
+
+def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
+    """Pearson's correlation of attributes whose values are taken for the numbers 0, 1, ... (thesis 4.4.1).
+
+    Parameters
+    ----------
+    source
+        A distribution of two attributes, shape (rows, columns): the result is one number, of shape (). Or an estimate of marginals
+        (k >= 2): the result has shape (attributes, attributes), from `MarginalEstimate.distribution` of every pair, 1 on the
+        diagonal.
+
+    Returns
+    -------
+    numpy.ndarray
+        In [-1, 1]; NaN for an attribute that has one value only.
+
+    Raises
+    ------
+    InvalidEstimates
+        What is no distribution of two attributes.
+    ValueError
+        An estimate without reports, or of marginals of one attribute.
+
+    >>> pearson([[0.4, 0.1], [0.1, 0.4]]).round(6).tolist()
+    0.6
+    """
+    if isinstance(source, MarginalEstimate):
+        names = source.domain.attributes
+        result = np.eye(len(names))
+        for i, a in enumerate(names):
+            for j, b in enumerate(names[:i]):
+                result[i, j] = result[j, i] = pearson(source.distribution((a, b)))
+        return result
+    table = _joint(source)
+    x, y = np.arange(table.shape[0]), np.arange(table.shape[1])
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    x, y = x - rows @ x, y - columns @ y
+    product = float((rows @ x**2) * (columns @ y**2))
+    correlation = float(x @ table @ y) / product**0.5 if product > 1e-300 else np.nan
+    return np.asarray(np.clip(correlation, -1.0, 1.0))
+
+
+def _joint(marginal: npt.ArrayLike) -> Floats:
+    table = np.asarray(marginal, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise InvalidEstimates(f"a marginal of two attributes has two axes, got shape {table.shape}")
+    if not np.isfinite(table).all() or table.min() < 0 or abs(float(table.sum()) - 1) > 1e-6:
+        raise InvalidEstimates(
+            f"the marginal must be a distribution: its least entry is {float(table.min())!r}, its sum {float(table.sum())!r}; "
+            "see MarginalEstimate.distribution"
+        )
+    return table
+
+
+def _margin(estimate: MarginalEstimate, attribute: str) -> Floats:
+    margin, deviations = estimate.marginal((attribute,)), np.sqrt(estimate.variances((attribute,)))
+    raised = np.maximum(margin, np.maximum(deviations, 1 / max(estimate.n, 1)))
+    result: Floats = raised / raised.sum()
+    return result
+
+
+def _contrasts(margin: Floats) -> Floats:
+    """(D^(-1/2) U)': shape (values - 1, values)."""
+    root = np.sqrt(margin)
+    result: Floats = null_space(root[None]).T / root
+    return result
+
+
+def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights: Floats) -> Floats:
+    """The covariance, over the protocol's randomness, of weighted sums of cells: shape (sums, sums)."""
+    first, second = np.triu_indices(len(weights), 1)
+    rows = np.concatenate([weights, weights[first] + weights[second]])
+    variance = np.asarray(estimate._linear(attributes, rows).variance)
+    single = variance[: len(weights)]
+    result = np.diag(single)
+    result[first, second] = result[second, first] = (variance[len(weights) :] - single[first] - single[second]) / 2
+    return result
+
+
+def _tail(scales: Floats, value: float) -> float:
+    """Pr[sum of scales times squares of standard normals > value], value >= 0.
+
+    Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only error but for truncation is the
+    probability of what lies a period away from the value, below 1e-12 here.
+    """
+    count, largest = len(scales), float(scales.max())
+    if value <= 0:
+        return 1.0
+    if count == 1:
+        return float(chi2.sf(value / largest, 1))
+    step = 2 * np.pi / (value + largest * float(chi2.isf(1e-12, count)))
+    u = (np.arange(_TERMS) + 0.5) * step
+    angle, size = -value * u / 2, np.ones(_TERMS)
+    for scale in scales:
+        angle += np.arctan(scale * u) / 2
+        size *= (1 + (scale * u) ** 2) ** 0.25
+    return float(np.clip(0.5 + (np.sin(angle) / (u * size)).sum() * step / np.pi, 0.0, 1.0))
+
+
+def _critical(scales: Floats, size: float) -> float:
+    """The value with `_tail` = size."""
+    largest = float(scales.max()) * float(chi2.isf(size, len(scales)))
+    if len(scales) == 1 or np.ptp(scales) < 1e-9 * scales.max():
+        return largest
+    return float(brentq(lambda value: _tail(scales, value) - size, 0.0, largest * (1 + 1e-6) + 1e-9, rtol=1e-9))

@@ -1,0 +1,346 @@
+"""CALM: marginals of any attributes from consistent marginals of a few overlapping sets (Zhang et al. 2018; thesis 4.6.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import helmert
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from frequency.grr import GRR
+from frequency.marginals.consistency import ConsistentEstimate, Overlap
+from frequency.marginals.domain import Domain
+from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.views import ViewProtocol, Views
+from frequency.oracle import Oracle, checked_users
+from frequency.unary import OUE
+from mechdesign.rational import Rational
+from mechdesign.text import shown
+
+Names = tuple[str, ...]
+
+MOST_CELLS = 1 << 20
+"""How many cells a view, or a marginal that is put together from views, may have."""
+
+_MOST_SETS = 1 << 16
+_TOLERANCE = 1e-9
+_LEAST = 1e-10
+_MOST_ROUNDS = 10_000
+
+
+def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...], ...]:
+    """Sets of ``size`` of the attributes such that any ``covered`` of them are together in one: 1 <= covered <= size <= attributes.
+
+    Greedy: each begins with the first set that is not covered yet, and takes the attribute that covers most until it is full.
+
+    >>> covering(4, 2, 3)
+    ((0, 1, 2), (0, 1, 3), (0, 2, 3))
+    """
+    left = dict.fromkeys(combinations(range(attributes), covered))
+    blocks = []
+    while left:
+        block = list(next(iter(left)))
+        while len(block) < size:
+
+            def gain(more: int, block: list[int] = block) -> int:
+                return sum(tuple(sorted((*others, more))) in left for others in combinations(block, covered - 1))
+
+            block.append(max((more for more in range(attributes) if more not in block), key=gain))
+        for names in combinations(sorted(block), covered):
+            left.pop(names, None)
+        blocks.append(tuple(sorted(block)))
+    return tuple(blocks)
+
+
+def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
+    """GRR or OUE, whichever has the lower variance for so many cells."""
+    grr, oue = GRR(cells, epsilon), OUE(cells, epsilon)
+    return grr if cells == 1 or grr.difference_variance(1) <= oue.difference_variance(1) else oue
+
+
+@dataclass(frozen=True)
+class AdaptiveViews(Views):
+    """Views, each by the better oracle for its number of cells."""
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        return tuple(adaptive(self.attributes.project(view).size, self.epsilon) for view in self.views)
+
+
+class _Errors:
+    """The variances at even frequencies, for one user, of the consistent fit to views with as many users each."""
+
+    def __init__(self, domain: Domain, views: Sequence[Names], epsilon: float | Rational, largest: int) -> None:
+        self.domain = domain
+        self._precisions: dict[Names, float] = {}
+        for view in views:
+            cells = domain.project(view).size
+            oracle = adaptive(cells, epsilon)
+            one = oracle.difference_variance(1) / 2 + 1 / cells if cells > 1 else 1.0
+            for size in range(1, min(largest, len(view)) + 1):
+                for names in combinations(view, size):
+                    own = math.prod(domain[name] for name in names) / (cells * one * len(views))
+                    self._precisions[names] = self._precisions.get(names, 0.0) + own
+
+    def cell(self, names: Names) -> float:
+        """The variance of a cell of the marginal of some attributes, in the domain's order: see `Overlap`."""
+        total, cells = 0.0, self.domain.project(names).size
+        for size in range(1, len(names) + 1):
+            for subset in combinations(names, size):
+                held = math.prod(self.domain[name] for name in subset)
+                contrasts = math.prod(1 - 1 / self.domain[name] for name in subset)
+                total += contrasts * (1 / self._precisions[subset] - 1 / held) * (held / cells) ** 2
+        return total
+
+
+class Reconstruction(NamedTuple):
+    """How a marginal was put together.
+
+    Attributes
+    ----------
+    iterations
+        Rounds of iterative scaling; 0 for a marginal that a view holds.
+    converged
+        Whether it has the views' marginals, up to 1e-9. It cannot if no distribution has them all, which noise can cause.
+    discrepancy
+        The largest difference of a cell from a view's.
+    """
+
+    iterations: int
+    converged: bool
+    discrepancy: float
+
+
+class CALMEstimate(MarginalEstimate):
+    """Proper distributions, biased: the views made consistent and non-negative, and the distribution of most entropy with these.
+
+    The views are the nearest, by weighted least squares, to the noisy ones that agree where they overlap and are not negative.
+    A marginal that no view holds has the entropy-maximising dependence between what views hold of it. Nothing is known of the
+    errors: variances are NaN (infinite with no reports); `consistent` gives unbiased marginals, within views, with theirs.
+    """
+
+    def __init__(self, protocol: CALM, aggregate: Aggregate) -> None:
+        super().__init__(protocol, aggregate)
+        self._calm = protocol
+        self._found: dict[Names, tuple[Floats, Reconstruction]] = {}
+
+    def marginal(self, attributes: Sequence[str]) -> Floats:
+        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        names = self._calm.checked(attributes)
+        return self._reconstructed(names)[0] if self.n else np.full(self.domain.project(names).shape, np.nan)
+
+    def report(self, attributes: Sequence[str]) -> Reconstruction:
+        """How a marginal was put together. ValueError with no reports."""
+        names = self._calm.checked(attributes)
+        if not self.n:
+            raise ValueError("no reports: there is nothing to put together")
+        return self._reconstructed(names)[1]
+
+    @cached_property
+    def _held(self) -> dict[Names, Floats]:
+        """The consistent, non-negative marginals of the views that somebody reported on."""
+        fit = ConsistentEstimate(self._calm, self._aggregate)
+        some = [part for part, precision in enumerate(fit._overlap.precisions) if precision]
+        views, precisions = [self._calm.views[part] for part in some], [fit._overlap.precisions[part] for part in some]
+        tables = nonnegative(Overlap(self.domain, views, precisions), [fit._tables[part] for part in some])
+        return dict(zip(views, tables, strict=True))
+
+    def _reconstructed(self, names: Names) -> tuple[Floats, Reconstruction]:
+        key = tuple(name for name in self.domain if name in names)
+        if key not in self._found:
+            known = {}
+            for view, table in self._held.items():
+                shared = tuple(name for name in view if name in key)
+                if shared:
+                    known[shared] = table.sum(axis=tuple(axis for axis, name in enumerate(view) if name not in key))
+            if key in known:
+                self._found[key] = known[key], Reconstruction(0, True, 0.0)
+            else:
+                largest = {part: table for part, table in known.items() if not any(set(part) < set(other) for other in known)}
+                self._found[key] = most_entropy(self.domain.project(key), largest)
+            self._found[key][0].setflags(write=False)
+        found, how = self._found[key]
+        return np.transpose(found, [key.index(name) for name in names]), how
+
+
+def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
+    """The marginals of the views that agree, are not negative, sum to 1 and are nearest to some by weighted least squares.
+
+    Dykstra's algorithm between what agrees and what is not negative; what is left below 0 by then is mixed away with the uniform
+    marginals, which keeps the agreement.
+    """
+    domain, views = overlap.domain, overlap.views
+    shapes = [table.shape for table in tables]
+    starts = np.cumsum([0] + [table.size for table in tables])
+    alike = {shape: [part for part, other in enumerate(shapes) if other == shape] for shape in shapes}
+    cells = {shape: starts[parts, None] + np.arange(math.prod(shape)) for shape, parts in alike.items()}
+    bases = {size: np.asarray(helmert(size, full=True)) for shape in shapes for size in shape}  # orthonormal, a constant row first
+
+    # A coefficient of a view is that of the joint distribution with the same number, times its scale: to agree is to share them.
+    numbers, scales = [], []
+    for view, shape in zip(views, shapes, strict=True):
+        values = np.zeros((math.prod(shape), len(domain)), dtype=np.int64)
+        places = list(domain.places(view))
+        values[:, places] = np.indices(shape).reshape(len(shape), -1).T
+        numbers.append(domain.items(values))
+        scales.append(np.where(values[:, places] == 0, 1 / np.sqrt(shape), 1.0).prod(axis=1))
+    shared, which = np.unique(np.concatenate(numbers), return_inverse=True)
+    scale, weight = np.concatenate(scales), np.repeat(overlap.precisions, np.diff(starts))
+    norms = np.bincount(which, weight * scale**2)
+
+    def transform(flat: Floats, back: bool) -> Floats:
+        result = np.empty_like(flat)
+        for shape, where in cells.items():
+            stack = flat[where].reshape(-1, *shape)
+            for axis, size in enumerate(shape, start=1):
+                basis = bases[size].T if back else bases[size]
+                stack = np.moveaxis(np.tensordot(stack, basis, axes=(axis, 1)), -1, axis)
+            result[where] = stack.reshape(where.shape)
+        return result
+
+    def agreeing(flat: Floats) -> Floats:
+        coefficients = np.bincount(which, weight * scale * transform(flat, False)) / norms
+        coefficients[shared == 0] = 1.0
+        return transform(scale * coefficients[which], True)
+
+    fit = agreeing(np.concatenate([table.ravel() for table in tables]))
+    owed, apart = np.zeros_like(fit), float(-fit.min())
+    for _ in range(_MOST_ROUNDS):
+        if apart <= _TOLERANCE:
+            break
+        positive = np.maximum(fit + owed, 0.0)
+        owed = fit + owed - positive
+        fit = agreeing(positive)
+        apart = float(np.abs(fit - positive).max())
+    even = np.concatenate([np.full(table.size, 1 / table.size) for table in tables])
+    below = fit < 0
+    mixed = float((-fit[below] / (even - fit)[below]).max()) if below.any() else 0.0
+    fit = np.maximum((1 - mixed) * fit + mixed * even, 0.0)
+    return [part.reshape(shape) for part, shape in zip(np.split(fit, starts[1:-1]), shapes, strict=True)]
+
+
+def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
+    """The distribution of most entropy with these marginals, by iterative scaling: one axis an attribute of the domain."""
+    result = np.full(domain.shape, 1 / domain.size)
+    places = [tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known]
+    # No cell becomes 0 and is lost to a marginal that needs it, as may happen where no distribution has them all.
+    targets = [
+        np.expand_dims((1 - _LEAST) * table + _LEAST / table.size, axes) for table, axes in zip(known.values(), places, strict=True)
+    ]
+    iterations, discrepancy, before = 0, math.inf if known else 0.0, math.inf
+    while iterations < _MOST_ROUNDS and discrepancy > _TOLERANCE:
+        discrepancy = 0.0
+        for target, axes in zip(targets, places, strict=True):
+            held = result.sum(axis=axes, keepdims=True)
+            discrepancy = max(discrepancy, float(np.abs(held - target).max()))
+            result = result * (target / np.maximum(held, 1e-300))
+        iterations += 1
+        if iterations % 100 == 0:
+            if discrepancy > 0.99 * before:
+                break  # it goes round in circles: no distribution has all of these marginals
+            before = discrepancy
+    return result, Reconstruction(iterations, discrepancy <= _TOLERANCE, discrepancy)
+
+
+@dataclass(frozen=True)
+class CALM(ViewProtocol):
+    """CALM (Zhang et al., CCS 2018): users report on one of a few sets of attributes; marginals of any k attributes from these.
+
+    Parameters
+    ----------
+    domain, epsilon
+        See `MarginalProtocol`.
+    k
+        How many attributes a marginal may have; more than ``covered`` are put together by the principle of maximum entropy.
+    covered
+        Any so many attributes are together in one of the sets: pairs, unless three or more attributes depend on each other in
+        ways that pairs do not tell.
+    size
+        How many attributes a set has, ``covered`` to all. None: the number with the least predicted error of the marginals of
+        ``covered`` attributes: of the noise and of the sampling of users, as in the paper, but exactly, for the consistent fit at
+        even frequencies. The third error of the paper, of reconstruction, depends on the population and is not predicted.
+
+    Each set has GRR or OUE, whichever is better for its number of cells. A set may have 2^20 cells, as may a marginal.
+
+    >>> protocol = CALM(Domain.binary("a", "b", "c", "d", "e", "f", "g", "h"), k=4, epsilon=3.0)
+    >>> len(protocol.views), protocol.views[:2]
+    (11, (('a', 'b', 'c'), ('a', 'd', 'e')))
+    """
+
+    covered: int = 2
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        attributes = len(self.domain) if isinstance(self.domain, Domain) else 0
+        for name, value, low in (("covered", self.covered, 1), ("size", self.size, self.covered)):
+            if value is None and name == "size":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= attributes:
+                raise ValueError(f"{name} must be a number of attributes, {low} to {attributes}, got {shown(value)}")
+            object.__setattr__(self, name, int(value))
+        if math.comb(attributes, self.covered) > _MOST_SETS:
+            raise ValueError(f"{math.comb(attributes, self.covered)} sets of {self.covered} attributes are too many to cover")
+        super().__post_init__()
+
+    @property
+    def oracle(self) -> str:
+        return "GRR or OUE"
+
+    @cached_property
+    def channel(self) -> AdaptiveViews:
+        return AdaptiveViews(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
+
+    @cached_property
+    def views(self) -> tuple[Names, ...]:
+        """The sets of attributes that users report on."""
+        best, least = None, math.inf
+        wanted = self.domain.views(self.covered)
+        for size in range(self.covered, len(self.domain) + 1) if self.size is None else (self.size,):
+            found = self._views_of(size)
+            if max(self.domain.project(view).size for view in found) > MOST_CELLS:
+                break
+            errors = _Errors(self.domain, found, self.epsilon, self.covered)
+            error = sum(self.domain.project(names).size * errors.cell(names) for names in wanted)
+            if best is None or error < least:
+                best, least = found, error
+            elif error > 4 * least:  # a view's cells multiply with its size, the number of views falls with its square
+                break
+        if best is None:
+            raise ValueError(f"a set of attributes would have more than {MOST_CELLS} cells")
+        return best
+
+    def _views_of(self, size: int) -> tuple[Names, ...]:
+        names = self.domain.attributes
+        return tuple(tuple(names[place] for place in block) for block in covering(len(names), self.covered, size))
+
+    def checked(self, attributes: Sequence[str]) -> Names:
+        """Names of 1 .. k distinct attributes, with at most 2^20 cells; ValueError for others."""
+        names = super().checked(attributes)
+        if self.domain.project(names).size > MOST_CELLS:
+            raise ValueError(f"the marginal of {', '.join(names)} has more than {MOST_CELLS} cells")
+        return names
+
+    def estimate(self, aggregate: Aggregate) -> CALMEstimate:
+        """Marginals of up to k attributes, put together when asked for. IncompatibleAggregate for another protocol's."""
+        return CALMEstimate(self, self.channel._own(aggregate))
+
+    def _linear_variance(self, aggregate: Aggregate, attributes: Names, weights: Floats) -> Floats:
+        return np.full(len(weights), np.nan)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        """Of the consistent fit for attributes that a view holds; that it is made non-negative makes errors smaller.
+
+        ValueError for others: what their reconstruction errs by depends on the population.
+        """
+        names = self.checked(attributes)
+        self._inside(names)
+        ordered = tuple(name for name in self.domain if name in names)
+        errors = _Errors(self.domain, self.views, self.epsilon, len(names))
+        return np.full(self.domain.project(names).shape, errors.cell(ordered) / checked_users(n))

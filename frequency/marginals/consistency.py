@@ -1,0 +1,241 @@
+"""Marginals that agree where they overlap: the least squares fit to noisy ones (as the consistency step of CALM, 2018)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from frequency.estimate import Linear
+from frequency.marginals.domain import Domain
+from frequency.marginals.em import InpEM
+from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.views import ViewProtocol, _spread
+
+Names = tuple[str, ...]
+
+
+class Overlap:
+    """Marginals of some sets of attributes, the views, which share what they say of the attributes that they share.
+
+    The effect of a set A of attributes is what the marginal of A says beyond those of its subsets: a table with an axis for each,
+    whose sum along every axis is 0. A marginal is the sum of the effects of all subsets, each spread evenly over the attributes
+    that it does not have; these terms are orthogonal. Views agree, wherever they overlap and in their total, if and only if one
+    effect for each A serves all. So the least squares fit takes each effect by itself: the mean over the views that hold A of
+    what they say of it, weighed by the precision there: that of a view's cells over the number of cells that were added up.
+
+    Parameters
+    ----------
+    domain
+        The attributes.
+    views
+        Sets of attributes.
+    precisions
+        One over the variance of a cell, for each view: 0 for a view that says nothing.
+    """
+
+    def __init__(self, domain: Domain, views: Sequence[Names], precisions: Sequence[float]) -> None:
+        self.domain, self.views, self.precisions = domain, tuple(views), tuple(precisions)
+        self._order = {name: place for place, name in enumerate(domain)}
+
+    @cached_property
+    def sets(self) -> tuple[Names, ...]:
+        """All sets of 1 or more attributes that a view holds, in the domain's order."""
+        return tuple(sorted({names for view in self.views for names in self._subsets(view)}, key=lambda names: (len(names), names)))
+
+    def _subsets(self, attributes: Names) -> list[Names]:
+        ordered = sorted(attributes, key=self._order.__getitem__)
+        return [names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)]
+
+    @cached_property
+    def shares(self) -> dict[Names, list[tuple[int, float]]]:
+        """For each set the views that hold it and say something, and how much each counts; none if none does."""
+        result: dict[Names, list[tuple[int, float]]] = {names: [] for names in self.sets}
+        for part, (view, precision) in enumerate(zip(self.views, self.precisions, strict=True)):
+            for names in self._subsets(view) if precision else ():
+                result[names].append((part, precision / self._cells(set(view) - set(names))))
+        for names, inside in result.items():
+            total = sum(own for _, own in inside)
+            result[names] = [(part, own / total) for part, own in inside]
+        return result
+
+    def _cells(self, names: set[str]) -> int:
+        return math.prod(self.domain[name] for name in names)
+
+    def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:
+        """The least squares fit to the views' marginals, one axis an attribute: NaN where none says anything."""
+        result = {}
+        for names, shares in self.shares.items():
+            fit = np.full(self.domain.project(names).shape, 0.0 if shares else np.nan)
+            for part, share in shares:
+                fit += share * effect(tables[part], self.views[part], names)
+            result[names] = fit
+        return result
+
+    def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
+        """The marginal of attributes that a view holds together, in the order asked for: it sums to 1."""
+        shape = self.domain.project(attributes).shape
+        result = np.full(shape, 1 / math.prod(shape))
+        for names in self._subsets(attributes):
+            spread = self._cells(set(attributes) - set(names))
+            result += _along(effects[names], names, attributes) / spread
+        return result
+
+
+def effect(table: Floats, held: Names, names: Names) -> Floats:
+    """The effect of some of a table's attributes, one axis each, in the order given."""
+    axes = tuple(axis for axis, name in enumerate(held) if name not in names)
+    result: Floats = table.sum(axis=axes) if axes else table
+    left = [name for name in held if name in names]
+    result = np.transpose(result, [left.index(name) for name in names])
+    for axis in range(len(names)):
+        result = result - result.mean(axis=axis, keepdims=True)
+    return result
+
+
+def _along(table: Floats, names: Names, attributes: Names) -> Floats:
+    """A table of some attributes, shaped to be added to one of more."""
+    order = [names.index(name) for name in attributes if name in names]
+    shape = [table.shape[names.index(name)] if name in names else 1 for name in attributes]
+    result: Floats = np.transpose(table, order).reshape(shape)
+    return result
+
+
+class ConsistentEstimate(MarginalEstimate):
+    """Marginals that agree where they overlap, and sum to 1: unbiased, as the views they are fitted to.
+
+    Variances are those of this linear estimator, from what the oracles say of the views' errors. The weights take the errors of a
+    view's cells to be alike, as they are for even frequencies; for others the fit is unbiased still, and nearly as good.
+    """
+
+    def __init__(self, protocol: ViewProtocol, aggregate: Aggregate) -> None:
+        super().__init__(protocol, aggregate)
+        self._views = protocol
+
+    @cached_property
+    def _overlap(self) -> Overlap:
+        channel, users = self._views.channel, self._views.channel._users(self._aggregate)
+        precisions = []
+        for part, count in zip(channel.parts, users.tolist(), strict=True):
+            # Of a contrast of cells, for one user, who is as likely to be in each.
+            one = part.difference_variance(1) / 2 + 1 / part.domain if part.domain > 1 else 1.0
+            precisions.append(count / one)
+        return Overlap(self.domain, self._views.views, precisions)
+
+    @cached_property
+    def _tables(self) -> list[Floats]:
+        """The marginal of each view from its own users."""
+        channel, found = self._views.channel, []
+        for part, view in enumerate(self._views.views):
+            level = channel._level(self._aggregate, part)
+            cells = channel.parts[part]._frequencies(level, None) if level.n else np.full(channel.parts[part].domain, np.nan)
+            found.append(cells.reshape(self.domain.project(view).shape))
+        return found
+
+    @cached_property
+    def _effects(self) -> dict[Names, Floats]:
+        return self._overlap.effects(self._tables)
+
+    def marginal(self, attributes: Sequence[str]) -> Floats:
+        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        names = self._views.checked(attributes)
+        self._views._inside(names)
+        if names not in self._marginals:
+            self._marginals[names] = self._overlap.marginal(self._effects, names)
+            self._marginals[names].setflags(write=False)
+        return self._marginals[names]
+
+    def _linear(self, names: tuple[str, ...], weights: Floats, single: bool = False) -> Linear:
+        value = weights @ self.marginal(names).ravel()
+        variance = np.full(len(weights), np.inf)
+        if np.isfinite(value).all():
+            variance = np.maximum(self._variance(names, weights), 0.0)
+        return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
+
+    def _variance(self, names: Names, weights: Floats) -> Floats:
+        """What the views' oracles say of the sums, as linear functions of the views."""
+        overlap, channel = self._overlap, self._views.channel
+        rows: dict[int, Floats] = {}
+        tables = weights.reshape(-1, *self.domain.project(names).shape)
+        for subset in overlap._subsets(names):
+            spread = overlap._cells(set(names) - set(subset))
+            along = np.stack([effect(table, names, subset) for table in tables]) / spread
+            for part, share in overlap.shares[subset]:
+                view = overlap.views[part]
+                added = np.stack([np.broadcast_to(_along(one, subset, view), self._tables[part].shape).ravel() for one in along])
+                rows[part] = rows.get(part, 0.0) + share * added
+        total = -_spread(weights, self.marginal(names).ravel()) / self.n
+        for part, row in rows.items():
+            level = channel._level(self._aggregate, part)
+            frequencies = self._tables[part].ravel()
+            own = channel.parts[part]._linear_variance(row, level, frequencies, None)
+            total = total + own + _spread(row, frequencies) / level.n
+        return total
+
+
+def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
+    """Estimates of marginals that agree where they overlap.
+
+    Of MargRR, MargPS, MargHT and CALM: the weighted least squares fit to the marginals that users reported on. All others of the
+    unbiased estimates agree as they are, and are returned: they are read off one set of coefficients (InpHT) or one estimate
+    for every record (InpRR, InpPS, InpOLH, InpHTCMS).
+
+    Raises
+    ------
+    ValueError
+        For InpEM, whose marginals are not unbiased, and have no known errors to be weighed by.
+    """
+    if isinstance(estimate._protocol, InpEM):
+        raise ValueError("marginals of InpEM have no known errors that they could be reconciled by")
+    if isinstance(estimate._protocol, ViewProtocol) and not isinstance(estimate, ConsistentEstimate):
+        return ConsistentEstimate(estimate._protocol, estimate._aggregate)
+    return estimate
+
+
+class Measurement(NamedTuple):
+    """A noisy marginal, in numbers of users: flat, the last attribute counting fastest; ``stddev`` is that of a cell."""
+
+    attributes: Names
+    values: Floats
+    stddev: float
+
+
+def measurements(estimate: MarginalEstimate) -> list[Measurement]:
+    """What a protocol measured, for programs that fit a model of the population to noisy marginals.
+
+    The marginals that users reported on, or all of k attributes for protocols that report on all; those that nobody reported on
+    are left out. The root of the mean variance of a cell stands for all cells, which such programs take for independent.
+
+    Raises ValueError for estimates with unknown errors (InpEM).
+    """
+    protocol, n, found = estimate._protocol, estimate.n, []
+    if isinstance(protocol, ViewProtocol):
+        fit = ConsistentEstimate(protocol, estimate._aggregate)
+        for part, (view, table) in enumerate(zip(protocol.views, fit._tables, strict=True)):
+            level, cells = protocol.channel._level(fit._aggregate, part), table.ravel()
+            if level.n:
+                told = protocol.channel.parts[part]._variances(level, cells, None)
+                held = np.maximum(cells, 0.0) / max(float(np.maximum(cells, 0.0).sum()), 1e-300)
+                variance = float((told + held * (1 - held) * (1 / level.n - 1 / n)).mean())
+                found.append(Measurement(view, n * cells, n * math.sqrt(max(variance, 0.0))))
+        return found
+    for view in estimate.domain.views(protocol.k) if n else ():
+        variance = float(estimate.variances(view).mean())
+        if math.isnan(variance):
+            raise ValueError(f"the errors of the marginal of {', '.join(view)} are unknown")
+        if math.isfinite(variance):
+            found.append(Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance)))
+    return found
+
+
+def to_mbi(estimate: MarginalEstimate) -> list[Any]:
+    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation`` (private-pgm; needs the package mbi)."""
+    linear_measurement = import_module("mbi").LinearMeasurement
+    return [linear_measurement(each.values, each.attributes, stddev=each.stddev) for each in measurements(estimate)]
