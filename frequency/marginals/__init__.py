@@ -15,6 +15,7 @@ from frequency.marginals.characters import InpHT
 from frequency.marginals.consistency import consistent, measurements, to_mbi
 from frequency.marginals.domain import Domain
 from frequency.marginals.em import InpEM
+from frequency.marginals.encoding import BinaryEncoding
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.inputs import InpHTCMS, InpOLH, InpPS, InpRR
 from frequency.marginals.protocol import MarginalProtocol
@@ -23,6 +24,7 @@ from frequency.marginals.views import MargHT, MargPS, MargRR
 
 __all__ = [
     "CALM",
+    "BinaryEncoding",
     "Domain",
     "InpEM",
     "InpHT",
