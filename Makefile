@@ -24,6 +24,8 @@ bench: .venv/test
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/associations.py
+	$(BIN)/python benchmarks/marginals.py
+	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py
 
