@@ -118,8 +118,8 @@ def cauchy(domain: int, users: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def more(done: int, seconds: float, repeats: int) -> bool:
-    """Whether to repeat: beyond ``repeats`` what is quick, and not so often what is slow."""
-    return done < 2 or (seconds < 100 if done < repeats else seconds < 8 and done < 10 * repeats)
+    """Whether to repeat: beyond ``repeats`` what is quick."""
+    return done < repeats or (seconds < 8 and done < 10 * repeats)
 
 
 def measure(domain: int, step: int, epsilon: float, repeats: int) -> None:

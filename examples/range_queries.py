@@ -33,11 +33,11 @@ def visits() -> npt.NDArray[np.int64]:
 def column(path: Path, name: str) -> npt.NDArray[np.int64]:
     """A column of whole numbers of a CSV file with a header."""
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.DictReader(stream)
             if name not in (rows.fieldnames or []):
                 sys.exit(f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}")
-            return np.array([int(row[name]) for row in rows])
+            return np.array([int(row[name]) for row in rows], dtype=np.int64)
     except OSError as error:
         sys.exit(f"cannot read {path}: {error.strerror}")
     except ValueError as error:
@@ -57,7 +57,14 @@ def main() -> None:
     options = parser.parse_args()
     if (options.csv is None) != (options.column is None):
         parser.error("--csv and --column go together")
-    numbers = (visits() if options.csv is None else column(options.csv, options.column)).clip(0, options.domain - 1)
+    if options.domain < 4:
+        parser.error("the domain must have at least 4 numbers for ranges to be of interest")
+    given = visits() if options.csv is None else column(options.csv, options.column)
+    if not len(given):
+        sys.exit(f"{options.csv} has no records")
+    numbers = given.clip(0, options.domain - 1)
+    if (moved := int((numbers != given).sum())) and options.csv is not None:
+        print(f"{moved} of {len(given)} numbers are not in 0 .. {options.domain - 1} and were moved to the ends\n")
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -99,7 +106,7 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     a, b = np.triu_indices(domain, 1)
     rmse = math.sqrt(np.mean((estimate.range(a, b) - (sums[b + 1] - sums[a])) ** 2))
     print(f"\nRMSE over all {len(a)} ranges: predicted {predicted:.4f}, measured {rmse:.4f}")
-    assert rmse < 3 * predicted  # errors of ranges are few independent numbers: the ratio varies, but not as much
+    assert rmse <= 3 * predicted + 1e-9  # errors of ranges are few independent numbers: the ratio varies, but not as much
 
 
 if __name__ == "__main__":

@@ -235,6 +235,8 @@ class Channel(ABC):
         return self._own(Aggregate.from_bytes(message))
 
     def _own(self, aggregate: Aggregate) -> Aggregate:
+        if not isinstance(aggregate, Aggregate):
+            raise TypeError(f"expected an Aggregate, which aggregate(reports) makes, got {type(aggregate).__name__}")
         if aggregate.parameters != self._signature:
             raise IncompatibleAggregate(f"an aggregate of {aggregate.parameters!r:.300}, not of {self._signature}")
         if aggregate.counts.shape != self._shape or not self._consistent(aggregate):

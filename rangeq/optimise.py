@@ -16,6 +16,7 @@ from frequency.draws import WORD
 from frequency.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
 from mechdesign.rational import Rational
+from mechdesign.text import shown
 from rangeq.circle import CircularHistogram, divisors, round_up, seen
 from rangeq.composite import Composite, checked_local
 from rangeq.flat import Flat
@@ -114,8 +115,8 @@ def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ra
     progress
         Show a bar on standard error.
     """
-    if workload not in WORKLOADS:
-        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {workload!r}")
+    if not isinstance(workload, str) or workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     candidates = [*_published(domain, epsilon), *_trees(domain, epsilon, workload), *_circles(domain, epsilon, workload)]
     found = [(p, p.average_rmse(n, workload)) for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)]
     found.sort(key=lambda pair: pair[1])
@@ -191,8 +192,8 @@ def compose(mechanism: Mechanism, domain: int, epsilon: float | Rational, worklo
     mechanism
         Local, of at most ``epsilon``; its inputs times a power of two are the domain. See `mechdesign.local.workload_optimal`.
     """
-    if workload not in WORKLOADS:
-        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {workload!r}")
+    if not isinstance(workload, str) or workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     below = (2,) * max(0, (domain // checked_local(mechanism).inputs).bit_length() - 1)
     nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)

@@ -476,14 +476,15 @@ def test_directions_are_the_characters_of_low_order(domain) -> None:
 
 @pytest.mark.parametrize("domain", [B4, MIXED, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
 def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
-    """By summing over all marginals of k attributes 1 / cells for each character of one of them."""
+    """By summing over all marginals of k attributes 1 / cells for each character of one of them, and counting conjugates."""
     for k in range(1, len(domain) + 1):
         channel = InpHT(domain, k, 1.0).channel
         roots = []
         for direction in channel.directions:
             involved = {name for name, c in zip(domain, direction, strict=True) if c}
             cost = sum(1 / domain.project(view).size for view in domain.views(k) if involved <= set(view))
-            roots.append(math.sqrt(cost))
+            own = all(2 * c % r == 0 for c, r in zip(direction, domain.shape, strict=True))
+            roots.append(math.sqrt(cost) * (1 if own else 2))  # else it stands for its conjugate, too
         np.testing.assert_allclose(np.array(channel.part_weights, dtype=float) / WORD, np.array(roots) / sum(roots), rtol=1e-11)
         assert sum(channel.part_weights) == WORD
 
