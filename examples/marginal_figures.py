@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from tqdm import tqdm
 
 from frequency import HRR
 from frequency.marginals import (
@@ -440,7 +441,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--taxi", type=Path, help="a CSV file of taxi trips (default: made-up trips)")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
-    parser.add_argument("--quick", action="store_true", help="fewer panels, points and repeats")
+    parser.add_argument("--quick", action="store_true", help="fewer panels, points and repeats: seconds, not a quarter of an hour")
     parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
     options = parser.parse_args()
     study = Study(np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick)
@@ -454,18 +455,18 @@ def main() -> None:
     epsilons = (0.4, 1.4) if options.quick else (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     title = f"{watching.name}, exp(ε) = 3"
     figures = {
-        "4.2": figure_4_2(study, people),
-        "4.3": against(study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int),
-        "4.4": figure_4_4(study, people),
-        "4.5": figure_4_5(study, people),
-        "4.6": against(study, watching, f"Figure 4.6: N = 2^18 {watching.name}", "ε", epsilons, lambda _: 1 << 18),
-        "4.7": figure_4_7(study),
-        "4.8": figure_4_8(study, people),
-        "4.9": figure_4_9(study, watching),
-        "4.10": figure_4_10(study),
+        "4.2": lambda: figure_4_2(study, people),
+        "4.3": lambda: against(study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int),
+        "4.4": lambda: figure_4_4(study, people),
+        "4.5": lambda: figure_4_5(study, people),
+        "4.6": lambda: against(study, watching, f"Figure 4.6: N = 2^18 {watching.name}", "ε", epsilons, lambda _: 1 << 18),
+        "4.7": lambda: figure_4_7(study),
+        "4.8": lambda: figure_4_8(study, people),
+        "4.9": lambda: figure_4_9(study, watching),
+        "4.10": lambda: figure_4_10(study),
     }
-    for name, figure in figures.items():
-        figure.savefig(options.out / f"figure-{name}.png")
+    for name, draw in tqdm(figures.items(), desc="figures", leave=False):
+        draw().savefig(options.out / f"figure-{name}.png")
     table(study, people)
     print(f"wrote {len(figures)} figures to {options.out}")
 
