@@ -18,23 +18,12 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
+from range_queries import one_core, table
 from tqdm import tqdm
 
 from frequency.marginals import Domain, InpHT, InpHTCMS, InpOLH, InpPS, InpRR, MargHT, MarginalProtocol, MargPS, MargRR
 
 EPSILON = 1.1
-
-
-def table(title: str, head: list[str], rows: list[list[str]]) -> None:
-    print(f"\n## {title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-
-
-def one_core() -> None:
-    """Stay on one core, the last of those allowed."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def seconds(call: Callable[[], object], repeats: int = 5) -> float:

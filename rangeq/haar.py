@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
-from frequency.draws import TruthOrLie, uniform
+from frequency.channel import Floats, Items, Reports
+from frequency.draws import uniform
 from frequency.field import walsh_hadamard
 from frequency.mixture import weights_of
 from frequency.oracle import Oracle, variance_of
+from frequency.signs import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from rangeq.protocol import TreeProtocol
@@ -23,7 +23,7 @@ from rangeq.tree import Tree
 
 
 @dataclass(frozen=True)
-class HaarLevel(Oracle):
+class HaarLevel(SignChannel, Oracle):
     """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which side, as one Hadamard coefficient.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1 (left child) or -1 (right) at
@@ -32,51 +32,20 @@ class HaarLevel(Oracle):
     of them, with signs.
     """
 
+    number: ClassVar[str] = "index"
+
     @property
-    def _half(self) -> int:
+    def _numbers(self) -> int:
         return self.domain // 2
 
-    @cached_property
-    def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, 2)
-
-    @property
-    def contrast(self) -> Fraction:
-        """The mean of a reported sign times the true one."""
-        return self._choice.p - self._choice.q
-
-    @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("index", smallest_integer(self._half - 1)), ("sign", "i1")])
-
-    @property
-    def report_bits(self) -> int:
-        return (self._half - 1).bit_length() + 1
-
-    def _details(self) -> dict[str, Any]:
-        return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
-
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        index = uniform(len(items), self._half, source)
+        index = uniform(len(items), self._numbers, source)
         minus = (np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)) & 1
         reports["index"], reports["sign"] = index, 1 - 2 * minus
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["index"] < self._half) & ((reports["sign"] == 1) | (reports["sign"] == -1))
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self._half,)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["index"], weights=reports["sign"], minlength=self._half).astype(np.int64)
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        return sums_of_signs(aggregate.counts, aggregate.n)
-
     def differences(self, aggregate: Aggregate) -> Floats:
         """Left less right fraction of each node, unbiased."""
-        return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * float(self.contrast))
+        return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * self.contrast)
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         half = self.differences(aggregate) / 2
@@ -85,15 +54,15 @@ class HaarLevel(Oracle):
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
         f = np.asarray(frequency, dtype=np.float64)
-        return variance_of(n, (1 / float(self.contrast) ** 2 - f) / 4)
+        return variance_of(n, (1 / self.contrast**2 - f) / 4)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        return float(variance_of(n, 1 / self.contrast**2 - Fraction(2, held or self.domain)))
+        return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
         nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
-        contributed = (nodes**2).sum(axis=1) / float(self.contrast) ** 2
+        contributed = (nodes**2).sum(axis=1) / self.contrast**2
         own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
         result: Floats = (contributed - own**2 @ frequencies) / aggregate.n
         return result
@@ -132,7 +101,7 @@ class HaarHRR(TreeProtocol):
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
-        per_user = 1 / (2 * float(self.levels[0].contrast) ** 2)  # half of the square of a difference, per user
+        per_user = 1 / (2 * self.levels[0].contrast ** 2)  # half of the square of a difference, per user
         return np.divide(per_user, users, out=np.full(len(users), np.inf), where=users > 0)
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items, Reports, smallest_integer, sums_of_signs
-from frequency.draws import TruthOrLie, uniform
+from frequency.channel import Floats, Items, Reports
+from frequency.draws import uniform
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.mixture import Mixture, weights_of
+from frequency.signs import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -30,24 +31,17 @@ LARGEST_COUNTS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Phase(Channel):
+class Phase(SignChannel):
     """In which half of a circle of ``domain`` phases the user's lies, from a random point on: one bit by randomised response.
 
     A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase + shift) mod domain: + in the first
     half.
     """
 
-    @cached_property
-    def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, 2)
+    number: ClassVar[str] = "shift"
 
     @property
-    def contrast(self) -> float:
-        """The mean of a reported sign times the true one."""
-        return float(self._choice.p - self._choice.q)
-
-    @property
-    def _shifts(self) -> int:
+    def _numbers(self) -> int:
         return 1 if self.domain <= 2 else self.domain
 
     @property
@@ -55,40 +49,16 @@ class Phase(Channel):
         """How many phases, from 0 on, are the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
-    @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("shift", smallest_integer(self._shifts - 1)), ("sign", "i1")])
-
-    @property
-    def report_bits(self) -> int:
-        return (self._shifts - 1).bit_length() + 1
-
-    def _details(self) -> dict[str, Any]:
-        return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
-
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        shift = uniform(len(items), self._shifts, source)
+        shift = uniform(len(items), self._numbers, source)
         minus = (items + shift) % self.domain >= self.half
         reports["shift"] = shift
         reports["sign"] = 1 - 2 * (minus ^ self._choice.draw(len(items), source).astype(np.bool_))
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["shift"] < self._shifts) & ((reports["sign"] == 1) | (reports["sign"] == -1))
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self._shifts,)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["shift"], weights=reports["sign"], minlength=self._shifts).astype(np.int64)
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        return sums_of_signs(aggregate.counts, aggregate.n)
-
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         truth = float(self._choice.p)
-        users = rng.multinomial(held, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
-        place = (np.arange(self.domain)[:, None] + np.arange(self._shifts)) % self.domain
+        users = rng.multinomial(held, np.full(self._numbers, 1 / self._numbers))  # (phases, shifts)
+        place = (np.arange(self.domain)[:, None] + np.arange(self._numbers)) % self.domain
         plus = rng.binomial(users, np.where(place < self.half, truth, 1 - truth))
         return (2 * plus - users).sum(axis=0)
 
@@ -104,7 +74,7 @@ class Phase(Channel):
         """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain; 0 for others."""
         signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         sums = aggregate.counts.astype(np.float64)
-        if self._shifts < self.domain:  # with two phases the other shift would tell the opposite
+        if self._numbers < self.domain:  # with two phases the other shift would tell the opposite
             sums = np.array([sums[0], -sums[0]]) / 2
         seen = np.fft.fft(sums) / (aggregate.n * self.contrast)
         signal = np.fft.fft(signs) / self.domain
