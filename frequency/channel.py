@@ -111,14 +111,18 @@ class Channel(ABC):
             Names the first bad value; nothing has been drawn.
         """
         source = bit_source(rng)
-        items = checked_counts(values, self.domain - 1, InvalidValue)
-        if items.ndim > 1:
-            raise ValueError(f"values must be one-dimensional, one item a user, got shape {items.shape}")
-        items = items.reshape(-1)
+        items = self._items(values)
         reports = np.zeros(len(items), dtype=self.report_dtype)
         for start in range(0, len(items), self._batch):
             self._privatize(items[start : start + self._batch], reports[start : start + self._batch], source)
         return reports
+
+    def _items(self, values: Any) -> Items:
+        """The users' values as what `_privatize` takes, one row a user; InvalidValue names the first bad one."""
+        items = checked_counts(values, self.domain - 1, InvalidValue)
+        if items.ndim > 1:
+            raise ValueError(f"values must be one-dimensional, one item a user, got shape {items.shape}")
+        return items.reshape(-1)
 
     @property
     @abstractmethod

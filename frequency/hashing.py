@@ -21,7 +21,7 @@ _MODULUS = np.uint64(0b11011)
 
 
 class PublicBits:
-    """``rows`` functions from items 0 .. 2^63 - 1 to bits."""
+    """``rows`` functions from items 0 .. 2^64 - 1 to bits."""
 
     def __init__(self, label: str, seed: int, rows: int) -> None:
         stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
@@ -37,11 +37,11 @@ class PublicBits:
 
 
 def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
-    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes."""
+    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes. Items of 2^63 and more are given less 2^64."""
     x = items.astype(np.uint64)
     one, top = np.uint64(1), np.uint64(63)
     square, cube = np.zeros_like(x), np.zeros_like(x)
-    places = int(items.max(initial=0)).bit_length()
+    places = int(x.max(initial=0)).bit_length()
     for shifted in (square, cube):
         power = x if shifted is square else square.copy()
         for place in range(places):
