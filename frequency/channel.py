@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate, canonical, pack, unpack
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.hashing import Coins
 from mechdesign import Audit, Privacy
 from mechdesign.rational import Rational
 from mechdesign.sampling import BitSource, bit_source, checked_counts
@@ -281,6 +282,28 @@ class Channel(ABC):
             users = np.arange(start, min(start + step, int(ends[-1])))
             total += self._aggregate(self.privatize(np.searchsorted(ends, users, side="right"), rng))
         return total
+
+    # ------------------------------------------------------------------------------------------------ what public coins can draw
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        """For each kind of report the values that Pr[report | item] / Pr[report | no item] takes, the least first.
+
+        TypeError if the channel does not state them.
+        """
+        raise TypeError(f"{type(self).__name__} does not state the probabilities of its reports")
+
+    def _blank(self, coins: Coins) -> Reports:
+        """The reports of users without an item: one for each of the coins' users."""
+        raise NotImplementedError
+
+    def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
+        """`_likelihood` of the blank reports."""
+        return self._likelihood(self._blank(coins), items)
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        """Which of the `_likelihoods`, all of the first kind of report, then those of the next, is that of each report and item."""
+        raise NotImplementedError
 
     @abstractmethod
     def audit(self) -> Audit:

@@ -56,6 +56,11 @@ class TruthOrLie:
         """truth / lie, or 1 when there is nothing to lie about."""
         return Fraction(self.truth, self.lie) if self.k > 1 else Fraction(1)
 
+    @property
+    def likelihoods(self) -> tuple[Fraction, Fraction]:
+        """The probabilities of a particular lie and of the truth, relative to a uniform outcome's."""
+        return self.k * self.q, self.k * self.p
+
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
         """0 for the truth, 1 .. k-1 for the lies."""
         if self.k == 1:

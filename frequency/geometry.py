@@ -14,6 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
+from frequency.hashing import Coins
 from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -117,6 +118,21 @@ class ProjectiveGeometry(CellOracle):
         single = (p + (d - 1) * self.q) / d
         both = (2 * two * through + (d - 2) * of_third) / d
         return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        order, t = self._order
+        share = Fraction(points(order, t - 1), points(order, t))
+        return (((1 - self.p) / (1 - share), self.p / share),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hyperplane"] = coins.uniform(0, self._space.directions)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        v = self._space
+        return (v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0).astype(np.int64)
 
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie
+from frequency.hashing import Coins
 from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit, Mechanism, named
 from mechdesign.sampling import BitSource
@@ -82,6 +83,18 @@ class GRR(CellOracle):
         # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of the reports.
         p, q, d = self.p, self.q, held or self.domain
         return float(variance_of(n, 2 * (p + (d - 1) * q) / d / (p - q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["item"] = coins.uniform(0, self.domain)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        return (reports["item"] == items).astype(np.int64)
 
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.

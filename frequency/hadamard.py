@@ -14,6 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
+from frequency.hashing import Coins
 from frequency.oracle import Oracle, population_mean, variance_of
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -139,6 +140,24 @@ class HRR(Oracle):
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         return float(self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[0])
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        t = self.coefficients
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        for k in range(t):  # distinct indices, by Floyd's algorithm: the last number takes the place of one that came already
+            index = 1 + coins.uniform(k, self.padded - t + k)
+            came = (reports["index"][:, :k] == index[:, None]).any(axis=1)
+            reports["index"][:, k] = np.where(came, self.padded - t + k, index)
+        reports["sign"] = 1 - 2 * (coins.words(t)[:, None] >> np.arange(63, 63 - t, -1, dtype=np.uint64) & 1).astype(np.int64)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1
+        return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
 
     def audit(self) -> Audit:
         # The indices do not depend on the item. Given them, the pattern of the item has weight ``truth``, any other ``lie``.

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.draws import WORD
+from frequency.hashing import Coins
 from frequency.oracle import checked_users
 from mechdesign import Audit
 from mechdesign.rational import exact
@@ -83,10 +84,14 @@ class Mixture(Channel):
         weights = [str(weight) for weight in self.part_weights]
         return {f"{self.kind} weights": weights, f"{self.kind}s": [{**channel.parameters} for channel in self.parts]}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def _part(self, words: npt.NDArray[np.uint64]) -> Items:
+        """The part that each random word chooses."""
         asked = [k for k, weight in enumerate(self.part_weights) if weight]
         ends = np.array(list(accumulate(self.part_weights[k] for k in asked))[:-1], dtype=np.uint64)
-        chosen = np.array(asked, dtype=reports.dtype[self.kind])[np.searchsorted(ends, source(len(items)), side="right")]
+        return np.array(asked)[np.searchsorted(ends, words, side="right")]
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        chosen = self._part(source(len(items))).astype(reports.dtype[self.kind])
         reports[self.kind] = chosen
         nodes = self._nodes_of(chosen, items)
         channels, kinds = self._channels
@@ -166,6 +171,27 @@ class Mixture(Channel):
             if counts[k]:
                 counts[self._places[k]] = channel._simulate(self._held(k, here), rng).ravel()
         return counts
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(kind for channel in self._channels[0] for kind in channel._likelihoods)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports[self.kind] = self._part(coins.words(0))
+        own = coins.after(1)
+        for k, mine in _groups(reports[self.kind]):
+            part = self.parts[k]._blank(own[mine])
+            reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(len(mine), part.itemsize)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        channels, kinds = self._channels
+        firsts = list(accumulate((sum(map(len, channel._likelihoods)) for channel in channels), initial=0))
+        result = np.empty(len(items), dtype=np.int64)
+        for k, channel, mine, part in self._split(reports):
+            result[mine] = firsts[kinds[k]] + channel._likelihood(part, self._nodes(k, items[mine]))
+        return result
 
     def audit(self) -> Audit:
         return max((channel.audit() for channel in self.parts), key=lambda audit: audit.ratio)

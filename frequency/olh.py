@@ -14,6 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
+from frequency.hashing import Coins
 from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -109,6 +110,19 @@ class OLH(CellOracle):
         one = (p + (d - 1) * q) / d
         both = (2 * p * q + (d - 2) * (on_line * p * q + (1 - on_line) * q**2)) / d
         return float(variance_of(n, 2 * (one - both) / (p - q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hash"], reports["value"] = coins.uniform(0, self._space.size), coins.uniform(1, self.hashes_to)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        true = self._space.dot(reports["hash"].astype(np.int64), items)
+        return (reports["value"] == true).astype(np.int64)
 
     def audit(self) -> Audit:
         # a does not depend on the item. Given a, the value of the hash is told with weight ``truth``, any other with ``lie``;

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
-from frequency.hashing import PublicBits, features
+from frequency.hashing import Coins, PublicBits, features
 from frequency.sketch import SignSketch, check_size
 from mechdesign.sampling import BitSource
 
@@ -65,6 +65,15 @@ class JLOracle(SignSketch):
         row = uniform(len(items), self.rows, source)
         minus = self._matrix.bits(row, features(items)) ^ self._choice.draw(len(items), source)
         reports["row"], reports["sign"] = row, 1 - 2 * minus
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["row"], reports["sign"] = coins.uniform(0, self.rows), 1 - 2 * coins.uniform(1, 2)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        minus = self._matrix.bits(reports["row"].astype(np.int64), features(items)).astype(np.int64)
+        return (reports["sign"] == 1 - 2 * minus).astype(np.int64)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return (reports["row"] < self.rows) & ((reports["sign"] == 1) | (reports["sign"] == -1))

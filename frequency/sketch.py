@@ -15,7 +15,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
 from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.field import walsh_hadamard
-from frequency.hashing import PublicBits, features
+from frequency.hashing import Coins, PublicBits, features
 from frequency.oracle import Oracle, variance_of
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
@@ -34,7 +34,7 @@ class Sketch(Oracle):
     `Oracle.estimate` takes ``items``: ask for the candidates you care about, since the domain may be too large to list.
     """
 
-    largest_domain: ClassVar[int] = 1 << 63
+    largest_domain: ClassVar[int] = 1 << 64
 
     @property
     @abstractmethod
@@ -122,6 +122,10 @@ class SignSketch(Sketch):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return sums_of_signs(aggregate.counts, aggregate.n)
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
 
     def audit(self) -> Audit:
         # The row does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``.
@@ -233,6 +237,16 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * float(self._contrast))
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hash"], reports["index"] = coins.uniform(0, self.hashes), 1 + coins.uniform(1, self.width - 1)
+        reports["sign"] = 1 - 2 * coins.uniform(2, 2)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        cell = self._cells_of(reports["hash"].astype(np.int64), items)
+        return (reports["sign"] == 1 - 2 * (np.bitwise_count(reports["index"] & cell).astype(np.int64) & 1)).astype(np.int64)
 
 
 @dataclass(frozen=True)

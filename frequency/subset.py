@@ -13,6 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, bernoulli, bernoulli_bits, uniform
+from frequency.hashing import Coins
 from frequency.oracle import CellOracle, population_mean, variance_of
 from frequency.unary import BitVector, packed
 from mechdesign import Audit
@@ -93,6 +94,22 @@ class SubsetSelection(BitVector, CellOracle):
         own, others = p * Fraction(k - 1, rest), (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * max(rest - 1, 1))
         both = (2 * own + (d - 2) * others) / d
         return float(variance_of(n, 2 * (one - both) / (p - self.q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        share = Fraction(self.size, self.domain)
+        return (((1 - self.p) / (1 - share) if share < 1 else Fraction(1), self.p / share),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        step = max(1, self._batch >> 6)
+        for start in range(0, len(coins), step):
+            words = coins[start : start + step].words(np.arange(self.domain)[None])
+            chosen = np.argpartition(words, self.size - 1, axis=1)[:, : self.size]  # the least words: a uniform set
+            ones = np.zeros(words.shape, dtype=np.bool_)
+            np.put_along_axis(ones, chosen, True, axis=1)
+            reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
+        return reports
 
     def audit(self) -> Audit:
         # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the others.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
+from frequency.hashing import Coins
 from frequency.oracle import PureOracle
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -57,6 +58,10 @@ class BitVector(PureOracle):
     def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return counts
 
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        byte = reports["bits"][np.arange(len(items)), items >> 3].astype(np.int64)
+        return byte >> (items & 7) & 1
+
     def _consistent(self, aggregate: Aggregate) -> bool:
         return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
 
@@ -97,6 +102,18 @@ class _Unary(BitVector):
         one = bernoulli(len(items), own, source).astype(np.uint64)
         words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
         reports["bits"] = packed(words, self.domain)
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (((1 - self.p) / (1 - self.q), self.p / self.q),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        step = max(1, self._batch >> 6)
+        for start in range(0, len(coins), step):
+            ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(self._ones[1])
+            reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
+        return reports
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))

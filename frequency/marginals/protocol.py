@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Reports
+from frequency.channel import Floats, Reports
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign import Audit
+from frequency.protocol import Protocol
 from mechdesign.rational import Rational
 from mechdesign.text import shown
 
 
 @dataclass(frozen=True)
-class MarginalProtocol(ABC):
+class MarginalProtocol(Protocol):
     """Every user holds a record and sends one report; the server estimates the marginals of up to k attributes.
 
     Parameters
@@ -52,43 +51,16 @@ class MarginalProtocol(ABC):
         object.__setattr__(self, "k", int(self.k))
         _ = self.channel
 
-    @property
-    @abstractmethod
-    def channel(self) -> Channel:
-        """How a record, given as a number (`Domain.items`), becomes a report."""
+    def _items(self, values: Any) -> Any:
+        return self.domain.items(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each record: see `Domain.records` for what records may be, `Channel.privatize` for the rest."""
-        return self.channel.privatize(self.domain.items(records), rng)
-
-    def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers, that add up: see `Channel.aggregate`."""
-        return self.channel.aggregate(reports, tally)
+        return super().privatize(records, rng)
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
         """An aggregate distributed as that of ``counts[item]`` users with each record, shape (domain.size,): for small domains."""
         return self.channel.simulate(counts, rng)
-
-    def reports_to_bytes(self, reports: Reports) -> bytes:
-        """See `Channel.reports_to_bytes`."""
-        return self.channel.reports_to_bytes(reports)
-
-    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """See `Channel.reports_from_bytes`."""
-        return self.channel.reports_from_bytes(message, tally)
-
-    def aggregate_from_bytes(self, message: bytes) -> Aggregate:
-        """See `Channel.aggregate_from_bytes`."""
-        return self.channel.aggregate_from_bytes(message)
-
-    def audit(self) -> Audit:
-        """The exact worst ratio of what is sampled, for any two records: see `Oracle.audit`."""
-        return self.channel.audit()
-
-    @property
-    def report_bits(self) -> int:
-        """The information in a report, in bits."""
-        return self.channel.report_bits
 
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
         """Unbiased estimates of all marginals of up to k attributes. IncompatibleAggregate for another protocol's."""

@@ -1,0 +1,34 @@
+"""Heavy hitters under local differential privacy: the frequent items of a universe too large to list.
+
+>>> import numpy as np
+>>> protocol = PrefixExtension(bits=64, epsilon=4.0, text=True)
+>>> words = ["ja"] * 9_000 + ["nein"] * 5_000 + ["jein", "doch"] * 20
+>>> found = protocol.find(protocol.privatize(words, np.random.default_rng(1)))
+>>> found.items.tolist()
+['ja', 'nein']
+"""
+
+from frequency.heavy.bound import lower_bound
+from frequency.heavy.codes import Code
+from frequency.heavy.found import Found, Gate
+from frequency.heavy.onebit import OneBit
+from frequency.heavy.prefix import PrefixExtension, TreeHist
+from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.succinct import SuccinctHistogram
+from frequency.heavy.unique import UniqueHeavyHitter
+from frequency.heavy.universe import InvalidString, Universe
+
+__all__ = [
+    "Code",
+    "Found",
+    "Gate",
+    "HeavyHitterProtocol",
+    "InvalidString",
+    "OneBit",
+    "PrefixExtension",
+    "SuccinctHistogram",
+    "TreeHist",
+    "UniqueHeavyHitter",
+    "Universe",
+    "lower_bound",
+]

@@ -1,0 +1,132 @@
+"""Found: the items that a protocol lists as frequent, with their errors, and what it may have missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from frequency.channel import Floats
+from frequency.estimate import Interval
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One decision on the way to the list: estimates of ``cut`` and more pass.
+
+    ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items, held by a fraction of users.
+    """
+
+    cut: float
+    deviation: Callable[[Any], Any]
+
+    def __call__(self, frequency: Floats) -> Floats:
+        """The probability that an item of this frequency does not pass, for normal errors: Phi((cut - f) / deviation)."""
+        result: Floats = ndtr((self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300))
+        return result
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Found:
+    """Heavy hitters, the most frequent first.
+
+    Attributes
+    ----------
+    items
+        Shape (k,): integers, or strings.
+    frequencies
+        Shape (k,): estimated fractions of the population, unbiased for an item named in advance. Those of listed items are high
+        by their selection; the intervals allow for it.
+    variances
+        Shape (k,): of the estimates.
+    intervals
+        ``low`` and ``high``, shape (k,): of all that are given, the expected share that misses the true frequency is at most
+        1 - confidence although the items were chosen by their estimates (Benjamini and Yekutieli, JASA 2005: intervals at level
+        1 - (1 - confidence) k / considered).
+    n
+        The number of reports.
+    considered
+        How many items the listed ones were chosen from.
+    noise
+        What the largest estimate of the considered items would stay below, with probability ``confidence``, if nobody held any.
+    confidence
+        Of the intervals and of ``noise``.
+    gates
+        What an item had to pass: each maps frequencies to the probability that an item is lost there, at most. Empty if there were
+        too few reports.
+    """
+
+    items: npt.NDArray[Any]
+    frequencies: Floats
+    variances: Floats
+    intervals: Interval
+    n: int
+    considered: int
+    noise: float
+    confidence: float
+    gates: tuple[Callable[[Any], Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def significant(self) -> npt.NDArray[np.bool_]:
+        """Shape (k,): whose estimate exceeds `noise`; the others may be held by nobody."""
+        return self.frequencies > self.noise
+
+    def recall(self, frequency: npt.ArrayLike) -> Any:
+        """A lower bound for the probability that an item held by this fraction of the users is in the list.
+
+        By the union bound over the gates, for normal errors. The cuts of a list of k items are those of this run.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        missed = np.zeros(f.shape) if self.gates else np.ones(f.shape)
+        for gate in self.gates:
+            missed = missed + gate(f)
+        result = np.clip(1 - missed, 0.0, 1.0)
+        return float(result) if result.ndim == 0 else result
+
+    @property
+    def complete_above(self) -> float:
+        """Every item held by this fraction of the users or more is listed with probability `confidence`; inf if none is."""
+        if not self.gates or self.recall(1.0) < self.confidence:
+            return float("inf")
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.recall(middle) >= self.confidence else (middle, high)
+        return high
+
+    def table(self) -> str:
+        """The list as text, and what it does not say."""
+        width = max([4, *(len(repr(item)) for item in self.items.tolist())])
+        lines = [f"{'item':>{width}}  {'frequency':>10}  {'deviation':>10}  interval"]
+        for place, item in enumerate(self.items.tolist()):
+            span = f"[{self.intervals.low[place]:.6f}, {self.intervals.high[place]:.6f}]"
+            mark = "" if self.significant[place] else "  may be noise"
+            lines.append(
+                f"{item!r:>{width}}  {self.frequencies[place]:>10.6f}  {np.sqrt(self.variances[place]):>10.6f}  {span}{mark}"
+            )
+        return "\n".join([*lines, self.statement])
+
+    @property
+    def statement(self) -> str:
+        """What may have been missed, in words."""
+        if not self.gates:
+            return "No reports: anything may have been missed."
+        above = self.complete_above
+        missed = (
+            f"an item held by {above:.3%} of the users or more is listed with probability {self.confidence:.0%}"
+            if np.isfinite(above)
+            else "no frequency is high enough to be listed for sure"
+        )
+        doubt = int((~self.significant).sum())
+        noise = f"; {doubt} of the {len(self)} listed may be noise" if doubt else ""
+        return f"From {self.n} reports: {missed}; rarer ones may be missing{noise}."
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} items found. {self.statement}>"

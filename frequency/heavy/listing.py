@@ -1,0 +1,57 @@
+"""From candidates with estimates to the list of those that are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from frequency.channel import Floats
+from frequency.estimate import Interval
+from frequency.heavy.found import Found, Gate
+from frequency.heavy.universe import Universe, Words
+
+
+def listed(
+    universe: Universe,
+    words: Words,
+    estimates: Floats,
+    considered: int,
+    deviation: Callable[[Any], Any],
+    gates: Sequence[Callable[[Any], Any]],
+    n: int,
+    k: int | None,
+    threshold: float | None,
+    confidence: float,
+) -> Found:
+    """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the ``gates``."""
+    zero = float(deviation(np.zeros(1))[0])
+    noise = -float(ndtri((1 - confidence) / considered)) * zero
+    least = threshold if threshold is not None else -np.inf if k is not None else noise
+    order = np.argsort(-estimates, kind="stable")
+    order = order[estimates[order] >= least][:k]
+    if k is not None and len(order) == k:
+        least = max(least, float(estimates[order[-1]]))
+    chosen = estimates[order]
+    deviations = deviation(chosen)
+    half = -ndtri((1 - confidence) * max(len(order), 1) / considered / 2) * deviations
+    return Found(
+        universe.values(words[order]),
+        chosen,
+        deviations**2,
+        Interval(chosen - half, chosen + half),
+        n,
+        considered,
+        noise,
+        confidence,
+        (*gates, Gate(least, deviation)),
+    )
+
+
+def nothing(universe: Universe, confidence: float, n: int = 0) -> Found:
+    """The list from too few reports to say anything."""
+    none = np.zeros(0)
+    words = np.zeros(0, dtype=np.uint64)
+    return Found(universe.values(words), none, none, Interval(none, none), n, 0, np.inf, confidence, ())

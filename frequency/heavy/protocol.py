@@ -1,0 +1,101 @@
+"""HeavyHitterProtocol: what protocols that list frequent items have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Reports
+from frequency.estimate import normal_quantile
+from frequency.heavy.found import Found
+from frequency.heavy.universe import Universe, Words
+from frequency.protocol import Protocol
+from mechdesign.rational import Rational
+from mechdesign.text import shown
+
+
+@dataclass(frozen=True)
+class HeavyHitterProtocol(Protocol):
+    """Every user holds an integer or a string of a universe too large to list, and sends one report; the server lists the frequent.
+
+    Parameters
+    ----------
+    bits
+        The length of an item, 1 .. 64: items are the integers 0 .. 2^bits - 1.
+    epsilon
+        The privacy loss of one report.
+    text
+        True: items are strings of up to bits / 8 bytes of UTF-8.
+
+    Raises
+    ------
+    ValueError
+        What the protocol cannot do.
+    """
+
+    bits: int
+    epsilon: float | Rational
+    text: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", self.universe.bits)
+        _ = self.channel
+
+    @cached_property
+    def universe(self) -> Universe:
+        """The items."""
+        return Universe(self.bits, self.text)
+
+    def _items(self, values: Any) -> Words:
+        return self.universe.words(values)
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on."""
+        return {"protocol": type(self).__name__, "text": self.text, "channel": self.channel.parameters}
+
+    def find(
+        self, reports: Reports | Aggregate, k: int | None = None, threshold: float | None = None, confidence: float = 0.95
+    ) -> Found:
+        """The most frequent items.
+
+        Parameters
+        ----------
+        reports
+            Reports, or what they were aggregated to.
+        k
+            At most so many items, at least 1.
+        threshold
+            Only items whose estimated frequency is at least this fraction of the users. Neither: a threshold that noise alone would
+            exceed nowhere with probability ``confidence`` (`Found.noise`).
+        confidence
+            Of the intervals and of the default threshold, strictly between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            For a k, threshold or confidence out of range, before any work.
+        InvalidReport, IncompatibleAggregate
+            For what is not of this protocol.
+        """
+        self._checked(k, threshold, confidence)
+        aggregate = self.channel._own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
+        return self._find(aggregate, aggregate.n, k, threshold, confidence)
+
+    @staticmethod
+    def _checked(k: int | None, threshold: float | None, confidence: float) -> None:
+        whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
+        if k is not None and (not whole or k < 1):
+            raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ValueError(f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}")
+        normal_quantile(confidence)  # refuses what is no confidence
+
+    @abstractmethod
+    def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
+        """The same, for arguments in range and reports from a random part of a ``population``."""

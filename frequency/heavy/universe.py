@@ -1,0 +1,148 @@
+"""Universe: the integers or strings that users may hold, as words of up to 64 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import InvalidValue
+from mechdesign.sampling import checked_counts
+from mechdesign.text import shown
+
+Words = npt.NDArray[np.uint64]
+
+LARGEST_BITS = 64
+"""The longest word."""
+
+
+@dataclass(frozen=True)
+class Universe:
+    """The integers 0 .. 2^bits - 1; or, as ``text``, the strings of up to bits / 8 bytes of UTF-8, the empty one included.
+
+    A string's word is its bytes, the first one in front, filled up with zeros: strings that begin alike have words that begin
+    alike, which is what protocols over prefixes live on. U+0000 is in no string, since it would be lost in the filling.
+
+    Raises ValueError unless bits is 1 .. 64, and whole bytes for text.
+    """
+
+    bits: int
+    text: bool = False
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
+        if not whole or not 1 <= self.bits <= LARGEST_BITS:
+            raise ValueError(f"bits must be an integer, 1 to {LARGEST_BITS}, got {shown(self.bits)}")
+        object.__setattr__(self, "bits", int(self.bits))
+        if not isinstance(self.text, bool):
+            raise ValueError(f"text must be True for strings or False for integers, got {shown(self.text)}")
+        if self.text and self.bits % 8:
+            raise ValueError(f"strings are whole bytes: bits must be a multiple of 8, got {self.bits}")
+
+    def words(self, values: Any) -> Words:
+        """The words of some values: shape (values,). InvalidValue for the first that is no integer or string of this universe."""
+        if self.text:
+            return self._of_strings(values)
+        array = np.asarray(values)
+        if array.dtype.kind == "f" and self.bits > 53 and array.size:
+            raise InvalidValue(0, array.flat[0].item(), (1 << self.bits) - 1)  # floats of that size are not what was meant
+        words = checked_counts(values, (1 << self.bits) - 1, InvalidValue)
+        if words.ndim > 1:
+            raise ValueError(f"values must be one-dimensional, one item a user, got shape {words.shape}")
+        return words.reshape(-1).astype(np.uint64)
+
+    def _of_strings(self, values: Any) -> Words:
+        if isinstance(values, str):
+            values = [values]
+        size, spelt = self.bits // 8, []
+        for place, value in enumerate(_listed(values)):
+            try:
+                encoded = value.encode() if isinstance(value, str) and "\0" not in value else None
+            except UnicodeEncodeError:  # half of a surrogate pair
+                encoded = None
+            if encoded is None or len(encoded) > size:
+                raise InvalidString(place, value, size)
+            spelt.append(encoded.ljust(size, b"\0"))
+        table = np.frombuffer(b"".join(spelt), dtype=np.uint8).reshape(len(spelt), size)
+        result = np.zeros(len(spelt), dtype=np.uint64)
+        for column in table.T:
+            result = result << np.uint64(8) | column
+        return result
+
+    def values(self, words: Words) -> npt.NDArray[Any]:
+        """What `words` was given: an array of integers (uint64 only where bits is 64), or of strings as objects."""
+        if not self.text:
+            return words.astype(np.int64) if self.bits < 64 else words
+        size = self.bits // 8
+        result = np.empty(len(words), dtype=object)
+        result[:] = [int(word).to_bytes(size, "big").rstrip(b"\0").decode() for word in words]
+        return result
+
+    def possible(self, prefixes: Words, length: int) -> npt.NDArray[np.bool_]:
+        """Which prefixes of ``length`` bits some value's word has: all integers' do, but not all bytes are UTF-8."""
+        good = np.ones(len(prefixes), dtype=np.bool_)
+        if not self.text:
+            return good
+        state = np.zeros(len(prefixes), dtype=np.int64)
+        whole, rest = divmod(length, 8)
+        for place in range(whole):
+            byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
+            state = _NEXT[state, byte]
+        if rest:
+            # Of the bytes that begin with these bits, one must be able to follow.
+            some = (_NEXT != _NONE).reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
+            good = some[state, prefixes.astype(np.int64) & ((1 << rest) - 1)]
+        # A character that has begun must still have room to end.
+        return good & (state != _NONE) & (_MISSING[state] <= (self.bits - length + rest) // 8)
+
+    @cached_property
+    def size(self) -> int:
+        """The number of words."""
+        return 1 << self.bits
+
+
+class InvalidString(InvalidValue):
+    """A user's value is not a string of the universe. Nothing has been drawn."""
+
+    def __str__(self) -> str:
+        return (
+            f"values[{self.index}] = {shown(self.value)} is not a string of at most {self.largest} bytes of UTF-8 without U+0000; "
+            "nothing was drawn"
+        )
+
+
+def _listed(values: Any) -> Iterable[Any]:
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"values must be one-dimensional, one item a user, got shape {values.shape}")
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+# UTF-8 (RFC 3629, section 4) as a machine over bytes. State 0: between characters; 1, 2, 3: that many continuation bytes are
+# missing; 4 .. 7: after E0, ED, F0, F4, whose next byte is restricted; 8: after the end, where only zeros follow.
+
+_NONE = 9
+_MISSING = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 0])
+
+
+def _machine() -> npt.NDArray[np.int64]:
+    table = np.full((10, 256), _NONE, dtype=np.int64)
+    table[0, 0x01:0x80] = 0
+    table[0, 0xC2:0xE0] = 1
+    table[0, 0xE0:0xF0] = 2
+    table[0, 0xF0:0xF5] = 3
+    table[0, [0xE0, 0xED, 0xF0, 0xF4]] = [4, 5, 6, 7]
+    for missing in (1, 2, 3):
+        table[missing, 0x80:0xC0] = missing - 1
+    table[4, 0xA0:0xC0] = 1
+    table[5, 0x80:0xA0] = 1
+    table[6, 0x90:0xC0] = 2
+    table[7, 0x80:0x90] = 2
+    table[[0, 8], 0] = 8
+    return table
+
+
+_NEXT = _machine()
