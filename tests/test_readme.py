@@ -53,7 +53,7 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers, ranges, tables, local, formula = blocks("python")
+    counts, answers, ranges, tables, words, local, formula = blocks("python")
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
@@ -65,6 +65,8 @@ def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> 
     assert (clone / "cdf.png").read_bytes().startswith(b"\x89PNG")
     printed = run([sys.executable, "-W", "error", "-c", tables], clone)
     assert printed.endswith("\nTrue ('smokes', 'coughs')\n")
+    printed = run([sys.executable, "-W", "error", "-c", words], clone)
+    assert printed.startswith(next(block for block in blocks("text") if "Zürich" in block))
     printed = run([sys.executable, "-W", "error", "-c", local], clone)
     design = re.match(r"\d+ outputs for 10 inputs, .*average variance 4\.60\d* a query, at most (\S+)% above", printed)
     assert design is not None
