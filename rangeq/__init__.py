@@ -18,6 +18,8 @@ from rangeq.itemsets import ItemSets
 from rangeq.optimise import Optimised, compose, optimise
 from rangeq.paired import Paired
 from rangeq.protocol import RangeProtocol
+from rangeq.shaped import Shaped, ShapedEstimate, shaped
+from rangeq.squarewave import SquareWave
 from rangeq.tree import Tree
 
 __all__ = [
@@ -32,9 +34,13 @@ __all__ = [
     "Paired",
     "RangeEstimate",
     "RangeProtocol",
+    "Shaped",
+    "ShapedEstimate",
+    "SquareWave",
     "Tree",
     "central",
     "compose",
     "optimise",
     "plot",
+    "shaped",
 ]

@@ -223,7 +223,8 @@ class CircularHistogram(RangeProtocol):
                 total += number / variance * seen(self._size, level.width)
         return total
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
+        """The spectrum of the least-squares estimate of the circle's items, padding like any other, and its `_information`."""
         users = self._users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
         for k, (level, variance) in enumerate(zip(self.levels, self._per_user, strict=True)):
@@ -237,9 +238,11 @@ class CircularHistogram(RangeProtocol):
                 total += np.fft.rfft(block) * np.fft.rfft(found) / variance
         information = self._information(users)
         total = np.divide(total, information, out=np.zeros_like(total), where=information > 0)
-        total += np.fft.rfft(self._even)
-        result = np.fft.irfft(total, self._size)[: self.domain]
-        shared = _curve(self, tuple(users)).shared
+        return total + np.fft.rfft(self._even), information
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
+        shared = _curve(self, tuple(self._users(aggregate))).shared
         if shared is not None:  # nobody is in the padding: each item gives up what it shares with the error of the sum
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
         return result

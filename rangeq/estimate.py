@@ -102,9 +102,7 @@ class RangeEstimate(Estimate, Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies (Woodruff's interval): where the band of the cdf crosses phi."""
         last = np.arange(len(self.frequencies))
-        low, high = self.interval(np.zeros_like(last), last, confidence)
-        wanted = _fractions(phi)
-        return _plain(_first_reaching(high, wanted)), _plain(_first_reaching(low, wanted))
+        return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
 
     def nonnegative(self) -> Distribution:
         """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without known variances."""
@@ -116,6 +114,12 @@ class RangeEstimate(Estimate, Distribution):
             raise ValueError("no reports: there is no distribution to shape")
         cdf = isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
+
+
+def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+    """The first items where the upper and the lower end of a band around the cdf reach phi."""
+    wanted = _fractions(phi)
+    return _plain(_first_reaching(band.high, wanted)), _plain(_first_reaching(band.low, wanted))
 
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:

@@ -149,19 +149,49 @@ def _exact(shares: Floats) -> tuple[Fraction, ...]:
     return tuple(share / sum(whole) for share in whole)
 
 
+@dataclass(frozen=True, eq=False)
+class CircleLevels:
+    """The levels that a circle may have, their best oracles, and what users on them tell: to choose their shares by.
+
+    ``costs`` is what a unit of variance at each of the ``frequencies`` adds to the mean over a workload, ``gains`` the precision
+    that a user on each level adds there: shapes (frequencies,) and (frequencies, levels).
+    """
+
+    domain: int
+    epsilon: float | Rational
+    circle: int
+    blocks: Integers
+    oracles: tuple[Oracle, ...]
+    frequencies: Integers
+    costs: Floats
+    gains: Floats
+
+    @classmethod
+    def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
+        """All divisors of the circle as numbers of blocks."""
+        blocks = np.array(divisors(circle))
+        short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
+        best = (best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist())
+        oracles, variances = zip(*best, strict=True)
+        frequencies, costs = _costs_on_a_circle(domain, circle, workload)
+        gains = np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()]) / np.array(variances)[:, None]
+        return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
+
+    def histogram(self, shares: Floats) -> CircularHistogram:
+        """The protocol with these shares of the users on the levels: those with next to none are left out."""
+        kept = (shares > 1e-3) | (self.blocks == self.circle)
+        names = tuple(type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep)
+        return CircularHistogram(
+            self.domain, self.epsilon, self.circle, tuple(self.blocks[kept].tolist()), names, _exact(shares[kept])
+        )
+
+
 def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
     if domain > CircularHistogram.largest_domain:
         return
     for circle in sorted({max(domain, 2), round_up(domain), round_up(domain + domain // 8)}):
-        blocks = np.array(divisors(circle))
-        short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
-        oracles = [best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()]
-        frequencies, costs = _costs_on_a_circle(domain, circle, workload)
-        gains = np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
-        shares = _least(costs, (gains / np.array([[variance] for _, variance in oracles])).T)
-        kept = (shares > 1e-3) | (blocks == circle)
-        names = tuple(type(oracle).__name__ for (oracle, _), keep in zip(oracles, kept, strict=True) if keep)
-        yield CircularHistogram(domain, epsilon, circle, tuple(blocks[kept].tolist()), names, _exact(shares[kept]))
+        levels = CircleLevels.of(domain, epsilon, circle, workload)
+        yield levels.histogram(least_shares(levels.costs, levels.gains))
 
 
 def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
@@ -199,7 +229,7 @@ def compose(mechanism: Mechanism, domain: int, epsilon: float | Rational, worklo
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
     composite = Composite(domain, epsilon, mechanism, below, names)
     information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T  # of a user of each level
-    return replace(composite, probabilities=_exact(_least(composite._costs(workload), information)))
+    return replace(composite, probabilities=_exact(least_shares(composite._costs(workload), information)))
 
 
 def best_oracle(
@@ -220,10 +250,10 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
     for above in range(height):
         for level in range(above, height):
             gains[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
-    return _least(tree.costs(workload), gains)
+    return least_shares(tree.costs(workload), gains)
 
 
-def _least(costs: Floats, information: Floats) -> Floats:
+def least_shares(costs: Floats, information: Floats) -> Floats:
     """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,), (contrasts, levels)."""
     shares = np.full(information.shape[1], 1 / information.shape[1])
     for _ in range(_STEPS // len(costs) + 200):

@@ -14,7 +14,7 @@ from frequency import GRR, SubsetSelection
 from frequency.oracle import CellOracle
 from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram, Optimised, Tree, optimise
 from rangeq.circle import divisors, seen
-from rangeq.optimise import ORACLES, _costs_on_a_circle, _least, best_oracle, describe, least_rmse, per_user, probabilities
+from rangeq.optimise import ORACLES, _costs_on_a_circle, best_oracle, describe, least_rmse, least_shares, per_user, probabilities
 from rangeq.protocol import even_rmse
 from rangeq.tree import WORKLOADS
 from tests.rangeq.test_protocols import RangeContract, level_twin
@@ -161,7 +161,7 @@ def test_shares_on_a_circle_are_optimal(circle: int, workload: str) -> None:
 
     for variances in (np.ones(len(gains)), rng.uniform(0.5, 2, len(gains))):
         information = gains / variances[:, None]
-        shares = _least(costs, information.T)
+        shares = least_shares(costs, information.T)
         assert shares.sum() == pytest.approx(1)
         assert (shares >= 0).all()
         precision = shares @ information

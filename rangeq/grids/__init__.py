@@ -1,0 +1,45 @@
+"""Conjunctions of ranges over several ordinal attributes under local differential privacy.
+
+>>> import numpy as np
+>>> protocol = HDG(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
+>>> rng = np.random.default_rng(1)
+>>> records = rng.integers(0, [100, 64], size=(100_000, 2))
+>>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+>>> bool(abs(estimate.answer([("age", 20, 39), ("income", 0, 31)]) - 0.1) < 0.03)
+True
+"""
+
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.calm import CALM
+from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate, PredictedError, ProductEstimate
+from rangeq.grids.guideline import granularities
+from rangeq.grids.haar import HaarHRR2D
+from rangeq.grids.hdg import HDG
+from rangeq.grids.hio import HIO
+from rangeq.grids.lhio import LHIO, HierarchicalHistogram2D
+from rangeq.grids.msw import MSW
+from rangeq.grids.plan import Plan, plan
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.tdg import TDG
+from rangeq.grids.uniform import Uniform
+
+__all__ = [
+    "CALM",
+    "HDG",
+    "HIO",
+    "LHIO",
+    "MSW",
+    "TDG",
+    "Attributes",
+    "ConjunctionEstimate",
+    "ConjunctionProtocol",
+    "HaarHRR2D",
+    "HierarchicalHistogram2D",
+    "PairwiseEstimate",
+    "Plan",
+    "PredictedError",
+    "ProductEstimate",
+    "Uniform",
+    "granularities",
+    "plan",
+]

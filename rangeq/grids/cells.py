@@ -1,0 +1,85 @@
+"""Grids: how the domain of one, two or more attributes is cut into cells (Phase 1, section 4.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from frequency.channel import Floats, Items
+
+Edges: TypeAlias = tuple[int, ...]
+"""Where the cells of an axis begin, and at last where the domain ends: cell k is the values edges[k] .. edges[k + 1] - 1."""
+
+
+def equal_cells(size: int, granularity: int) -> Edges:
+    """``granularity`` cells (at most one a value) as equal as can be: cell k begins at floor(k size / granularity).
+
+    Nothing is lost where the granularity does not divide the size; and cells nest wherever one granularity divides the other.
+    """
+    g = min(granularity, size)
+    return tuple(k * size // g for k in range(g + 1))
+
+
+def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
+    """The cells of each level of a tree over one attribute, from the root: one cell, down to single values.
+
+    A node of level l stands for branching^(height - l) values, except that the last ends with the domain.
+    """
+    width = 1
+    while width < size:
+        width *= branching
+    found = []
+    while True:
+        found.append((*range(0, size, width), size))
+        if width == 1:
+            return tuple(found)
+        width //= branching
+
+
+def common(*axes: Edges) -> Edges:
+    """The finest cells that every axis can tell of."""
+    return tuple(sorted(set.intersection(*map(set, axes))))
+
+
+def refined(*axes: Edges) -> Edges:
+    """The coarsest cells that tell the cells of every axis."""
+    return tuple(sorted(set.union(*map(set, axes))))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of some attributes: ``places`` which, ``edges`` how each is cut. The last axis counts fastest in the cells' numbers."""
+
+    places: tuple[int, ...]
+    edges: tuple[Edges, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return tuple(len(edges) - 1 for edges in self.edges)
+
+    @cached_property
+    def cells(self) -> int:
+        """How many there are."""
+        return math.prod(self.shape)
+
+    @property
+    def even(self) -> Floats:
+        """The frequencies of the cells if all records are equally frequent: shaped as the grid."""
+        result: Floats = np.ones(())
+        for edges in self.edges:
+            result = np.multiply.outer(result, np.diff(edges) / edges[-1])
+        return result
+
+    def cell_of(self, table: Items) -> Items:
+        """The cell of each record: a table of shape (n, attributes) to (n,)."""
+        result = np.zeros(len(table), dtype=np.int64)
+        for place, edges in zip(self.places, self.edges, strict=True):
+            if len(edges) > 2:
+                result *= len(edges) - 1
+                result += np.searchsorted(edges[1:-1], table[:, place], side="right")
+        return result

@@ -1,0 +1,112 @@
+"""Channels whose users hold records of several attributes, and report on one randomly chosen part of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+import frequency
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items
+from frequency.draws import WORD
+from frequency.mixture import Mixture, weights_of
+from frequency.oracle import Oracle
+from mechdesign.sampling import bit_source
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.cells import Grid
+from rangeq.hierarchy import ORACLES
+
+
+@dataclass(frozen=True)
+class RecordChannel(Mixture):
+    """A `Mixture` whose items are rows of a table, one column an attribute. ``domain`` is the number of different records."""
+
+    attributes: Attributes
+
+    kind: ClassVar[str] = "group"
+    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
+
+    def _items(self, values: Any) -> Items:
+        return self.attributes.table(values)
+
+    def _details(self) -> dict[str, Any]:
+        oracles = sorted({channel._signature for channel in self._channels[0]})
+        attributes = [list(self.attributes.names), list(self.attributes.sizes)]
+        weights = hashlib.sha256(repr(self.part_weights).encode()).hexdigest()
+        return {"attributes": attributes, "groups": len(self.parts), "weights": weights, "oracles": oracles}
+
+    def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
+        """An aggregate distributed as ``aggregate(privatize(records))``: faster where the parts' oracles have a shortcut."""
+        table = self._items(records)
+        bit_source(rng)  # refuses what is not a generator
+        generator = np.random.default_rng() if rng is None else rng
+        counts = np.zeros(self._shape, dtype=np.int64)
+        sizes = generator.multinomial(len(table), [weight / WORD for weight in self.part_weights])
+        ends, order = np.cumsum(sizes), generator.permutation(len(table))
+        for k in np.flatnonzero(sizes):
+            channel = self.parts[k]
+            mine = self._nodes(int(k), table[order[ends[k] - sizes[k] : ends[k]]])
+            counts[k] = sizes[k]
+            counts[self._places[k]] = channel._simulate(np.bincount(mine, minlength=channel.domain), generator).ravel()
+        return Aggregate(self._signature, len(table), counts)
+
+
+@dataclass(frozen=True)
+class GridChannel(RecordChannel):
+    """One of some grids, chosen at random, and the cell that holds the record, by the oracle of that grid."""
+
+    grids: tuple[Grid, ...]
+    oracle: str
+    """A name of `rangeq.hierarchy.ORACLES`."""
+    largest_table: int | None = None
+    """Grids with more cells than this are counted in a sketch of few numbers: None for no limit."""
+    probabilities: tuple[Fraction, ...] | None = None
+    """Of the grids, summing to 1; None: all the same."""
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        made: dict[int, Oracle] = {}
+        for grid in self.grids:
+            if grid.cells not in made:
+                made[grid.cells] = self._oracle(grid.cells)
+        return tuple(made[grid.cells] for grid in self.grids)
+
+    def _oracle(self, cells: int) -> Oracle:
+        if self.largest_table is not None and cells > self.largest_table:
+            return frequency.HadamardCountMeanSketch(cells, self.epsilon, hashes=4, width=256)
+        return ORACLES[self.oracle](cells, self.epsilon)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.grids), self.probabilities, self.kind)
+
+    def _details(self) -> dict[str, Any]:
+        cut = repr([(grid.places, grid.edges) for grid in self.grids])
+        return {**super()._details(), "grids": hashlib.sha256(cut.encode()).hexdigest()}
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        return self.grids[part].cell_of(items)
+
+    def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
+        """Unbiased estimates of the cells of a grid, shaped as it is; as if records were uniform where nobody reported."""
+        grid, level = self.grids[part], self._level(aggregate, part)
+        if not level.n:
+            return grid.even
+        return self.parts[part]._frequencies(level, None).reshape(grid.shape)
+
+    def precisions(self, aggregate: Aggregate) -> Floats:
+        """One over the variance of a cell of each grid, of noise and sampling: shape (grids,); 0 where nobody reported."""
+        users = self._users(aggregate)
+        one = [cell_variance(oracle) for oracle in self.parts]
+        return users / np.array(one)
+
+
+def cell_variance(oracle: Oracle) -> float:
+    """The variance of a cell's estimate from one user drawn at random from an even population: noise and sampling."""
+    share = 1 / oracle.domain
+    return max(float(oracle.variance(1, share)) + share * (1 - share), 1e-300)

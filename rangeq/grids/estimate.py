@@ -1,0 +1,171 @@
+"""Estimates that answer conjunctions of closed ranges over several attributes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.channel import Floats
+from rangeq.estimate import Distribution
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.piecewise import Line, Plane
+from rangeq.grids.queries import Queries, grouped, single
+from rangeq.grids.update import weighted_update
+
+MOST_TOLERANCE = 1e-7
+
+
+class PredictedError(NamedTuple):
+    """The squared error to expect of an answer, by source (section 4.5): floats, or arrays shaped as the queries.
+
+    ``noise`` is that of the reports and ``sampling`` that of the group standing for everybody; ``non_uniformity`` that of the cells
+    which the borders of the query cut. NaN where no theory gives it.
+    """
+
+    noise: Any
+    sampling: Any
+    non_uniformity: Any
+
+    @property
+    def total(self) -> Any:
+        """Their sum."""
+        return self.noise + self.sampling + self.non_uniformity
+
+
+class ConjunctionEstimate(ABC):
+    """The fraction of the population whose values lie in all the ranges of a query.
+
+    Attributes
+    ----------
+    n
+        The number of reports. With none all answers are NaN.
+    attributes
+        Names and sizes.
+    """
+
+    def __init__(self, attributes: Attributes, n: int) -> None:
+        self.attributes, self.n = attributes, n
+
+    def answer(self, query: Sequence[tuple[Any, Any, Any]]) -> float:
+        """The answer of one query: (attribute, first, last) for each attribute that matters, closed; by name or by place.
+
+        Raises InvalidRange, a ValueError, for what is not a query.
+        """
+        return float(self.answers(*single(self.attributes, query))[0])
+
+    def answers(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
+        """The answers of many queries of lambda attributes each: shape (m,).
+
+        Parameters
+        ----------
+        attributes
+            Places of the attributes, integers of shape (m, lambda), distinct in a row; or (lambda,), the same for all queries.
+        left, right
+            The ends of the closed ranges, integers of shape (m, lambda).
+
+        Raises InvalidRange; its ``index`` is the first bad query.
+        """
+        m, groups = grouped(self.attributes, attributes, left, right)
+        result = np.full(m, np.nan)
+        for group in groups if self.n else ():
+            result[group.rows] = self._answers(group)
+        return result
+
+    def predicted_error(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> PredictedError:
+        """The squared error to expect of `answers`, by source: arrays of shape (m,).
+
+        Noise and sampling are those of the unbiased linear answer from the reports on the query's own attributes, whose
+        post-processing they do not account for; they are infinite with no reports, and NaN for queries that no single group tells.
+        """
+        m, groups = grouped(self.attributes, attributes, left, right)
+        found = np.full((3, m), np.nan if self.n else np.inf)
+        for group in groups if self.n else ():
+            found[:, group.rows] = self._errors(group)
+        return PredictedError(*found)
+
+    @abstractmethod
+    def _answers(self, queries: Queries) -> Floats:
+        """The answers of checked queries about the same attributes, n > 0."""
+
+    def _errors(self, queries: Queries) -> Floats:
+        """Noise, sampling and non-uniformity of the same: shape (3, queries)."""
+        return np.full((3, len(queries.rows)), np.nan)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.attributes)} attributes from {self.n} reports>"
+
+
+class ProductEstimate(ConjunctionEstimate):
+    """Answers as if attributes were independent: products of those of single attributes.
+
+    ``distributions`` has one `rangeq.Distribution` for each attribute.
+    """
+
+    def __init__(self, attributes: Attributes, n: int, distributions: Sequence[Distribution]) -> None:
+        super().__init__(attributes, n)
+        self.distributions = tuple(distributions)
+
+    def _answers(self, queries: Queries) -> Floats:
+        result = np.ones(len(queries.rows))
+        for axis, place in enumerate(queries.places):
+            result *= self.distributions[place].range(queries.left[:, axis], queries.right[:, axis])
+        return result
+
+
+class PairwiseEstimate(ConjunctionEstimate):
+    """Answers from the distributions of single attributes and of pairs; of more attributes by weighted update.
+
+    Attributes
+    ----------
+    lines, planes
+        The distribution of each attribute, and of each pair (j, k) with j < k; none with no reports.
+    """
+
+    def __init__(
+        self,
+        attributes: Attributes,
+        n: int,
+        lines: Sequence[Line],
+        planes: Mapping[tuple[int, int], Plane],
+        errors: Callable[[Queries], Floats] | None = None,
+    ) -> None:
+        super().__init__(attributes, n)
+        self.lines, self.planes, self._errors_of = tuple(lines), dict(planes), errors
+
+    def response_matrix(self, first: Any, second: Any) -> Floats:
+        """The estimated frequency of every pair of values of two attributes, by name or place: section 4.3."""
+        j, k = self.attributes.place(first), self.attributes.place(second)
+        if not self.n:
+            return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
+        return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
+
+    def quadrants(self, queries: Queries) -> Floats:
+        """The answers inside and outside of each pair of a query's ranges, as `weighted_update` takes: (queries, pairs, 2, 2)."""
+        pairs = list(combinations(range(len(queries.places)), 2))
+        found = np.empty((len(queries.rows), len(pairs), 2, 2))
+        for number, (j, k) in enumerate(pairs):
+            plane = self.planes[queries.places[j], queries.places[k]]
+            found[:, number] = plane.quadrants(queries.left[:, [j, k]], queries.right[:, [j, k]])
+        found = np.maximum(found, 0.0)  # of unbiased estimates some may be negative
+        return found / found.sum(axis=(2, 3), keepdims=True)
+
+    def _answers(self, queries: Queries) -> Floats:
+        if len(queries.places) == 1:
+            return self.lines[queries.places[0]].answers(queries.left[:, 0], queries.right[:, 0])
+        if len(queries.places) == 2:
+            return self.planes[queries.places[0], queries.places[1]].quadrants(queries.left, queries.right)[:, 0, 0]
+        parts, _ = weighted_update(self.quadrants(queries), len(queries.places), min(1 / self.n, MOST_TOLERANCE))
+        return parts.reshape(len(parts), -1)[:, 0].copy()
+
+    def _errors(self, queries: Queries) -> Floats:
+        return super()._errors(queries) if self._errors_of is None else self._errors_of(queries)
+
+
+def even(size: int) -> Distribution:
+    """The uniform distribution of an attribute."""
+    return Distribution(np.full(size, 1 / size))

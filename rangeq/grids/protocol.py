@@ -1,0 +1,93 @@
+"""ConjunctionProtocol: what the systems for ranges over several attributes have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frequency.aggregate import Aggregate
+from frequency.channel import Reports
+from frequency.protocol import Protocol
+from mechdesign.rational import Rational
+from mechdesign.text import shown
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.channel import RecordChannel
+from rangeq.grids.estimate import ConjunctionEstimate
+
+
+@dataclass(frozen=True)
+class ConjunctionProtocol(Protocol):
+    """Every user holds a record of d ordinal attributes and sends one report; the server answers conjunctions of ranges.
+
+    Parameters
+    ----------
+    sizes
+        The number of values of each attribute: a list, a mapping of names to them, or a `frequency.marginals.Domain`. Values
+        are 0 .. size - 1.
+    epsilon
+        The privacy loss of one report: of the whole record.
+    n
+        How many users are expected, where a system needs to know to choose how finely it looks. Any number may come.
+
+    Each user takes part in one group, chosen by the client at random with equal probabilities, so that groups vary in size.
+
+    Raises
+    ------
+    ValueError
+        What the protocol cannot do.
+    """
+
+    sizes: Any
+    epsilon: float | Rational
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", Attributes.of(self.sizes))
+        if self.n is not None:
+            if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
+                raise ValueError(f"n must be a number of users, at least 1, got {shown(self.n)}")
+            object.__setattr__(self, "n", int(self.n))
+        _ = self.channel
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes, with names and sizes."""
+        given: Attributes = self.sizes
+        return given
+
+    @property
+    @abstractmethod
+    def channel(self) -> RecordChannel:
+        """How a record becomes a report."""
+
+    def _items(self, values: Any) -> Any:
+        return self.attributes.table(values)
+
+    def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each record: see `Attributes.table` for what records may be, `Channel.privatize` for the rest."""
+        return super().privatize(records, rng)
+
+    def simulate(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
+        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments, faster where there is a shortcut."""
+        return self.channel.simulate_records(records, rng)
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on."""
+        return {"system": type(self).__name__, "channel": self.channel.parameters}
+
+    def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
+        """Answers to conjunctions of ranges; all NaN with no reports. IncompatibleAggregate for another protocol's."""
+        return self._estimate(self.channel._own(aggregate))
+
+    @abstractmethod
+    def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
+        """The estimate from an aggregate of this protocol."""
+
+    def _require_pairs(self) -> None:
+        if len(self.attributes) < 2:
+            raise ValueError(f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW take one")

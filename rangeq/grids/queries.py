@@ -1,0 +1,89 @@
+"""Conjunctions of closed intervals, as people hand them over: checked, and grouped by the attributes that they ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.channel import Items
+from mechdesign.text import shown
+from rangeq.ends import InvalidRange
+from rangeq.grids.attributes import Attributes
+
+MOST_ATTRIBUTES = 20
+"""How many attributes a query may name: the answer of many is one of 2^lambda numbers that are estimated together."""
+
+
+class Queries(NamedTuple):
+    """Queries that ask about the same attributes, in increasing order.
+
+    ``rows`` are their positions among all queries; ``left`` and ``right`` have shape (queries, attributes).
+    """
+
+    rows: Items
+    places: tuple[int, ...]
+    left: Items
+    right: Items
+
+
+def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
+    """One query, a list of (attribute, first, last), as the three arrays of shape (1, lambda) that `grouped` takes."""
+    if not isinstance(query, Sequence) or isinstance(query, str) or not query:
+        raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")
+    for k, part in enumerate(query):
+        if not isinstance(part, Sequence) or isinstance(part, str) or len(part) != 3:
+            raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(part)}", k)
+    places = np.array([[attributes.place(name) for name, _, _ in query]])
+    return places, np.array([[first for _, first, _ in query]]), np.array([[last for _, _, last in query]])
+
+
+def grouped(attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[int, list[Queries]]:
+    """The number of queries, and the queries of each set of attributes.
+
+    Parameters
+    ----------
+    places
+        Integers of shape (m, lambda): the attributes of each query, distinct. Or (lambda,): the same for all.
+    left, right
+        Integers of shape (m, lambda): closed intervals.
+
+    Raises
+    ------
+    InvalidRange
+        For the first query that is none; ``index`` says which.
+    """
+    p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
+    if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
+        raise InvalidRange(f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and {b.dtype}")
+    if a.ndim != 2 or b.shape != a.shape or p.shape not in (a.shape, a.shape[1:]) or not 1 <= a.shape[1] <= MOST_ATTRIBUTES:
+        given = f"attributes {p.shape}, ends {a.shape} and {b.shape}"
+        raise InvalidRange(f"queries must have shape (m, lambda), lambda 1 to {MOST_ATTRIBUTES}, got {given}")
+    p, a, b = np.broadcast_to(p, a.shape).astype(np.int64), a.astype(np.int64), b.astype(np.int64)
+    _first(
+        ((p < 0) | (p >= len(attributes))).any(axis=1), lambda k: f"attributes are 0 .. {len(attributes) - 1}, got {p[k].tolist()}"
+    )
+    order = np.argsort(p, axis=1, kind="stable")
+    p, a, b = (np.take_along_axis(array, order, axis=1) for array in (p, a, b))
+    _first((np.diff(p, axis=1) == 0).any(axis=1), lambda k: f"a query must name distinct attributes, got {p[k].tolist()}")
+    sizes = np.array(attributes.sizes)[p]
+    bad = ((a < 0) | (a > b) | (b >= sizes)).any(axis=1)
+    _first(bad, lambda k: f"{a[k].tolist()} to {b[k].tolist()} are not ranges within {sizes[k].tolist()} values")
+    return len(p), list(_groups(p, a, b))
+
+
+def _groups(p: Items, a: Items, b: Items) -> Iterator[Queries]:
+    if not len(p):
+        return
+    sets, which = np.unique(p, axis=0, return_inverse=True)
+    for k, places in enumerate(sets):
+        rows = np.flatnonzero(which.ravel() == k)
+        yield Queries(rows, tuple(places.tolist()), a[rows], b[rows])
+
+
+def _first(bad: Any, message: Callable[[int], str]) -> None:
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise InvalidRange(message(k), k)

@@ -1,0 +1,38 @@
+"""Populations and queries for the tests: section 5.1."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def people(kind: str, n: int, d: int, c: int, rng: np.random.Generator, covariance: float = 0.8) -> Integers:
+    """Multivariate normal or Laplace records: mean 0, deviation 1; c equal bins on [-6, 6], the ends clipped."""
+    matrix = np.full((d, d), covariance)
+    np.fill_diagonal(matrix, 1.0)
+    values = rng.multivariate_normal(np.zeros(d), matrix, size=n, method="cholesky")
+    if kind == "laplace":
+        values *= np.sqrt(rng.exponential(size=(n, 1)))
+    return np.clip(((values + 6) / 12 * c).astype(np.int64), 0, c - 1)
+
+
+def queries(
+    m: int, several: int, d: int, c: int, rng: np.random.Generator, volume: float = 0.5
+) -> tuple[Integers, Integers, Integers]:
+    """Attributes and ends of m queries with sides of the same part of the domain, placed anywhere."""
+    places = np.array([rng.choice(d, several, replace=False) for _ in range(m)])
+    side = max(1, int(c * volume))
+    left = rng.integers(0, c - side + 1, size=(m, several))
+    return places, left, left + side - 1
+
+
+def truth(records: Integers, places: Integers, left: Integers, right: Integers) -> Floats:
+    """The fraction of records in each query."""
+    found = []
+    for chosen, a, b in zip(places, left, right, strict=True):
+        values = records[:, chosen]
+        found.append(((values >= a) & (values <= b)).all(axis=1).mean())
+    return np.array(found)
