@@ -11,6 +11,7 @@ demo: .venv/demo
 	$(BIN)/python examples/collect_frequencies.py --out demo
 	$(BIN)/python examples/range_queries.py --out demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
+	$(BIN)/python examples/heavy_hitters.py --quick --out demo
 
 test: .venv/test
 	$(BIN)/ruff check .
@@ -25,6 +26,7 @@ bench: .venv/test
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
+	$(BIN)/python benchmarks/heavy_hitters.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py

@@ -164,6 +164,12 @@ class Field:
 
 
 @lru_cache(maxsize=16)
+def field_of(q: int) -> Field:
+    """F_q; its tables are made once."""
+    return Field(q)
+
+
+@lru_cache(maxsize=16)
 def space(q: int, t: int) -> VectorSpace:
     """F_q^t; its tables are made once."""
     return VectorSpace(q, t)

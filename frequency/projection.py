@@ -14,7 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
 from frequency.hashing import Coins, PublicBits, features
-from frequency.sketch import SignSketch, check_size
+from frequency.sketch import SignSketch, checked_size
 from mechdesign.sampling import BitSource
 
 
@@ -35,8 +35,8 @@ class JLOracle(SignSketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_size("rows", self.rows, 1)
-        check_size("seed", self.seed, 0)
+        object.__setattr__(self, "rows", checked_size("rows", self.rows, 1))
+        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
 
     @property
     def confusion(self) -> Fraction:

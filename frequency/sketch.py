@@ -134,10 +134,11 @@ class SignSketch(Sketch):
         return Audit(self._choice.ratio, self.odds, "a row whose signs of 0 and 1 differ, the sign of 0", (0, 1))
 
 
-def check_size(name: str, value: object, least: int) -> None:
-    """ValueError unless ``value`` is an integer, ``least`` .. 2^32."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1 << 32:
+def checked_size(name: str, value: object, least: int) -> int:
+    """``value`` as Python's integer; ValueError unless it is one, ``least`` .. 2^32."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= 1 << 32:
         raise ValueError(f"{name} must be an integer, {least} to 2^32, got {shown(value)}")
+    return int(value)
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,9 @@ class HashedSketch(Sketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_size("hashes", self.hashes, 1)
-        check_size("width", self.width, 2)
-        check_size("seed", self.seed, 0)
+        object.__setattr__(self, "hashes", checked_size("hashes", self.hashes, 1))
+        object.__setattr__(self, "width", checked_size("width", self.width, 2))
+        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
         if self.width & (self.width - 1):
             raise ValueError(f"width must be a power of two, got {shown(self.width)}")
 

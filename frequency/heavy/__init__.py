@@ -8,6 +8,7 @@
 ['ja', 'nein']
 """
 
+from frequency.heavy import plot
 from frequency.heavy.bound import lower_bound
 from frequency.heavy.codes import Code
 from frequency.heavy.found import Found, Gate
@@ -31,4 +32,5 @@ __all__ = [
     "UniqueHeavyHitter",
     "Universe",
     "lower_bound",
+    "plot",
 ]

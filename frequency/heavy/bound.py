@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from frequency.oracle import checked_users
 from mechdesign import Privacy
 from mechdesign.rational import Rational
@@ -43,12 +45,14 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
     >>> round(lower_bound(10**6, 2**16, 1.0), 5)
     0.00112
     """
-    n, epsilon = checked_users(n), Privacy.from_epsilon(epsilon, neighbours="all").epsilon
-    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+    n, epsilon = checked_users(n), float(Privacy.from_epsilon(epsilon, neighbours="all").epsilon)
+    if not epsilon > 0:
+        raise ValueError("epsilon must be above 0: without it nothing is told, and every error is possible")
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
         raise ValueError(f"d must be a number of items, at least 1, got {shown(d)}")
     if d <= 2:
         return 0.0
     rate = n * math.sinh(min(epsilon / 2, 300.0)) ** 2 / math.log(d)
     room = 1 - math.log(2) / math.log(d)
-    t = min(1.0, math.sqrt(room / (3 * rate)))
+    t = 1.0 if 3 * rate <= room else math.sqrt(room / (3 * rate))
     return max(0.0, t / 2 * (room - rate * t**2))

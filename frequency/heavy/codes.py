@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.channel import Floats, Items
-from frequency.field import Field, walsh_hadamard
+from frequency.field import Field, field_of, walsh_hadamard
 from frequency.heavy.universe import LARGEST_BITS, Words
 from mechdesign.text import shown
 
@@ -46,11 +46,14 @@ class Code:
     symbol: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= LARGEST_BITS:
-            raise ValueError(f"bits must be 1 to {LARGEST_BITS}, got {self.bits}")
+        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
+        if not whole or not 1 <= self.bits <= LARGEST_BITS:
+            raise ValueError(f"bits must be 1 to {LARGEST_BITS}, got {shown(self.bits)}")
         whole = isinstance(self.symbol, (int, np.integer)) and not isinstance(self.symbol, bool)
         if not whole or not 1 <= self.symbol <= 8:
             raise ValueError(f"symbol must be a number of bits, 1 to 8, got {shown(self.symbol)}")
+        object.__setattr__(self, "bits", int(self.bits))
+        object.__setattr__(self, "symbol", int(self.symbol))
         if self.blocks > 1 << self.symbol:
             raise ValueError(
                 f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols of {self.symbol} bits"
@@ -82,9 +85,9 @@ class Code:
         """The least share of signs in which two codewords differ, at least."""
         return Fraction(self.blocks - self.symbols + 1, 2 * self.blocks)
 
-    @cached_property
+    @property
     def _field(self) -> Field:
-        return Field(1 << self.symbol)
+        return field_of(1 << self.symbol)
 
     @cached_property
     def _all(self) -> npt.NDArray[np.int64]:

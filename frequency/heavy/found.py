@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Found:
     considered
         How many items the listed ones were chosen from.
     noise
-        What the largest estimate of the considered items would stay below, with probability ``confidence``, if nobody held any.
+        What the estimates of the considered items that nobody holds do not exceed, with probability ``confidence``.
     confidence
         Of the intervals and of ``noise``.
     gates
@@ -90,9 +91,9 @@ class Found:
         result = np.clip(1 - missed, 0.0, 1.0)
         return float(result) if result.ndim == 0 else result
 
-    @property
+    @cached_property
     def complete_above(self) -> float:
-        """Every item held by this fraction of the users or more is listed with probability `confidence`; inf if none is."""
+        """An item held by this fraction of the users or more is listed with probability `confidence`; inf if none is."""
         if not self.gates or self.recall(1.0) < self.confidence:
             return float("inf")
         low, high = 0.0, 1.0
@@ -120,7 +121,7 @@ class Found:
             return "No reports: anything may have been missed."
         above = self.complete_above
         missed = (
-            f"an item held by {above:.3%} of the users or more is listed with probability {self.confidence:.0%}"
+            f"an item held by {above:.3%} of the users or more is listed with probability {100 * self.confidence:g}%"
             if np.isfinite(above)
             else "no frequency is high enough to be listed for sure"
         )

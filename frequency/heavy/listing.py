@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from frequency.channel import Floats
 from frequency.estimate import Interval
+from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe, Words
 
@@ -19,38 +20,39 @@ def listed(
     words: Words,
     estimates: Floats,
     considered: int,
-    deviation: Callable[[Any], Any],
+    errors: ItemErrors,
     gates: Sequence[Callable[[Any], Any]],
-    n: int,
     k: int | None,
     threshold: float | None,
     confidence: float,
 ) -> Found:
     """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the ``gates``."""
-    zero = float(deviation(np.zeros(1))[0])
-    noise = -float(ndtri((1 - confidence) / considered)) * zero
-    least = threshold if threshold is not None else -np.inf if k is not None else noise
+    noise = errors.beyond((1 - confidence) / considered)
+    least = threshold if threshold is not None else -np.inf if k is not None else np.nextafter(noise, np.inf)
     order = np.argsort(-estimates, kind="stable")
     order = order[estimates[order] >= least][:k]
     if k is not None and len(order) == k:
         least = max(least, float(estimates[order[-1]]))
     chosen = estimates[order]
-    deviations = deviation(chosen)
-    half = -ndtri((1 - confidence) * max(len(order), 1) / considered / 2) * deviations
+    deviations = errors.deviation(chosen)
+    level = (1 - confidence) * max(len(order), 1) / considered / 2
+    # Intervals are that much wider than normal ones as noise reaches further at this level.
+    wider = max(1.0, errors.beyond(level) / float(-ndtri(level) * errors.deviation(np.zeros(1))[0]))
+    half = -ndtri(level) * wider * deviations
     return Found(
         universe.values(words[order]),
         chosen,
         deviations**2,
         Interval(chosen - half, chosen + half),
-        n,
+        errors.population,
         considered,
         noise,
         confidence,
-        (*gates, Gate(least, deviation)),
+        (*gates, Gate(least, errors.deviation)),
     )
 
 
-def nothing(universe: Universe, confidence: float, n: int = 0) -> Found:
+def nothing(universe: Universe, confidence: float, n: int) -> Found:
     """The list from too few reports to say anything."""
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)

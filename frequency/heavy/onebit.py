@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,16 +13,18 @@ import numpy.typing as npt
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items, Reports
-from frequency.draws import WORD
+from frequency.draws import WORD, bernoulli
 from frequency.estimate import Estimate
 from frequency.hashing import Coins
 from frequency.heavy.found import Found
 from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.unique import UniqueHeavyHitter
 from frequency.oracle import Oracle, variance_of
 from frequency.protocol import Protocol
+from frequency.sketch import checked_size
 from mechdesign import Audit
 from mechdesign.rational import Rational
-from mechdesign.sampling import BitSource
+from mechdesign.sampling import BitSource, bit_source
 from mechdesign.text import shown
 
 
@@ -87,6 +90,12 @@ class Sampled(Channel):
         weights = np.array([min(weight, WORD - 1) for weight in self._acceptance], dtype=np.uint64)
         reports["bit"] = source(len(items)) < weights[which]
 
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item, for whom all likelihoods are 1."""
+        reports = np.zeros(users, dtype=self.report_dtype)
+        reports["coins"], reports["bit"] = source(users), bernoulli(users, int(self.kept * WORD), source)
+        return reports
+
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["bit"] <= 1
 
@@ -110,6 +119,8 @@ class Sampled(Channel):
         return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(self.sampled(aggregate))
 
     def audit(self) -> Audit:
+        if self.domain == 1:
+            return Audit(Fraction(1), self.odds, "any bit", (0, 0))
         # Whatever the coins, a likelihood of the same kind of report decides both bits.
         worst, place = Fraction(1), 0
         for kind in self.inner._likelihoods:
@@ -117,7 +128,7 @@ class Sampled(Channel):
             place += len(kind)
             low, high = min(weights), max(weights)
             worst = max(worst, Fraction(high, low), Fraction(WORD - low, WORD - high))
-        return Audit(worst, self.odds, "the bit, for coins where likelihoods are furthest apart", (0, min(1, self.domain - 1)))
+        return Audit(worst, self.odds, "the bit, for coins where likelihoods are furthest apart", (0, 1))
 
 
 @dataclass(frozen=True)
@@ -134,13 +145,27 @@ class SampledOracle(Sampled, Oracle):
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
         f = np.asarray(frequency, dtype=np.float64)
-        one = np.asarray(self.inner.variance(1, f)) / float(self.kept)
-        return variance_of(n, one + f * (1 - f) * float(1 / self.kept - 1))
+        return self._of_kept(lambda m: np.asarray(self.inner.variance(m, f)), f * (1 - f), n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        d = held or self.domain
-        one = self.inner.difference_variance(1, held) / float(self.kept)
-        return float(variance_of(n, one + 2 / d * float(1 / self.kept - 1)))
+        return float(self._of_kept(lambda m: self.inner.difference_variance(m, held), 2 / (held or self.domain), n))
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        among = weights**2 @ frequencies - (weights @ frequencies) ** 2
+        result: Floats = self._of_kept(lambda m: self.inner.linear_variance(m, weights, frequencies), among, n)
+        return result
+
+    def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
+        """The variance from the users kept of n, given that of the inner oracle and the variance among all users.
+
+        The inner one is a part for each user and a part, the confusion of sketches, that more users do not lessen.
+        """
+        one, two = inner(1), inner(2)
+        users, rest = 2 * (one - two), 2 * two - one
+        return variance_of(n, users / float(self.kept) + among * float(1 / self.kept - 1)) + rest
+
+    def _slope(self, n: int) -> float:
+        return self.inner._slope(n) / float(self.kept)
 
     def _spread(self, aggregate: Aggregate) -> float:
         """What the choice of the users kept multiplies the variance among all users with."""
@@ -153,9 +178,6 @@ class SampledOracle(Sampled, Oracle):
         f = np.clip(frequencies, 0.0, 1.0)
         result: Floats = self.inner._variances(kept, frequencies, items) + f * (1 - f) * self._spread(aggregate)
         return result
-
-    def _kinds(self, frequencies: Floats) -> Floats:
-        return np.concatenate([[1.0], np.asarray(self.inner._kinds(frequencies)).ravel()])
 
     def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         kept = self.sampled(aggregate)
@@ -200,9 +222,9 @@ class OneBit(Protocol):
         channel = inner if isinstance(inner, Oracle) else inner.channel
         if channel.odds > 2:
             raise ValueError(f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(inner.epsilon)}")
-        self.inner, self.seed = inner, seed
+        self.inner, self.seed = inner, checked_size("seed", seed, 0)
         kind = SampledOracle if isinstance(inner, Oracle) else Sampled
-        self._channel = kind(channel.domain, channel.epsilon, channel, seed)  # type: ignore[arg-type]
+        self._channel = kind(channel.domain, channel.epsilon, channel, self.seed)  # type: ignore[arg-type]
 
     @property
     def channel(self) -> Sampled:
@@ -221,6 +243,16 @@ class OneBit(Protocol):
 
     def _items(self, values: Any) -> Any:
         return values if isinstance(self.inner, Oracle) else self.inner._items(values)
+
+    def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too."""
+        if not isinstance(self.inner, UniqueHeavyHitter):
+            return super().privatize(values, rng)
+        words, held = self.inner.held_words(values)
+        reports = self._channel.idle(len(held), bit_source(rng))
+        if held.any():
+            reports[held] = self._channel.privatize(words, rng)
+        return reports
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
         """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency oracle."""

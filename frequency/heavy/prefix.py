@@ -23,6 +23,7 @@ from frequency.channel import Floats, Items
 from frequency.grr import GRR
 from frequency.hadamard import HRR
 from frequency.hashing import LinearHash
+from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
@@ -36,13 +37,19 @@ _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""
 
 _RESOLVED = 1 << 10
-"""Among how many of the most frequent prefixes confusion by hashing is resolved."""
+"""How many of the most frequent prefixes are looked at, at least, once confusion by hashing is resolved."""
+
+_ACCIDENT = 0.05
+"""The probability that some prefix of a level that nobody holds counts as heavy when confusion is resolved."""
+
+_LARGEST_SYSTEM = 1 << 12
+"""For how many at most, whatever is asked for."""
 
 _LISTED = 20
 """The longest prefixes whose frequencies are estimated all, in bits."""
 
-_STEP = 12
-"""How many bits a prefix is extended by at most."""
+_STEP, _LONGEST_STEP = 12, 16
+"""How many bits a prefix is extended by at most, and if the user wishes."""
 
 _POWER = 1.645
 """Deviations above a cut that an item must lie for a chance of 95 % to pass it."""
@@ -64,6 +71,15 @@ class Level(NamedTuple):
         return range(self.first, self.first + max(1, self.functions))
 
 
+class Table(NamedTuple):
+    """A part of a level: how many users, and what share of the level's, reported on it; the frequencies of its oracle's items."""
+
+    part: int
+    users: int
+    share: float
+    frequencies: Floats
+
+
 @dataclass(frozen=True)
 class Prefixes(Mixture):
     """A random prefix length, and the item's prefix by an oracle: itself, or hashed if there are too many prefixes to list.
@@ -79,6 +95,7 @@ class Prefixes(Mixture):
     places: int
     functions: int
     seed: int
+    text: bool = False
 
     largest_domain: ClassVar[int] = 1 << 64
 
@@ -119,7 +136,7 @@ class Prefixes(Mixture):
         return {part: LinearHash(f"prefix {part}", self.seed, self.places) for part in hashed}
 
     def _details(self) -> dict[str, Any]:
-        return {**super()._details(), "lengths": list(self.lengths), "seed": self.seed}
+        return {**super()._details(), "lengths": list(self.lengths), "seed": self.seed, "text": self.text}
 
     def _nodes(self, part: int, items: Items) -> Items:
         level = next(level for level in self.levels if part in level.parts)
@@ -132,55 +149,72 @@ class Prefixes(Mixture):
         """How many users reported on a level."""
         return int(aggregate.counts[level.first : level.parts.stop].sum())
 
-    def tables(self, aggregate: Aggregate, level: Level) -> list[tuple[int, float, Floats]]:
-        """The parts of a level that somebody reported on, their shares of its users, and the frequencies of the parts' items."""
+    def tables(self, aggregate: Aggregate, level: Level) -> list[Table]:
+        """What the parts of a level say that somebody reported on."""
         users = self._users(aggregate)
-        total = users[level.first : level.parts.stop].sum()
+        total = float(users[level.first : level.parts.stop].sum())
         return [
-            (part, float(users[part] / total), self.parts[part]._frequencies(self._level(aggregate, part), None))
+            Table(part, int(users[part]), users[part] / total, self.parts[part]._frequencies(self._level(aggregate, part), None))
             for part in level.parts
             if users[part]
         ]
 
-    def children(self, level: Level, tables: list[tuple[int, float, Floats]], parents: Words, step: int) -> Floats:
+    def children(self, level: Level, tables: list[Table], parents: Words, step: int) -> Floats:
         """Estimates for all prefixes of the level that ``step`` bits make of each parent: shape (parents, 2^step)."""
         low = np.arange(1 << step, dtype=np.uint64)
         high = parents << np.uint64(step)
         if not level.functions:
-            return tables[0][2][(high[:, None] | low).astype(np.int64)]
+            return tables[0].frequencies[(high[:, None] | low).astype(np.int64)]
         total: Floats = np.zeros((len(parents), 1 << step))
-        for part, share, frequencies in tables:
-            hash_ = self._hashes[part]
-            total += share * frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
+        for table in tables:
+            hash_ = self._hashes[table.part]
+            total += table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
         cells = 1 << self.places
         return (total - 1 / cells) * (cells / (cells - 1))  # others are in the same cell with probability 1 / cells
 
-    def resolved(self, tables: list[tuple[int, float, Floats]], prefixes: Words, estimates: Floats) -> Floats:
-        """Estimates of hashed prefixes less what these prefixes lend each other by sharing cells: a linear system."""
-        shared = np.zeros((len(prefixes), len(prefixes)))
-        for part, share, _ in tables:
-            cells = self._hashes[part](prefixes)
-            shared += share * (cells[:, None] == cells)
-        np.fill_diagonal(shared, 1 + 1e-9)  # two that share all cells are told apart by nothing
-        return np.asarray(np.linalg.solve(shared, estimates), dtype=np.float64)
+    def resolved(self, tables: list[Table], prefixes: Words, estimates: Floats, least: float) -> Floats:
+        """Estimates of hashed prefixes less what the heavy ones, of ``least`` and more, lend them by sharing cells.
 
-    def confusion(self, level: Level) -> float:
-        """The variance that sharing cells with others adds to an estimate, whoever reports: at most, when these hold one item."""
-        return 1 / (level.functions * ((1 << self.places) - 1)) if level.functions else 0.0
+        A linear system among the heavy ones alone: the others were selected by their noise, which is no loan.
+        """
+        heavy = np.flatnonzero(estimates >= least)
+        heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
+        shared = np.zeros((len(prefixes), len(heavy)))
+        for table in tables:
+            cells = self._hashes[table.part](prefixes)
+            shared += table.share * (cells[:, None] == cells[heavy])
+        among = shared[heavy]
+        np.fill_diagonal(among, 1 + 1e-9)  # two that share all cells are told apart by nothing
+        held = np.linalg.solve(among, estimates[heavy])
+        result: Floats = estimates - shared @ held
+        result[heavy] = held
+        return result
+
+    def confusion(self, level: Level, tables: list[Table]) -> float:
+        """The variance that sharing cells with others adds to an estimate, whoever reports: their squared frequencies over cells.
+
+        These squares are estimated by those of the cells' frequencies, and taken three deviations higher.
+        """
+        if not level.functions:
+            return 0.0
+        cells = 1 << self.places
+        squares = 0.0
+        for table in tables:
+            noise = float(self.parts[table.part].variance(table.users, 1 / cells))
+            squares += table.share * (float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise)
+        return min(max(squares, 0.0), 1.0) / (level.functions * (cells - 1))
 
 
 class PrefixProtocol(HeavyHitterProtocol):
     """A walk down the tree of prefixes: see the module."""
-
-    seed: int
 
     @property
     @abstractmethod
     def channel(self) -> Prefixes:
         """How an item becomes a report."""
 
-    def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[tuple[Level, Words, Floats, int, Gate]]:
-        """Level by level: what is kept of it and its estimates, how many prefixes were considered, and what they had to pass."""
+    def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[Step]:
+        """Level by level, as far as there are reports."""
         channel, universe, parents, length = self.channel, self.universe, np.zeros(1, dtype=np.uint64), 0
         for level in channel.levels:
             step = level.length - length
@@ -193,25 +227,35 @@ class PrefixProtocol(HeavyHitterProtocol):
             good = universe.possible(prefixes, level.length)
             prefixes, estimates = prefixes[good], estimates[good]
             considered = len(prefixes)
+            errors = ItemErrors.of(channel.parts[level.first], users, population, channel.confusion(level, tables))
+            cut = -np.inf
             if level.functions:
-                prefixes, estimates = _largest(prefixes, estimates, max(_RESOLVED, kept))
-                estimates = channel.resolved(tables, prefixes, estimates)
+                if considered > max(_RESOLVED, kept):
+                    prefixes, estimates, cut = _largest(prefixes, estimates, max(_RESOLVED, kept))
+                estimates = channel.resolved(tables, prefixes, estimates, errors.beyond(_ACCIDENT / considered))
             if len(prefixes) > kept:
-                prefixes, estimates = _largest(prefixes, estimates, kept)
-                cut = float(estimates.min())
-            else:
-                cut = -np.inf
-            gate = Gate(cut, _Deviation(channel.parts[level.first], users, population, channel.confusion(level)))
-            yield level, prefixes, estimates, considered, gate
+                prefixes, estimates, least = _largest(prefixes, estimates, kept)
+                cut = max(cut, least)
+            yield Step(prefixes, estimates, considered, cut, errors)
             parents, length = prefixes, level.length
 
     def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
         steps = list(self._walk(aggregate, population, max(_kept(self.channel.lengths), 2 * (k or 0))))
         if len(steps) < len(self.channel.levels):  # nobody reported on some length
             return nothing(self.universe, confidence, population)
-        _, words, estimates, considered, gate = steps[-1]
-        gates = [step[-1] for step in steps]
-        return listed(self.universe, words, estimates, considered, gate.deviation, gates, population, k, threshold, confidence)
+        last = steps[-1]
+        gates = [Gate(step.cut, step.errors.deviation) for step in steps]
+        return listed(self.universe, last.prefixes, last.estimates, last.considered, last.errors, gates, k, threshold, confidence)
+
+
+class Step(NamedTuple):
+    """What is left of a level: prefixes and estimates, of how many, what these had to reach, and their errors."""
+
+    prefixes: Words
+    estimates: Floats
+    considered: int
+    cut: float
+    errors: ItemErrors
 
 
 def _kept(lengths: Sequence[int]) -> int:
@@ -220,27 +264,10 @@ def _kept(lengths: Sequence[int]) -> int:
     return max(64, min(_RESOLVED, _BUDGET >> step))
 
 
-@dataclass(frozen=True)
-class _Deviation:
-    """The deviation of an estimate from the fraction of all ``n`` users, made from ``users`` of them, drawn at random."""
-
-    oracle: Oracle
-    users: int
-    n: int
-    confusion: float
-
-    def __call__(self, frequency: Floats) -> Floats:
-        f = np.clip(frequency, 0.0, 1.0)
-        sampling = f * (1 - f) * (1 / self.users - 1 / self.n)
-        result: Floats = np.sqrt(np.asarray(self.oracle.variance(self.users, f)) + sampling + self.confusion)
-        return result
-
-
-def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Floats]:
-    if len(estimates) > count:
-        chosen = np.argpartition(-estimates, count - 1)[:count]
-        return prefixes[chosen], estimates[chosen]
-    return prefixes, estimates
+def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Floats, float]:
+    """The ``count`` prefixes with the largest estimates, these, and the least of them."""
+    chosen = np.argpartition(-estimates, count - 1)[:count]
+    return prefixes[chosen], estimates[chosen], float(estimates[chosen].min())
 
 
 @dataclass(frozen=True)
@@ -275,9 +302,11 @@ class PrefixExtension(PrefixProtocol):
             whole = all(isinstance(length, (int, np.integer)) and not isinstance(length, bool) for length in given)
             if not given or not whole or not all(a < b for a, b in pairwise((0, *given))) or given[-1] != self.bits:
                 raise ValueError(f"lengths must increase from at least 1 to bits = {self.bits}, got {shown(self.lengths)}")
-            steps = [b - a for a, b in pairwise((0, *given))]
-            if max(steps) > _LISTED:
-                raise ValueError(f"a step of {max(steps)} bits is more than can be listed, {_LISTED}: put lengths in between")
+            step = max((b - a for a, b in pairwise(given)), default=0)
+            if given[0] > _LISTED or step > _LONGEST_STEP:
+                raise ValueError(
+                    f"the first length can be {_LISTED} bits at most, got {given[0]}, and a step {_LONGEST_STEP}, got {step}"
+                )
             object.__setattr__(self, "lengths", tuple(int(length) for length in given))
         super().__post_init__()
 
@@ -294,7 +323,7 @@ class PrefixExtension(PrefixProtocol):
         squares = [Fraction(round(value**2 * 1000)) for value in deviations]
         probabilities = tuple(value / sum(squares) for value in squares)
         return Prefixes(
-            self.universe.size, self.epsilon, lengths, probabilities, OLH, _LISTED, places=18, functions=4, seed=self.seed
+            self.universe.size, self.epsilon, lengths, probabilities, OLH, _LISTED, 18, 4, seed=self.seed, text=self.text
         )
 
 
@@ -328,6 +357,4 @@ class TreeHist(PrefixProtocol):
         lengths = tuple(range(1, bits + 1))
         walk = Fraction(1, 2 * bits)
         probabilities = (*(walk,) * (bits - 1), 1 - (bits - 1) * walk)
-        return Prefixes(
-            self.universe.size, self.epsilon, lengths, probabilities, HRR, listed=14, places=14, functions=8, seed=self.seed
-        )
+        return Prefixes(self.universe.size, self.epsilon, lengths, probabilities, HRR, 14, 14, 8, seed=self.seed, text=self.text)

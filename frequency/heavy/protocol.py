@@ -11,10 +11,10 @@ import numpy as np
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Reports
-from frequency.estimate import normal_quantile
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe, Words
 from frequency.protocol import Protocol
+from frequency.sketch import checked_size
 from mechdesign.rational import Rational
 from mechdesign.text import shown
 
@@ -44,6 +44,8 @@ class HeavyHitterProtocol(Protocol):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", self.universe.bits)
+        if hasattr(self, "seed"):
+            object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
         _ = self.channel
 
     @cached_property
@@ -92,9 +94,10 @@ class HeavyHitterProtocol(Protocol):
         whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
         if k is not None and (not whole or k < 1):
             raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
-        if threshold is not None and not 0 <= threshold <= 1:
+        if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1):
             raise ValueError(f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}")
-        normal_quantile(confidence)  # refuses what is no confidence
+        if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1, got {shown(confidence)}")
 
     @abstractmethod
     def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:

@@ -16,6 +16,7 @@ from frequency.draws import TruthOrLie, uniform
 from frequency.estimate import Estimate
 from frequency.hashing import Coins, LinearHash
 from frequency.heavy.codes import Code
+from frequency.heavy.errors import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
@@ -39,8 +40,9 @@ class Channels(Channel):
     """Algorithm 7: a sign in each of ``hashes`` times ``channels`` channels, and one for the frequency oracle.
 
     For each of the public hash functions the user's item falls into one channel. There the user tells a sign of its codeword by the
-    basic randomiser, in all other channels a fair coin. Two items differ in the distribution of at most 2 ``hashes`` of the signs
-    in channels and that of the oracle, so each is told at epsilon / (2 hashes + 1).
+    basic randomiser, in all other channels a fair coin. Two items that fall into different channels differ there by p / (1/2) and
+    (1/2) / q at most, together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one sign does, so
+    that each is told at epsilon / (hashes + 1).
     """
 
     code: Code
@@ -48,13 +50,14 @@ class Channels(Channel):
     channels: int
     rows: int
     seed: int
+    text: bool = False
 
     largest_domain: ClassVar[int] = 1 << 64
 
     @cached_property
     def oracle(self) -> JLOracle:
         """The frequency oracle, at its share of epsilon: a little less, since shares are floats."""
-        share = self.privacy.epsilon / (2 * self.hashes + 1) * (1 - 2.0**-40)
+        share = self.privacy.epsilon / (self.hashes + 1) * (1 - 2.0**-40)
         return JLOracle(self.domain, share, rows=self.rows, seed=self.seed)
 
     @property
@@ -98,6 +101,7 @@ class Channels(Channel):
             "channels": self.channels,
             "rows": self.rows,
             "seed": self.seed,
+            "text": self.text,
             "truth": str(self._choice.truth),
             "lie": str(self._choice.lie),
         }
@@ -182,8 +186,8 @@ class Channels(Channel):
         return result
 
     def audit(self) -> Audit:
-        ratio = self._choice.ratio ** (2 * self.hashes + 1)
-        return Audit(ratio, self.odds, "in all channels of 0, of 1 and the oracle, signs of 0 that are not those of 1", (0, 1))
+        ratio = self._choice.ratio ** (self.hashes + 1)
+        return Audit(ratio, self.odds, "signs of 0 in its channels and the oracle, signs against 1 in 1's", (0, 1))
 
 
 @dataclass(frozen=True)
@@ -261,6 +265,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         if self.channels is not None and self.channels & (self.channels - 1):
             raise ValueError(f"channels must be a power of two, got {self.channels}")
         super().__post_init__()
+        _ = self.channel.oracle
 
     @cached_property
     def channel(self) -> Channels:
@@ -274,7 +279,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
                 f"{hashes} times {channels} channels of {code.length} places are over {LARGEST_STATE} sums: choose fewer channels"
             )
         rows = self.rows or self._rows(hashes)
-        return Channels(self.universe.size, self.epsilon, code, int(hashes), int(channels), int(rows), self.seed)
+        return Channels(self.universe.size, self.epsilon, code, int(hashes), int(channels), int(rows), self.seed, self.text)
 
     def _rows(self, hashes: int) -> int:
         """Section 2.2: log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n), at the oracle's eps."""
@@ -284,9 +289,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @property
     def theory_threshold(self) -> float:
-        """(2 T + 1) / eps sqrt(log d log(1 / beta) / n): what Algorithm 5 keeps, for the n of the parameters."""
+        """(T + 1) / eps sqrt(log d log(1 / beta) / n): what Algorithm 5 keeps, with T + 1 for its 2 T + 1, for the expected n."""
         spread = math.log(self.universe.size) * math.log(1 / self.beta) / self.n
-        return (2 * self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
+        return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
 
     def candidates(self, aggregate: Aggregate) -> Words:
         """What the channels name: distinct words, in order."""
@@ -300,26 +305,15 @@ class SuccinctHistogram(HeavyHitterProtocol):
         words = self.candidates(aggregate)
         told = channel.of_oracle(aggregate)
         estimate = Estimate(channel.oracle, told, words.astype(np.int64))
-        moment = channel.oracle.second_moment(told)
-
-        def deviation(frequency: Floats) -> Floats:
-            f = np.clip(frequency, 0.0, 1.0)
-            sampling = f * (1 - f) * (1 / users - 1 / population)
-            confused = float(channel.oracle.confusion) * np.maximum(moment - f**2, 0.0)
-            result: Floats = np.sqrt(channel.oracle._user_variance(1.0, 1.0, f) / users + confused + sampling)
-            return result
-
-        decoding = CodeGate(channel.code, channel.contrast, users)
-        gates = [ChannelsGate(decoding, channel.hashes, channel.channels, users)]
-        return listed(
-            self.universe,
-            words,
-            estimate.frequencies,
-            self.universe.size,
-            deviation,
-            gates,
+        moment, contrast = channel.oracle.second_moment(told), float(channel.contrast)
+        errors = ItemErrors(
+            users,
             population,
-            k,
-            threshold,
-            confidence,
+            lambda f: channel.oracle._user_variance(1.0, 1.0, f) / users,
+            lambda alpha: null_of_signs(1 / contrast, users, alpha),
+            float(channel.oracle.confusion) * moment,
         )
+        decoding = CodeGate(channel.code, contrast, users, self.soft)
+        gates = [ChannelsGate(decoding, channel.hashes, channel.channels, users)]
+        size = self.universe.size
+        return listed(self.universe, words, estimate.frequencies, size, errors, gates, k, threshold, confidence)

@@ -13,11 +13,14 @@ from scipy.special import ndtr
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports
 from frequency.draws import uniform
+from frequency.exceptions import InvalidValue
 from frequency.hashing import Coins
 from frequency.heavy.codes import Code
+from frequency.heavy.errors import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.universe import Words
 from frequency.signs import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source
@@ -33,6 +36,7 @@ class CodeSign(SignChannel):
     """
 
     code: Code
+    text: bool = False
 
     number: ClassVar[str] = "index"
     largest_domain: ClassVar[int] = 1 << 64
@@ -42,7 +46,7 @@ class CodeSign(SignChannel):
         return self.code.length
 
     def _details(self) -> dict[str, Any]:
-        return {"bits": self.code.bits, "symbol": self.code.symbol, **super()._details()}
+        return {"bits": self.code.bits, "symbol": self.code.symbol, "text": self.text, **super()._details()}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         index = uniform(len(items), self.code.length, source)
@@ -78,15 +82,19 @@ class CodeGate:
     """Decoding: a wrong word wins over the right one, which ``users`` signs of the given contrast tell of.
 
     For two codewords that differ in a share d of the places, the difference of the scores has mean 2 d f and variance at most
-    4 d / (contrast^2 users). The union bound over all words, for the decoder of highest score.
+    4 d / (contrast^2 users). The union bound over all words, for the decoder of highest score. Of sums that were rounded to signs
+    nothing is claimed.
     """
 
     code: Code
     contrast: float
     users: int
+    soft: bool = True
 
     def __call__(self, frequency: Floats) -> Floats:
         """The probability that an item of this frequency is not decoded, at most."""
+        if not self.soft:
+            return np.ones(np.shape(frequency))
         z = frequency * self.contrast * np.sqrt(float(self.code.distance) * self.users)
         result: Floats = np.minimum(1.0, ((1 << self.code.bits) - 1) * ndtr(-z))
         return result
@@ -105,7 +113,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
     symbol
         The symbols of the code, in bits: see `frequency.heavy.codes.Code`. None: `Code.best`.
     soft
-        Decode the sums themselves. False: round them to signs first, as the paper does; that loses most of what they say.
+        Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times the holders are needed then.
     """
 
     symbol: int | None = None
@@ -119,37 +127,39 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
     @cached_property
     def channel(self) -> CodeSign:
         """How an item becomes a report."""
-        return CodeSign(self.universe.size, self.epsilon, self.code)
+        return CodeSign(self.universe.size, self.epsilon, self.code, self.text)
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user; a user whose value is None, or masked, holds no item."""
-        given, held = _held(values)
+        words, held = self.held_words(values)
         source = bit_source(rng)
         reports = self.channel.idle(len(held), source)
         if held.any():
-            reports[held] = self.channel.privatize(self._items(given), rng)
+            reports[held] = self.channel.privatize(words, rng)
         return reports
+
+    def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """The words of the users who hold an item, and who does: shape (users,)."""
+        given, held = _held(values)
+        try:
+            return self._items(given), held
+        except InvalidValue as error:  # say where it stands among all users
+            raise type(error)(int(np.flatnonzero(held)[error.index]), error.value, error.largest) from None
 
     def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
         users = aggregate.n
         if not users:
-            return nothing(self.universe, confidence)
+            return nothing(self.universe, confidence, population)
         contrast = self.channel.contrast
         word = self.code.decode(aggregate.counts[None], self.soft)
         good = self.universe.possible(word, self.bits)
         signs = 1 - 2 * self.code.minus(word[:, None], np.arange(self.code.length)[None])
         estimate = (signs @ aggregate.counts) / (users * contrast)
-
-        def deviation(frequency: Floats) -> Floats:
-            f = np.clip(frequency, 0.0, 1.0)
-            result: Floats = np.sqrt((contrast**-2 - f) / users + f * (1 - f) * (1 / users - 1 / population))
-            return result
-
-        gates = [CodeGate(self.code, contrast, users)]
-        considered = self.universe.size
-        return listed(
-            self.universe, word[good], estimate[good], considered, deviation, gates, population, k or 1, threshold, confidence
+        errors = ItemErrors(
+            users, population, lambda f: (contrast**-2 - f) / users, lambda alpha: null_of_signs(1 / contrast, users, alpha)
         )
+        gates = [CodeGate(self.code, contrast, users, self.soft)]
+        return listed(self.universe, word[good], estimate[good], self.universe.size, errors, gates, k, threshold, confidence)
 
 
 def code_of(bits: int, symbol: int | None) -> Code:
@@ -159,10 +169,12 @@ def code_of(bits: int, symbol: int | None) -> Code:
 
 def _held(values: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
     """The items among values, and who holds one."""
+    if isinstance(values, np.ndarray) and values.ndim > 1:
+        raise ValueError(f"values must be one-dimensional, one item a user, got shape {values.shape}")
     if isinstance(values, np.ma.MaskedArray):
         return values.compressed(), ~np.ma.getmaskarray(values).reshape(-1)
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values, np.ones(values.size, dtype=np.bool_)
-    listed_ = [values] if isinstance(values, (str, int)) else list(values)
-    held = np.array([value is not None for value in listed_], dtype=np.bool_)
-    return [value for value in listed_ if value is not None], held
+    users = [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
+    held = np.array([value is not None for value in users], dtype=np.bool_)
+    return [value for value in users if value is not None], held

@@ -47,13 +47,29 @@ class Universe:
         """The words of some values: shape (values,). InvalidValue for the first that is no integer or string of this universe."""
         if self.text:
             return self._of_strings(values)
-        array = np.asarray(values)
-        if array.dtype.kind == "f" and self.bits > 53 and array.size:
-            raise InvalidValue(0, array.flat[0].item(), (1 << self.bits) - 1)  # floats of that size are not what was meant
-        words = checked_counts(values, (1 << self.bits) - 1, InvalidValue)
+        if self.bits <= 53:
+            words = checked_counts(values, (1 << self.bits) - 1, InvalidValue).astype(np.uint64)
+        else:
+            words = self._of_long_integers(values)
         if words.ndim > 1:
             raise ValueError(f"values must be one-dimensional, one item a user, got shape {words.shape}")
-        return words.reshape(-1).astype(np.uint64)
+        return words.reshape(-1)
+
+    def _of_long_integers(self, values: Any) -> Words:
+        # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both signs of 2^63.
+        largest = (1 << self.bits) - 1
+        array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iu" else np.array(values, dtype=object)
+        if isinstance(values, np.ma.MaskedArray):
+            array = np.asarray(np.ma.filled(values.astype(object), None))
+        if array.dtype.kind in "iu":
+            bad = (array < 0) | (array > largest)
+        else:
+            good = [isinstance(v, (int, np.integer)) and not isinstance(v, bool) and 0 <= v <= largest for v in array.ravel()]
+            bad = ~np.array(good, dtype=np.bool_).reshape(array.shape)
+        if bad.any():
+            place = int(np.argmax(bad.ravel()))
+            raise InvalidValue(place, array.flat[place], largest)
+        return array.astype(np.uint64)
 
     def _of_strings(self, values: Any) -> Words:
         if isinstance(values, str):
@@ -93,11 +109,12 @@ class Universe:
             byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
             state = _NEXT[state, byte]
         if rest:
-            # Of the bytes that begin with these bits, one must be able to follow.
-            some = (_NEXT != _NONE).reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
+            # Of the bytes that begin with these bits, one must be able to follow, with room for its character to end.
+            room = self.bits // 8 - whole - 1
+            fits = (_NEXT != _NONE) & (_MISSING[_NEXT] <= room)
+            some = fits.reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
             good = some[state, prefixes.astype(np.int64) & ((1 << rest) - 1)]
-        # A character that has begun must still have room to end.
-        return good & (state != _NONE) & (_MISSING[state] <= (self.bits - length + rest) // 8)
+        return good & (state != _NONE) & (_MISSING[state] <= self.bits // 8 - whole)
 
     @cached_property
     def size(self) -> int:

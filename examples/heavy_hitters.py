@@ -1,0 +1,307 @@
+"""Find the frequent strings among all there are, and draw how far from the truth each protocol's list is.
+
+    python examples/heavy_hitters.py --quick --out demo
+    python examples/heavy_hitters.py --out figures
+
+First people type the name of a town, or nothing; the server learns the frequent names without a list of towns. Then the error
+of lists, the largest of |estimate - true frequency| over all items where what is not listed counts as estimated 0, is drawn
+against the number of users, against the number of items, and for one bit from each user.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from tqdm import tqdm
+
+from frequency import HRR, OLH, Oracle
+from frequency.heavy import (
+    Found,
+    HeavyHitterProtocol,
+    InvalidString,
+    OneBit,
+    PrefixExtension,
+    SuccinctHistogram,
+    TreeHist,
+    UniqueHeavyHitter,
+    lower_bound,
+    plot,
+)
+
+Array = npt.NDArray[Any]
+Protocol = Oracle | HeavyHitterProtocol | OneBit
+SITES = 3
+LN2 = math.log(2)
+BATCH = 100_000
+SUPPORT = 1 << 16
+TOWNS = ("", "Zürich", "Łódź", "Málaga", "Київ", "Praha", "Genève", "Århus", "Κως", "Roma", "Tromsø", "Braga", "Győr")
+STYLES = {
+    "OLH": ("#0072B2", "o"),
+    "HRR": ("#009E73", "^"),
+    "PrefixExtension": ("#D55E00", "*"),
+    "TreeHist": ("#CC79A7", "D"),
+    "SuccinctHistogram": ("#E69F00", "s"),
+    "UniqueHeavyHitter": ("#666666", "P"),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------- strings
+
+
+def typed(n: int, rng: np.random.Generator) -> list[str]:
+    """What people type: one of the towns in two cases of three, else a string that hardly anybody else types."""
+    weights = 1 / np.arange(2, len(TOWNS) + 2)
+    names = [TOWNS[place] for place in rng.choice(len(TOWNS), n, p=weights / weights.sum()).tolist()]
+    rare = rng.random(n) < 1 / 3
+    return [f"é{number:x}" if other else name for name, other, number in zip(names, rare, rng.integers(0, 1 << 24, n), strict=True)]
+
+
+def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None:
+    """Strings in, strings out; every site sends on an aggregate."""
+    values = typed(n, rng)
+    protocol = PrefixExtension(64, epsilon, text=True)
+    assert protocol.audit().holds
+    messages = [protocol.aggregate(protocol.privatize(values[site::SITES], rng)).to_bytes() for site in range(SITES)]
+    found = protocol.find(sum(protocol.aggregate_from_bytes(message) for message in messages))
+    print(f"{n} people type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each, {SITES} sites\n")
+    print(found.table())
+    try:
+        protocol.privatize(["Zürich", "Reykjavík"])
+    except InvalidString as error:
+        print(f"\nrefused: {error}")
+    else:
+        raise AssertionError("a string of 10 bytes has no room in 64 bits")
+
+    truth = {name: count / n for name, count in Counter(values).items()}
+    listed, above = set(found.items.tolist()), found.complete_above
+    assert all(name in listed for name, share in truth.items() if share >= above)
+    assert "" in listed
+    assert listed <= set(TOWNS)
+    true = np.array([truth[name] for name in found.items])
+    held = int(((found.intervals.low <= true) & (true <= found.intervals.high)).sum())
+    print(f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are listed, and nothing else")
+    assert held >= len(found) - 1
+    plot.found(found, truth).savefig(out / "heavy-strings.png", dpi=150)
+
+
+# ---------------------------------------------------------------------------------------------------------------- errors
+
+
+@dataclass(frozen=True)
+class People:
+    """Users with items of a Zipf distribution, exponent 1.1, over up to 2^16 items scattered among 2^bits."""
+
+    bits: int
+    counts: Array
+
+    @classmethod
+    def draw(cls, bits: int, n: int, rng: np.random.Generator) -> People:
+        weights = np.arange(1, min(SUPPORT, 1 << bits) + 1) ** -1.1
+        return cls(bits, rng.multinomial(n, weights / weights.sum()))
+
+    @property
+    def n(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def items(self) -> Array:
+        """Of every rank; multiples of an odd number, so that they differ, near the golden section of all items."""
+        odd = int((1 << self.bits) * (math.sqrt(5) - 1) / 2) | 1
+        return np.arange(len(self.counts), dtype=np.uint64) * np.uint64(odd) & np.uint64((1 << self.bits) - 1)
+
+    def batches(self) -> Iterator[Array]:
+        items, ends = self.items, np.cumsum(self.counts)
+        for start in range(0, self.n, BATCH):
+            users = np.arange(start, min(start + BATCH, self.n))
+            yield items[np.searchsorted(ends, users, side="right")]
+
+    def error(self, found: Found) -> float:
+        """The largest over all items, those not listed being estimated 0."""
+        estimates = dict(zip(found.items.tolist(), found.frequencies.tolist(), strict=True))
+        shares = zip(self.items.tolist(), (self.counts / self.n).tolist(), strict=True)
+        held = [abs(share - estimates.pop(item, 0.0)) for item, share in shares]
+        return max(*held, *map(abs, estimates.values()))
+
+
+def error(protocol: Protocol, people: People, rng: np.random.Generator) -> float:
+    """Of one collection."""
+    if isinstance(protocol, Oracle):
+        held = np.zeros(protocol.domain, dtype=np.int64)
+        held[people.items.astype(np.int64)] = people.counts
+        estimate = protocol.estimate(protocol.simulate(held, rng))
+        return float(np.abs(estimate.frequencies - held / people.n).max())
+    total = sum(protocol.aggregate(protocol.privatize(batch, rng)) for batch in people.batches())
+    if isinstance(protocol, OneBit) and isinstance(protocol.inner, Oracle):
+        truth = np.zeros(protocol.inner.domain)
+        truth[people.items.astype(np.int64)] = people.counts / people.n
+        return float(np.abs(protocol.estimate(total).frequencies - truth).max())
+    return people.error(protocol.find(total))
+
+
+def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) -> float:
+    """Of `UniqueHeavyHitter` under its promise: some users hold one item, the others none. The worst of several shares."""
+    protocol, item = UniqueHeavyHitter(bits, epsilon), (1 << bits) // 3
+
+    def find(share: float) -> Found:
+        values = np.ma.array(np.full(n, item, dtype=np.uint64), mask=np.arange(n) >= round(share * n))
+        return protocol.find(protocol.privatize(values, rng))
+
+    noise, errors = 0.0, []
+    for factor in (0.0, 0.7, 0.95, 1.2, 1.5):  # of what noise alone may reach: fewer are not listed, more are found for sure
+        share = min(1.0, factor * noise)
+        found = find(share)
+        noise, sure = found.noise, found.significant
+        estimates = dict(zip(found.items[sure].tolist(), found.frequencies[sure].tolist(), strict=True))
+        errors.append(max(abs(share - estimates.pop(item, 0.0)), *map(abs, estimates.values()), 0.0))
+    return max(errors)
+
+
+class Study:
+    """Curves of mean errors over a few repeats, with bars from the least to the largest."""
+
+    def __init__(self, figure: Figure, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.panels = figure.subplots(1, 3, sharey=True)
+        self.curves: dict[tuple[int, str], dict[float, float]] = {}
+
+    def draw(self, panel: int, name: str, x: Sequence[float], measure: Callable[[float], float], repeats: int) -> None:
+        errors = np.array([[measure(value) for _ in range(repeats)] for value in tqdm(x, desc=name, leave=False, disable=None)])
+        mean = errors.mean(axis=1)
+        arms = np.maximum(np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0)  # rounding may go below
+        colour, marker = STYLES[name.removeprefix("OneBit(").removesuffix(")")]
+        style = {"linestyle": "--", "markerfacecolor": "white"} if name.startswith("OneBit") else {}
+        self.panels[panel].errorbar(
+            x, mean, yerr=arms, color=colour, marker=marker, markersize=6, linewidth=1.3, capsize=2, label=name, **style
+        )
+        self.curves[panel, name] = dict(zip(x, mean.tolist(), strict=True))
+
+    def bound(self, panel: int, x: Sequence[float], bound: Callable[[float], float]) -> None:
+        dense = np.geomspace(x[0], x[-1], 60) if panel != 1 else np.arange(x[0], x[-1] + 1)
+        self.panels[panel].plot(dense, [bound(value) for value in dense], "k:", linewidth=1.8, label="lower bound of any protocol")
+        for (where, name), curve in self.curves.items():
+            if where == panel and name != "UniqueHeavyHitter":  # the bound is for all distributions; that has a promise
+                assert all(error > bound(value) for value, error in curve.items()), name
+
+
+def practical(bits: int, epsilon: float) -> SuccinctHistogram:
+    """A channel for each of some dozens of items, instead of n^(3/2)."""
+    return SuccinctHistogram(bits, epsilon, n=10**6, hashes=1, channels=64)
+
+
+def errors(quick: bool, out: Path, rng: np.random.Generator) -> None:
+    exponents = (4, 5, 6) if quick else (4, 4.5, 5, 5.5, 6, 6.5, 7)
+    users = [round(10**exponent) for exponent in exponents]
+    bits = [4, 16, 40] if quick else [4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64]
+    many, repeats = 10**5 if quick else 10**6, 1 if quick else 3
+    figure = Figure(figsize=(13.5, 5.4), layout="constrained")
+    study = Study(figure, rng)
+
+    def by_users(panel: int, name: str, make: Callable[[], Protocol], largest: float = math.inf) -> None:
+        x = [n for n in users if n <= largest]
+        study.draw(panel, name, x, lambda n: error(make(), People.draw(16, int(n), rng), rng), repeats)
+
+    def by_bits(name: str, make: Callable[[int], Protocol], among: Sequence[int], times: int = repeats) -> None:
+        study.draw(1, name, among, lambda b: error(make(int(b)), People.draw(int(b), many, rng), rng), times)
+
+    one_user_at_a_time = 10**5 if quick else 10**6
+    by_users(0, "OLH", lambda: OLH(1 << 16, 1.0))
+    by_users(0, "HRR", lambda: HRR(1 << 16, 1.0))
+    by_users(0, "PrefixExtension", lambda: PrefixExtension(16, 1.0))
+    by_users(0, "TreeHist", lambda: TreeHist(16, 1.0))
+    by_users(0, "SuccinctHistogram", lambda: practical(16, 1.0), one_user_at_a_time)
+    study.draw(
+        0, "UniqueHeavyHitter", [n for n in users if n <= one_user_at_a_time], lambda n: unique_error(16, 1.0, int(n), rng), repeats
+    )
+    study.bound(0, users, lambda n: lower_bound(round(n), 1 << 16, 1.0))
+
+    listable, some = [b for b in bits if b <= 20], [b for b in bits if b in (4, 8, 16, 32, 40, 64)]
+    by_bits("OLH", lambda b: OLH(1 << b, 1.0), listable)
+    by_bits("HRR", lambda b: HRR(1 << b, 1.0), listable)
+    by_bits("PrefixExtension", lambda b: PrefixExtension(b, 1.0), bits)
+    by_bits("TreeHist", lambda b: TreeHist(b, 1.0), bits)
+    by_bits("SuccinctHistogram", lambda b: practical(b, 1.0), some[::2] if not quick else some[1:2], 1)
+    study.draw(1, "UniqueHeavyHitter", some, lambda b: unique_error(int(b), 1.0, many, rng), repeats)
+    study.bound(1, bits, lambda b: lower_bound(many, 1 << int(b), 1.0))
+
+    by_users(2, "HRR", lambda: HRR(1 << 16, LN2))
+    by_users(2, "OneBit(HRR)", lambda: OneBit(HRR(1 << 16, LN2)))
+    by_users(2, "PrefixExtension", lambda: PrefixExtension(16, LN2))
+    by_users(2, "OneBit(PrefixExtension)", lambda: OneBit(PrefixExtension(16, LN2)))
+    by_users(2, "OneBit(SuccinctHistogram)", lambda: OneBit(practical(16, LN2)), one_user_at_a_time)
+    study.bound(2, users, lambda n: lower_bound(round(n), 1 << 16, LN2))
+
+    for name in ("HRR", "PrefixExtension"):  # 1 / sqrt(n)
+        first, last = study.curves[0, name][users[0]], study.curves[0, name][users[-1]]
+        assert 0.5 < first / last / math.sqrt(users[-1] / users[0]) < 2
+    # sqrt(log d), until users are split over prefix lengths; half of the users are lost to one bit.
+    assert study.curves[1, "PrefixExtension"][bits[-1]] < 5 * study.curves[1, "PrefixExtension"][16]
+    assert 1 < study.curves[2, "OneBit(HRR)"][users[-1]] / study.curves[2, "HRR"][users[-1]] < 2
+
+    finish(figure, study, many)
+    figure.savefig(out / "heavy-errors.png", dpi=150)
+    table(study, users, bits)
+
+
+def finish(figure: Figure, study: Study, many: int) -> None:
+    first = study.panels[0]
+    shares = [1 / (np.arange(1, min(SUPPORT, 1 << b) + 1) ** -1.1).sum() for b in range(65)]
+    titles = ("ε = 1, d = $2^{16}$ items", f"ε = 1, n = {many:,} users", "ε = ln 2, d = $2^{16}$ items: reports, and one bit each")
+    for panel, axes in enumerate(study.panels):
+        axes.set_title(titles[panel], fontsize=10)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.grid(color="0.92")
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelleft=True)
+        axes.set_xlabel("d, items" if panel == 1 else "n, users")
+        if panel == 1:
+            axes.plot(range(4, 65), shares[4:], color="0.6", linewidth=1, linestyle=(0, (1, 1)))
+            axes.set_xticks(range(4, 65, 12), [f"$2^{{{b}}}$" for b in range(4, 65, 12)])
+        else:
+            axes.set_xscale("log")
+            axes.axhline(shares[16], color="0.6", linewidth=1, linestyle=(0, (1, 1)), label="nothing listed: the largest share")
+    first.set_ylabel("largest |estimate − frequency| over all items")
+    handles: dict[str, Any] = {}
+    for axes in study.panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault("UniqueHeavyHitter (one item or none)" if label == "UniqueHeavyHitter" else label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
+
+
+def table(study: Study, users: Sequence[int], bits: Sequence[int]) -> None:
+    """The curves as numbers."""
+    for panel, (title, x) in enumerate((("n", users), ("bits", bits), ("n, epsilon = ln 2", users))):
+        print(f"\n{title:26s}" + "".join(f"{value:>9}" for value in x))
+        for (where, name), curve in study.curves.items():
+            if where == panel:
+                print(f"{name:26s}" + "".join(f"{curve[value]:9.4f}" if value in curve else " " * 9 for value in x))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
+    parser.add_argument("--quick", action="store_true", help="fewer users, points and repeats: seconds instead of minutes")
+    parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(options.seed)
+    strings(200_000, 2.0, options.out, rng)
+    errors(options.quick, options.out, rng)
+    print(f"\nwrote heavy-strings.png and heavy-errors.png to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""How far the estimate of one item is off: its deviation, and what pure noise may reach among many items."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, ndtri
+
+from frequency.channel import Floats
+from frequency.hadamard import HRR
+from frequency.oracle import Oracle, PureOracle
+
+
+@dataclass(frozen=True)
+class ItemErrors:
+    """The errors of estimates from ``users`` reports, of a random part of a ``population``, relative to all of that.
+
+    ``noise`` maps frequencies to the variance of the protocol, ``null`` a probability to what the estimate of an item that nobody
+    holds exceeds with at most this probability; ``confusion`` is the variance that other items lend to every estimate.
+    """
+
+    users: int
+    population: int
+    noise: Callable[[Any], Any]
+    null: Callable[[float], float]
+    confusion: float = 0.0
+
+    @classmethod
+    def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
+        """Those of a frequency oracle."""
+        return cls(users, population, lambda f: oracle.variance(users, f), lambda alpha: null_of(oracle, users, alpha), confusion)
+
+    def deviation(self, frequency: Floats) -> Floats:
+        """The standard deviation of the estimates of items of these frequencies."""
+        f = np.clip(frequency, 0.0, 1.0)
+        sampling = f * (1 - f) * (1 / self.users - 1 / self.population)
+        return np.asarray(np.sqrt(np.asarray(self.noise(f)) + sampling + self.confusion))
+
+    def beyond(self, alpha: float) -> float:
+        """What the estimate of an item that nobody holds exceeds with probability ``alpha`` at most."""
+        return float(np.hypot(self.null(alpha), ndtri(alpha) * np.sqrt(self.confusion)))
+
+
+def null_of(oracle: Oracle, users: int, alpha: float) -> float:
+    """`ItemErrors.null` for oracles that count supporters, exactly, or signs; for others as if errors were normal.
+
+    The supporters of an item that nobody holds are binomial. Far out, where many items are looked at, that is not normal: with
+    large epsilon or few users noise reaches further.
+    """
+    if isinstance(oracle, PureOracle):
+        supporters = reach(users, float(oracle.q), alpha)
+        return (supporters / users - float(oracle.q)) / float(oracle.p - oracle.q)
+    if isinstance(oracle, HRR) and oracle.coefficients == 1:
+        return null_of_signs(oracle._scale, users, alpha) + 1 / oracle.padded
+    return -float(ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))
+
+
+def null_of_signs(scale: float, users: int, alpha: float) -> float:
+    """The same for the mean of fair signs times a scale."""
+    return scale * (2 * reach(users, 0.5, alpha) - users) / users
+
+
+def reach(users: int, q: float, alpha: float) -> int:
+    """The least number that a binomial count exceeds with probability ``alpha`` at most, however small that is."""
+    return bisect_left(range(users), True, key=lambda k: bool(betainc(k + 1, users - k, q) <= alpha))
