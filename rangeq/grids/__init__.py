@@ -22,6 +22,8 @@ from rangeq.grids.plan import Plan, plan
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.tdg import TDG
 from rangeq.grids.uniform import Uniform
+from rangeq.grids.wave_estimate import WaveEstimate
+from rangeq.grids.wavegrid import WaveGrid, best
 
 __all__ = [
     "CALM",
@@ -40,6 +42,9 @@ __all__ = [
     "PredictedError",
     "ProductEstimate",
     "Uniform",
+    "WaveEstimate",
+    "WaveGrid",
+    "best",
     "granularities",
     "plan",
 ]

@@ -19,9 +19,13 @@ from rangeq.grids.msw import MSW
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.tdg import TDG
 from rangeq.grids.uniform import Uniform
+from rangeq.grids.wavegrid import WaveGrid
 
 _WORSE_THAN_A_GUESS = 0.25
 """The answer of a query with half of each of two attributes is a guess's 1/4 or not: noise above that tells nothing."""
+
+_NOTHING_TO_GAIN = 0.002
+"""Unbiased answers of single values as cells that are this good are as good as those of any system: attributes have few values."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Candidate:
     """A system with the standard deviation of noise and sampling of an average query, NaN where that is unknown.
 
     That query covers half of the cells along each of two attributes (of the only one, for one attribute), of grids before
-    post-processing; of what hierarchies make of theirs it is an upper bound of little use, so that they have none.
+    post-processing; of what hierarchies make of theirs it is an upper bound of little use, so that they have none. That of square
+    waves depends on the data.
     """
 
     system: ConjunctionProtocol
@@ -77,11 +82,11 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:
         The number of users expected, at least 1.
 
     >>> print(plan([64] * 6, 1.0, 10**6).reason)
-    noise of 0.0179 is small enough to tell how attributes go together; 1-D grids of up to 16 cells show what 2-D cells hide
+    square waves tell of attributes and of pairs at once, and estimates are as smooth as the data
     """
     attributes, users = Attributes.of(sizes), checked_users(n)
     found: dict[str, Candidate] = {}
-    for kind in (HDG, TDG, CALM, LHIO, HIO, MSW, Uniform):
+    for kind in (WaveGrid, HDG, TDG, CALM, LHIO, HIO, MSW, Uniform):
         try:
             system = kind(attributes, epsilon, users)
         except ValueError:
@@ -92,6 +97,10 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:
 
 
 def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, str]:
+    if "CALM" in found and found["CALM"].deviation <= _NOTHING_TO_GAIN:
+        return "CALM", f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing for assumptions to gain"
+    if "WaveGrid" in found:
+        return "WaveGrid", "square waves tell of attributes and of pairs at once, and estimates are as smooth as the data"
     if len(attributes) == 1:
         return "MSW", "there is one attribute, and the square wave needs no cells"
     grids = found["HDG"]

@@ -13,12 +13,13 @@ _NUMBERS = 1 << 20
 """How many numbers to work on at a time."""
 
 
-def weighted_update(quadrants: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
+def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
     """The answers of queries over ``attributes`` attributes, from those of all their pairs.
 
-    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. Beginning with equal parts, those
-    which make up a quadrant of a pair are scaled such that they sum to the quadrant's answer, pair after pair, until a round
-    changes the parts of no query by more than ``tolerance`` in sum (or 100 rounds, for quadrants that no distribution has).
+    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. (Or 3^lambda.)
+    Beginning with equal parts, those which make up a quadrant of a pair are scaled such that they sum to the quadrant's answer,
+    pair after pair, until a round changes the parts of no query by more than ``tolerance`` in sum (or 100 rounds, for quadrants
+    that no distribution has).
 
     Algorithm 2 as printed scales to the answer of the query's own quadrant only, and leaves the sum of all parts free: three full
     ranges would then have the answer 0.78. Here all four quadrants of a pair count, as in the constraints of appendix A.8, whose
@@ -26,45 +27,51 @@ def weighted_update(quadrants: Floats, attributes: int, tolerance: float) -> tup
 
     Parameters
     ----------
-    quadrants
-        Shape (queries, pairs, 2, 2), non-negative: for the pairs (j, k), j < k, in the order of ``itertools.combinations``;
-        index 0 of the last two axes is inside of the range.
+    tables
+        Shape (queries, pairs, s, s), non-negative: for the pairs (j, k), j < k, in the order of ``itertools.combinations``; each
+        attribute has s sets of values, inside of the range (index 0) and outside of it, or else below and above.
 
     Returns
     -------
-    The parts, shape (queries, 2, ..., 2), and the mean over queries of the change in each round.
+    The parts, shape (queries, s, ..., s), and the mean over queries of the change in each round.
     """
-    m, shape = len(quadrants), (2,) * attributes
-    parts = np.full((m, *shape), 0.5**attributes)
+    m, _, sets, _ = tables.shape
+    shape = (sets,) * attributes
+    parts = np.full((*shape, m), float(sets) ** -attributes)  # queries last: sums over parts then run along them
+    last = np.moveaxis(tables, 0, -1)
     changes: list[float] = []
-    step = max(1, _NUMBERS >> attributes)
+    step = max(1, _NUMBERS // sets**attributes)
     for start in range(0, m, step):
         block = slice(start, start + step)
-        for round_, change in enumerate(_update(parts[block], quadrants[block], attributes, tolerance)):
+        for round_, change in enumerate(_update(parts[..., block], last[..., block], attributes, tolerance)):
             if round_ == len(changes):
                 changes.append(0.0)
             changes[round_] += change / m
-    return parts, np.array(changes)
+    return np.moveaxis(parts, -1, 0), np.array(changes)
 
 
-def _update(parts: Floats, quadrants: Floats, attributes: int, tolerance: float) -> list[float]:
+def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) -> list[float]:
     """The same in place; returns the sum over queries of the change of each round."""
     pairs = list(combinations(range(attributes), 2))
-    others = [tuple(axis + 1 for axis in range(attributes) if axis not in pair) for pair in pairs]
-    active, changes = np.arange(len(parts)), []
-    z = parts.copy()
+    others = [tuple(axis for axis in range(attributes) if axis not in pair) for pair in pairs]
+    active, changes = np.arange(parts.shape[-1]), []
+    z, wanted = parts.copy(), np.ascontiguousarray(tables)
     for _ in range(_MOST_ROUNDS):
         before = z.copy()
         for number, axes in enumerate(others):
-            held = z.sum(axis=axes, keepdims=True)
-            wanted = quadrants[active, number].reshape(held.shape)
-            z *= np.divide(wanted, held, out=np.ones_like(held), where=held > 0)
-        change = np.abs(z - before).reshape(len(z), -1).sum(axis=1)
+            held = z
+            for axis in axes:  # one by one: sums do not depend on how many queries there are
+                held = held.sum(axis=axis, keepdims=True)
+            z *= np.divide(wanted[number].reshape(held.shape), held, out=np.ones(held.shape), where=held > 0)
+        before -= z
+        change = np.abs(before, out=before).reshape(-1, len(active)).sum(axis=0)
         changes.append(float(change.sum()))
         going = change > tolerance
-        parts[active[~going]] = z[~going]
-        active, z = active[going], z[going]
+        if going.all():
+            continue
+        parts[..., active[~going]] = z[..., ~going]
+        active, z, wanted = active[going], z[..., going], wanted[..., going]
         if not len(active):
             break
-    parts[active] = z
+    parts[..., active] = z
     return changes
