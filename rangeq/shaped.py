@@ -32,6 +32,9 @@ _ROUGH = 2.0
 _MOST, _LEAST = 1.7, 1.03
 """By what factor the collection's unshaped error may exceed the least: where rough data lose nothing by it, and in any case."""
 
+_LEAST_NOISE = 1e-9
+"""Of a frequency, as a part of what drawing the users would add: reports of a large epsilon hardly have any."""
+
 _FEWEST = 4
 """Domains below have nothing to smooth."""
 
@@ -115,7 +118,10 @@ class ShapedEstimate(Distribution):
         elif domain < _FEWEST:
             super().__init__(norm_sub(self.unbiased.frequencies))
         else:
-            self._smoothing = Smoothing(*collection.transform(aggregate), collection._size, domain)
+            transform, information = collection.transform(aggregate)
+            # Of these users' fractions: drawing the users themselves, which the precisions count, adds 1 / n to each variance.
+            exact = information / np.maximum(1 - information / (collection._size * self.n), _LEAST_NOISE)
+            self._smoothing = Smoothing(transform, exact, collection._size, domain)
             super().__init__(self._smoothing.distribution())
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
@@ -133,7 +139,7 @@ class ShapedEstimate(Distribution):
         """Intervals for the fractions in first .. last, within [0, 1], that cover them about this often on average over ranges."""
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return Interval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
+        return Interval(np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0))
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi."""

@@ -1,9 +1,9 @@
 """Smoothing a distribution on a circle as far as its own estimate says that it is smooth: empirical Bayes, then a convex problem.
 
 The estimate is y = f + e, with noise e that is stationary around the circle: its Fourier coefficients are independent, with known
-variances. The prior takes f as uniform, plus jumps at the ends of the domain, plus a stationary part whose spectrum is a mixture of
-smoothing splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is tuned by hand. All
-matrices are diagonal in the Fourier basis up to the rank of the jumps, 2 or 4.
+variances. The prior takes f as uniform, plus jumps and heaps at the ends of the domain, plus a stationary part whose spectrum is
+a mixture of smoothing splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is tuned by
+hand. All matrices are diagonal in the Fourier basis up to the rank of the jumps, a few for each end.
 """
 
 from __future__ import annotations
@@ -76,21 +76,21 @@ class Smoothing:
         total = prior + self._noise
         scaled = self._jumps / total
         precision = self._inner(scaled, self._jumps)
-        covariance: Floats = np.asarray(np.linalg.inv(np.diag(1 / np.maximum(heights, 1e-200)) + precision), dtype=np.float64)
+        covariance = _updated(np.diag(np.sqrt(heights)), precision)
         height = covariance @ self._inner(scaled, self._y[None])[:, 0]
         return total, precision, covariance, height, self._y - height @ self._jumps
 
     def _search(self, rounds: int) -> None:
         # Strength s_j of the part with covariance P_j: s_j <- s_j (y' V^-1 P_j V^-1 y / tr(V^-1 P_j))^(1/2), which never lowers the
         # likelihood (minorisation by its tangent).
-        products = np.einsum("ij,kj->ikj", np.conj(self._jumps), self._jumps).real
         for _ in range(rounds):
             prior = self._strengths @ self._spectra + self._lines
             total, precision, covariance, height, rest = self._solved(prior, self._heights)
-            seen = np.linalg.solve(covariance, height) - precision @ height
-            own = np.diag(precision) - np.einsum("ij,jk,ki->i", precision, covariance, precision)
-            self._heights = self._heights * np.sqrt(seen**2 / np.maximum(own, 1e-300))
-            inverse = 1 / total - np.einsum("ik,ikj->j", covariance, products) / total**2  # the diagonal of V^-1
+            # J' V^-1 y is H^-1 b, with b the mean of the jumps and H their prior, and J' V^-1 J is P C H^-1.
+            own = np.maximum(np.einsum("ij,ji->i", precision, covariance), 1e-300)
+            self._heights = np.maximum(np.abs(height) * np.sqrt(self._heights / own), 1e-30)
+            of_jumps = np.real(np.conj(self._jumps) * (covariance @ self._jumps)).sum(axis=0)
+            inverse = 1 / total - of_jumps / total**2  # the diagonal of V^-1
             fit = self._spectra @ (self._twice * np.abs(rest) ** 2 / total**2)
             expected = self._spectra @ (self._twice * inverse)
             self._strengths = self._strengths * np.sqrt(fit / np.maximum(expected, 1e-300))
@@ -122,7 +122,9 @@ class Smoothing:
         q = self._total / (np.maximum(self._prior, self._noise) * self._noise) * self._size
         lean = self._noise / self._total * self._jumps
         pushed = q * lean  # by Woodbury's formula Q = diag(q) - pushed' middle pushed
-        middle = np.linalg.inv(np.linalg.inv(self._covariance) + self._inner(lean, pushed) / self._size)
+        root = _root(self._covariance)
+        middle = _updated(root, self._inner(lean, pushed) / self._size)
+        root = _root(middle)
         target = q * self._mean - (middle @ (self._inner(pushed, self._mean[None])[:, 0] / self._size)) @ pushed
         rho = float(np.exp(np.mean(np.log(np.minimum(q, q.min() * 1e6)))))
         z = np.concatenate([norm_sub(start[: self._domain]), np.zeros(self._size - self._domain)])
@@ -132,7 +134,7 @@ class Smoothing:
             if stale:
                 shift, stale = q + rho, False
                 up = pushed / shift
-                small = np.linalg.inv(np.linalg.inv(middle) - self._inner(pushed, up) / self._size)
+                small = _updated(root, -self._inner(pushed, up) / self._size)
             right = (target + rho * np.fft.rfft(z - dual)[1:]) / shift
             right = right + (small @ (self._inner(pushed, right[None])[:, 0] / self._size)) @ up
             x = self._items(right)
@@ -177,18 +179,37 @@ class Smoothing:
         return np.asarray(by_length[(last - first + 1) % self._size] + np.einsum("i...,ij,j...->...", lean, covariance, lean))
 
 
+def _updated(root: Floats, precision: Floats) -> Floats:
+    """((root root')^-1 + precision)^-1, whatever the rank of root and however small."""
+    return np.asarray(root @ np.linalg.solve(np.eye(len(root)) + root.T @ precision @ root, root.T))
+
+
+def _root(covariance: Floats) -> Floats:
+    """A matrix whose product with its transpose is the covariance: relative to each deviation, as they differ by far."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
 @lru_cache(maxsize=4)
 def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
-    """The spectra that the prior mixes, (parts, frequencies), and the transforms of the jumps, (2 or 4, frequencies).
+    """The spectra that the prior mixes, (parts, frequencies), and the transforms of the jumps, (some, frequencies).
 
     A distribution that is smooth on an interval is not smooth around a circle: it is so but for multiples of the Bernoulli
     polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6, a jump of the slope (Wahba 1990, section 2.1). With padding
-    the domain has two ends on the circle.
+    the domain has two ends on the circle. What is heaped at an end, such as zeros, is smooth on neither side of it: further parts
+    are the first item and exponential densities inward from it, and those of the last.
     """
     k = np.arange(1, size // 2 + 1)
     corners = 2.0 ** np.arange(-1, np.log2(size / 2) + 0.01, 0.5)
     spectra = np.vstack([1 / (1 + (k / corners[:, None]) ** _STEEP), np.ones(len(k))])
     t = (np.arange(size) + 0.5) / size
     ends = [t] if size == domain else [t, (t - domain / size) % 1.0]
-    jumps = np.array([jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)])
-    return spectra, np.fft.rfft(jumps, axis=1)[:, 1:]
+    jumps = [jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)]
+    x = np.arange(size)
+    for inward in (x, domain - 1 - x):
+        jumps += [
+            inward == 0,
+            *(np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0) for w in 2.0 * 4.0 ** x[:12] if w <= domain / 8),
+        ]
+    return spectra, np.fft.rfft(np.array(jumps, dtype=np.float64), axis=1)[:, 1:]

@@ -1,0 +1,155 @@
+"""Shaped range estimates from 10^6 users beside unbiased ones and the square wave: errors, coverage, time. Prints Markdown tables.
+
+python benchmarks/shaped_ranges.py [--quick]
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from large_domains import Workload
+from range_queries import best_of, circle, one_core, table
+from tqdm import tqdm
+
+from rangeq import Distribution, HaarHRR, ShapedEstimate, SquareWave, optimise, shaped
+
+N = 1_000_000
+EPSILONS = (0.2, 0.6, 1.1, 1.4)
+RANGES = 4000
+"""Ranges to ask for intervals of, after every repeat."""
+
+
+def bell(x: np.ndarray, centre: float, width: float) -> np.ndarray:
+    return np.exp(-(((x - centre) / width) ** 2) / 2) / width
+
+
+def bars(domain: int) -> np.ndarray:
+    """Ten items that hold 70 % in unlike shares, on an even ground."""
+    rng = np.random.default_rng(5)
+    result = np.full(domain, 0.3 / domain)
+    np.add.at(result, rng.integers(0, domain, 10), 0.7 * rng.dirichlet(np.ones(10)))
+    return result
+
+
+def heaped(x: np.ndarray) -> np.ndarray:
+    """A normal density, 60 % of which is rounded down to multiples of 8."""
+    smooth = bell(x, 0.45, 1 / 7)
+    result = 0.4 * smooth
+    result[::8] += 0.6 * np.add.reduceat(smooth, np.arange(0, len(x), 8))
+    return result
+
+
+DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Cauchy": lambda x: 1 / (1 + ((x - 0.4) / 0.1) ** 2),
+    "normal": lambda x: bell(x, 0.5, 1 / 8),
+    "Laplace": lambda x: np.exp(-np.abs(x - 0.5) * 12),
+    "bimodal": lambda x: 0.6 * bell(x, 0.25, 0.03) + 0.4 * bell(x, 0.7, 0.08),
+    "step": lambda x: 0.3 + 2.8 * ((x >= 0.2) & (x < 0.45)),
+    "spikes": lambda x: bars(len(x)),
+    "Zipf": lambda x: 1 / np.arange(1, len(x) + 1),
+    "heaped": heaped,
+}
+"""As functions of the middles of the items, in fractions of the domain."""
+
+
+def population(name: str, domain: int, rng: np.random.Generator) -> np.ndarray:
+    density = DENSITIES[name]((np.arange(domain) + 0.5) / domain)
+    return rng.multinomial(N, density / density.sum())
+
+
+def mean_square(estimate: Distribution, held: np.ndarray) -> float:
+    error = np.concatenate([[0.0], estimate.cdf()]) - np.concatenate([[0.0], np.cumsum(held) / N])
+    return Workload(len(held), 1).mean_square(error)
+
+
+def covered(estimate: ShapedEstimate, held: np.ndarray, rng: np.random.Generator) -> float:
+    """Of RANGES ranges, how many are in their 95 % interval: rounded errors count as none."""
+    first = rng.choice(len(held) - 1, RANGES, p=(chances := np.arange(len(held) - 1, 0, -1)) / chances.sum())
+    last = first + 1 + rng.integers(0, len(held) - 1 - first)
+    sums = np.concatenate([[0.0], np.cumsum(held) / N])
+    low, high = estimate.interval(first, last)
+    truth = sums[last + 1] - sums[first]
+    return float(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
+
+
+def measured(values: list[float], factor: float = 1e5) -> str:
+    found = np.array(values) * factor
+    return f"{found.mean():.3g} ± {found.std(ddof=1) / math.sqrt(len(found)):.2g}"
+
+
+def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> list[str]:
+    """Shaped; predicted and, of rivals, simulated errors of the others; how often intervals cover."""
+    ours = shaped(domain, epsilon, N)
+    best, haar, wave = best_of(optimise(domain, epsilon, N), circle)[0], HaarHRR(domain, epsilon), SquareWave(domain, epsilon)
+    errors: dict[str, list[float]] = {"ours": [], "circle": [], "haar": [], "wave": []}
+    coverage: list[float] = []
+    for repeat in tqdm(range(repeats), desc=f"{name}, D = {domain}, {epsilon:g}", leave=False):
+        rng = np.random.default_rng(repeat)
+        held = population(name, domain, rng)
+        estimate = ours.estimate(ours.simulate(held, rng))
+        errors["ours"].append(mean_square(estimate, held))
+        coverage.append(covered(estimate, held, rng))
+        if domain <= 1024:
+            errors["wave"].append(mean_square(wave.estimate(wave.simulate(held, rng)), held))
+        if rivals:
+            for key, protocol in (("circle", best), ("haar", haar)):
+                errors[key].append(mean_square(protocol.estimate(protocol.simulate(held, rng)), held))
+    cells = [name, str(domain), f"{epsilon:g}", measured(errors["ours"])]
+    for key, protocol in (("circle", best), ("haar", haar)):
+        simulated = f" / {measured(errors[key])}" if errors[key] else ""
+        cells.append(f"{protocol.average_rmse(N) ** 2 * 1e5:.3g}{simulated}")
+    cells.append(measured(errors["wave"]) if errors["wave"] else "")
+    ratio = best.average_rmse(N) ** 2 / np.mean(errors["ours"])
+    return [*cells, f"{ratio:.2g}", f"{np.mean(coverage):.3f}", str(repeats)]
+
+
+def seconds(domain: int, epsilon: float) -> list[str]:
+    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of 10^5 intervals."""
+    rng = np.random.default_rng(1)
+    values = np.repeat(np.arange(domain), population("Cauchy", domain, rng))
+    rng.shuffle(values)
+    times = [time.process_time()]
+    protocol = shaped(domain, epsilon, N + 1)  # designs are kept: not the one made above
+    times.append(time.process_time())
+    reports = protocol.privatize(values, rng)
+    times.append(time.process_time())
+    aggregate = protocol.aggregate(reports)
+    times.append(time.process_time())
+    estimate = protocol.estimate(aggregate)
+    times.append(time.process_time())
+    estimate.interval(*np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))
+    times.append(time.process_time())
+    return [str(domain), f"{epsilon:g}", str(protocol.report_bits), *(f"{t:.2f}" for t in np.diff(times))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="256 items only, and three repeats")
+    quick = parser.parse_args().quick
+    one_core()
+    repeats = 3 if quick else 15
+    domains = (256,) if quick else (256, 1024, 1 << 16)
+    head = ["data", "D", "epsilon", "shaped", "circle", "HaarHRR", "square wave, EM", "circle / shaped", "coverage", "repeats"]
+    rows = [
+        row("Cauchy", domain, epsilon, min(repeats, 10) if domain > 1024 else repeats, True)
+        for domain in domains
+        for epsilon in EPSILONS
+    ]
+    table("Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted / simulated", head, rows)
+    names = [name for name in DENSITIES if name != "Cauchy"]
+    rows = [row(name, 256, epsilon, repeats, False) for name in names for epsilon in EPSILONS]
+    table("Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted", head, rows)
+    head = ["D", "epsilon", "bits", "design, s", "privatize, s", "aggregate, s", "estimate, s", "10^5 intervals, s"]
+    table("CPU seconds for 10^6 reports", head, [seconds(domain, epsilon) for domain in domains for epsilon in (0.6, 1.4)])
+
+
+if __name__ == "__main__":
+    main()
