@@ -12,18 +12,20 @@ demo: .venv/demo
 	$(BIN)/python examples/range_queries.py --out demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
 	$(BIN)/python examples/heavy_hitters.py --quick --out demo
+	$(BIN)/python examples/grid_figures.py --quick --out demo
 
 test: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 bench: .venv/test
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
+	$(BIN)/python benchmarks/shaped_ranges.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, PairwiseEstimate, plan
+from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, PairwiseEstimate, WaveGrid, plan
 from rangeq.grids.errors import overlap
 from tests.rangeq.grids.populations import people, queries, truth
 
@@ -210,14 +210,16 @@ def test_response_matrices_by_name() -> None:
 
 
 def test_plans() -> None:
-    assert isinstance(plan([64] * 6, 1.0, 10**6).recommended, HDG)
-    assert isinstance(plan([64], 1.0, 10**6).recommended, MSW)
-    assert isinstance(plan([4, 3, 2], 1.0, 10**6).recommended, CALM)
-    few = plan([64] * 6, 0.1, 1000)
+    assert isinstance(plan([64] * 6, 1.0, 10**6).recommended, WaveGrid)
+    assert isinstance(plan([64], 1.0, 10**6).recommended, WaveGrid)
+    assert isinstance(plan([4, 3, 2], 3.0, 10**6).recommended, CALM)
+    # So many pairs that square waves would count too much, and only grids are left.
+    assert isinstance(plan([64] * 48, 3.0, 10**8).recommended, HDG)
+    few = plan([64] * 48, 0.1, 1000)
     assert isinstance(few.recommended, MSW)
     assert "drown" in few.reason
     table = str(plan({"a": 1000, "b": 7}, 1.0, 10**5))
-    assert "* HDG" in table
+    assert "* WaveGrid" in table
     assert "LHIO" in table
     assert "CALM" not in str(plan([4096, 4096], 1.0, 10**5))  # too many cells
     with pytest.raises(ValueError, match="n must be"):
