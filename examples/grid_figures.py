@@ -5,7 +5,7 @@
 
 People are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0, deviation 1 and the same covariance
 between any two attributes, cut into equal bins on [-6, 6] whose ends take what lies beyond. Of the paper's four data sets these are
-the two that can be drawn anew. Queries are placed anywhere, not only where cells begin.
+the two that can be drawn anew. `rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are placed anywhere, not only where cells begin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, PairwiseEstimate, Uniform, granularities
+from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, PairwiseEstimate, Uniform, WaveGrid, granularities
 from rangeq.grids.consistency import clean
 from rangeq.grids.piecewise import Line, Plane
 from rangeq.grids.queries import grouped
@@ -40,6 +40,7 @@ STYLES = {
     "LHIO": ("#009E73", "^"),
     "TDG": ("#0072B2", "o"),
     "HDG": ("#D55E00", "*"),
+    "WaveGrid": ("#000000", "P"),
 }
 
 
@@ -62,7 +63,8 @@ class Study:
 
     @property
     def systems(self) -> list[type[ConjunctionProtocol]]:
-        return [Uniform, MSW, CALM, LHIO, TDG, HDG] if self.quick else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+        of_paper = [Uniform, MSW, CALM, LHIO, TDG, HDG] if self.quick else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+        return [*of_paper, WaveGrid]
 
     @property
     def epsilons(self) -> tuple[float, ...]:

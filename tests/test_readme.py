@@ -53,7 +53,7 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers, ranges, tables, words, local, formula = blocks("python")
+    counts, answers, ranges, grids, tables, words, local, formula = blocks("python")
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
@@ -63,6 +63,9 @@ def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> 
     printed = run([sys.executable, "-W", "error", "-c", ranges], clone)
     assert "\n68 0.99\n0.867, from 0.839 to 0.896\n" in printed
     assert (clone / "cdf.png").read_bytes().startswith(b"\x89PNG")
+    printed = run([sys.executable, "-W", "error", "-c", grids], clone)
+    answer, true = map(float, re.findall(r"0\.\d\d", printed.splitlines()[0]))
+    assert abs(answer - true) < 0.04  # four standard errors, and the seed is fixed
     printed = run([sys.executable, "-W", "error", "-c", tables], clone)
     assert printed.endswith("\nTrue ('smokes', 'coughs')\n")
     printed = run([sys.executable, "-W", "error", "-c", words], clone)

@@ -11,11 +11,11 @@ import pytest
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.marginals import Domain
 from rangeq.ends import InvalidRange
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, Uniform
+from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, Uniform, WaveGrid
 
-SYSTEMS = [TDG, HDG, HIO, LHIO, CALM, MSW, Uniform, HierarchicalHistogram2D, HaarHRR2D]
-NONNEGATIVE = (TDG, HDG, MSW, Uniform)
-ONE_ATTRIBUTE = (HDG, HIO, MSW, Uniform)
+SYSTEMS = [TDG, HDG, HIO, LHIO, CALM, MSW, Uniform, HierarchicalHistogram2D, HaarHRR2D, WaveGrid]
+NONNEGATIVE = (TDG, HDG, MSW, Uniform, WaveGrid)
+ONE_ATTRIBUTE = (HDG, HIO, MSW, Uniform, WaveGrid)
 
 pytestmark = pytest.mark.parametrize("system", SYSTEMS, ids=lambda kind: kind.__name__)
 

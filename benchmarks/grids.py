@@ -1,0 +1,172 @@
+"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage, seconds. Prints Markdown tables.
+
+python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...]
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from range_queries import one_core, table
+from scipy.special import ndtr
+from tqdm import tqdm
+
+from rangeq.grids import HDG, MSW, TDG, WaveGrid, best
+
+N, ATTRIBUTES, SIZE = 1_000_000, 6, 64
+QUERIES = 200
+SYSTEMS: dict[str, Callable[..., Any]] = {"HDG": HDG, "TDG": TDG, "MSW": MSW, "WaveGrid": best}
+
+
+def correlated(rng: np.random.Generator, n: int, covariance: float) -> np.ndarray:
+    matrix = np.full((ATTRIBUTES, ATTRIBUTES), covariance)
+    np.fill_diagonal(matrix, 1.0)
+    return rng.multivariate_normal(np.zeros(ATTRIBUTES), matrix, size=n, method="cholesky")
+
+
+def binned(values: np.ndarray) -> np.ndarray:
+    """Equal bins on [-6, 6], the ends clipped."""
+    return np.clip(np.floor((values + 6) / 12 * SIZE).astype(int), 0, SIZE - 1)
+
+
+def laplace(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Multivariate Laplace, covariance 0.8."""
+    return binned(correlated(rng, n, 0.8) * np.sqrt(rng.exponential(size=(n, 1))))
+
+
+def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Exponentials, a twelfth of the domain long, with a normal copula of correlation 0.6."""
+    return np.clip((-np.log1p(-ndtr(correlated(rng, n, 0.6))) * SIZE / 12).astype(int), 0, SIZE - 1)
+
+
+def mixture(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Two clusters far apart in most directions, with negative correlations inside."""
+    apart = np.array([2, -2, 1.5, -1, 2.5, 0])
+    return binned(0.7 * correlated(rng, n, -0.15) + np.where(rng.random((n, 1)) < 0.4, apart, -apart))
+
+
+def points(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four degrees, two sexes."""
+    z = correlated(rng, n, 0.4)
+    age = 18 + 18 * np.abs(z[:, 0])
+    income = np.exp(2.2 + 0.8 * (0.6 * z[:, 1] + 0.4 * z[:, 0]))
+    income = np.where(rng.random(n) < 0.5, np.round(income / 5) * 5, income)
+    hours = np.where(rng.random(n) < 0.5, 40, 36 + 9 * z[:, 2])
+    gains = np.where(z[:, 3] < 1.0, 0, 5 + 15 * (z[:, 3] - 1))
+    degree = np.array([27, 36, 48, 54])[np.searchsorted([-0.8, 0.2, 1.2], z[:, 4])]
+    sex = np.where(z[:, 5] + 0.3 * rng.normal(size=n) > 0, SIZE - 1, 0)
+    return np.clip(np.stack([age, income, hours, gains, degree, sex], axis=1), 0, SIZE - 1).astype(int)
+
+
+SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "Normal": lambda rng, n: binned(correlated(rng, n, 0.8)),
+    "Laplace": laplace,
+    "skewed": skewed,
+    "mixture": mixture,
+    "points": points,
+    "uniform": lambda rng, n: rng.integers(0, SIZE, size=(n, ATTRIBUTES)),
+}
+
+
+def queries(rng: np.random.Generator, several: int, m: int = QUERIES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sides of half of the domain, placed anywhere."""
+    places = np.sort(np.argsort(rng.random((m, ATTRIBUTES)), axis=1)[:, :several], axis=1)
+    left = rng.integers(0, SIZE // 2 + 1, size=(m, several))
+    return places, left, left + SIZE // 2 - 1
+
+
+def truth(records: np.ndarray, places: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    columns = np.ascontiguousarray(records.T.astype(np.int16))
+    found = []
+    for query in zip(places, left, right, strict=True):
+        held = np.ones(len(records), dtype=bool)
+        for place, a, b in zip(*query, strict=True):
+            held &= (columns[place] >= a) & (columns[place] <= b)
+        found.append(held.mean())
+    return np.array(found)
+
+
+def seconds(made: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = made()
+    return time.perf_counter() - start, result
+
+
+def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
+    rows, covered = [], []
+    for name in sets:
+        for epsilon in epsilons:
+            found: dict[str, list[list[float]]] = {system: [] for system in SYSTEMS}
+            within: list[list[float]] = []
+            for repeat in tqdm(range(repeats), desc=f"{name} {epsilon:g}", leave=False):
+                rng = np.random.default_rng([repeat, round(1000 * epsilon)])
+                records = SETS[name](rng, N)
+                asked = {several: queries(rng, several) for several in (2, 4)}
+                true = {several: truth(records, *query) for several, query in asked.items()}
+                for system, kind in SYSTEMS.items():
+                    protocol = kind([SIZE] * ATTRIBUTES, epsilon, N)
+                    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+                    apart = {several: np.abs(estimate.answers(*query) - true[several]) for several, query in asked.items()}
+                    found[system].append([float(error.mean()) for error in apart.values()])
+                    if system == "WaveGrid":
+                        deviations = {several: estimate.standard_errors(*query) for several, query in asked.items()}
+                        within.append([float((apart[k] <= 2 * deviations[k]).mean()) for k in apart])
+            means = {system: np.mean(values, axis=0) for system, values in found.items()}
+            best_other = np.min([means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0)
+            ratio = best_other / means["WaveGrid"]
+            cells = [f"{two:.4f} / {four:.4f}" for two, four in means.values()]
+            rows.append([name, f"{epsilon:g}", *cells, f"{ratio[0]:.1f} / {ratio[1]:.1f}"])
+            covered.append([name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))])
+    table(
+        f"Mean absolute error of {QUERIES} queries about 2 / 4 attributes, mean of {repeats} collections",
+        ["records", "epsilon", *SYSTEMS, "best other / WaveGrid"],
+        rows,
+    )
+    table("How often WaveGrid's answers are within two of their standard errors", ["records", "epsilon", "2", "4"], covered)
+
+
+def costs() -> None:
+    rng, rows = np.random.default_rng(7), []
+    records, asked = SETS["Normal"](rng, N), queries(rng, 4, 10_000)
+    for system in (HDG, WaveGrid):
+        protocol = system([SIZE] * ATTRIBUTES, 1.0, N)
+        client, reports = seconds(lambda: protocol.privatize(records, rng))  # noqa: B023
+        count, aggregate = seconds(lambda: protocol.aggregate(reports))  # noqa: B023
+        fit, estimate = seconds(lambda: protocol.estimate(aggregate))  # noqa: B023
+        answer, _ = seconds(lambda: estimate.answers(*asked))  # noqa: B023
+        stated = "-"
+        if system is WaveGrid:
+            stated = f"{seconds(lambda: estimate.standard_errors(*asked))[0]:.2f}"  # noqa: B023
+        bits, numbers = f"{protocol.report_bits}", f"{aggregate.counts.size}"
+        rows.append([system.__name__, bits, numbers, *(f"{value:.2f}" for value in (client, count, fit, answer)), stated])
+    table(
+        "Normal, epsilon 1: bits of a report, numbers in an aggregate, and seconds",
+        ["system", "bits", "numbers", "10^6 reports", "aggregate", "estimate", "10,000 4-D answers", "their errors"],
+        rows,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one repeat, Normal and mixture, two epsilons")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.2, 0.6, 1.0, 2.0])
+    given = parser.parse_args()
+    if given.quick:
+        given.repeats, given.sets, given.epsilons = 1, ["Normal", "mixture"], [0.2, 1.0]
+    one_core()
+    errors(given.sets, given.epsilons, given.repeats)
+    costs()
+
+
+if __name__ == "__main__":
+    main()
