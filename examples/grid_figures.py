@@ -5,7 +5,8 @@
 
 People are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0, deviation 1 and the same covariance
 between any two attributes, cut into equal bins on [-6, 6] whose ends take what lies beyond. Of the paper's four data sets these are
-the two that can be drawn anew. `rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are placed anywhere, not only where cells begin.
+the two that can be drawn anew. `rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are
+placed anywhere, not only where cells begin.
 """
 
 from __future__ import annotations
