@@ -109,7 +109,7 @@ def test_tables_of_strings_are_refused():
             Universe(16, text=True).words(values)
 
 
-@pytest.mark.parametrize("values", [None, 5, object()], ids=repr)
+@pytest.mark.parametrize("values", [None, 5, b"x"], ids=repr)
 def test_what_is_no_list_is_refused(values):
     with pytest.raises((TypeError, ValueError)):
         Universe(16, text=True).words(values)
