@@ -52,7 +52,7 @@ class Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented
         if (self.parameters, self.counts.shape) != (other.parameters, other.counts.shape):
-            raise IncompatibleAggregate(f"cannot merge aggregates of {self.parameters:.300} and of {other.parameters:.300}")
+            raise IncompatibleAggregate(f"cannot merge aggregates of {differing(self.parameters, other.parameters)}")
         if self.n + other.n >= 1 << 63:
             raise OverflowError("an aggregate holds fewer than 2^63 reports")
         return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
@@ -120,6 +120,18 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
     if not isinstance(header, dict) or header.get("version") != VERSION or isinstance(header["version"], bool):
         raise ValueError(f"version {header.get('version') if isinstance(header, dict) else None!r}, this library reads {VERSION}")
     return header, message[end:]
+
+
+def differing(ours: str, theirs: str) -> str:
+    """In what two protocols differ, given by their canonical parameters: "A and of B, which differ in ..."."""
+    try:
+        mine, other = json.loads(ours), json.loads(theirs)
+        names = [content["protocol"] for content in (mine, other)]
+        keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"{ours:.200} and of {theirs:.200}"
+    shown_ = [f"{key}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
+    return f"{names[0]} and of {names[1]}, which differ in {'; '.join(shown_) or 'the shape of their counts'}"
 
 
 def canonical(content: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate, canonical, pack, unpack
+from frequency.aggregate import Aggregate, canonical, differing, pack, unpack
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.hashing import Coins
 from mechdesign import Audit, Privacy
@@ -243,7 +243,7 @@ class Channel(ABC):
         if not isinstance(aggregate, Aggregate):
             raise TypeError(f"expected an Aggregate, which aggregate(reports) makes, got {type(aggregate).__name__}")
         if aggregate.parameters != self._signature:
-            raise IncompatibleAggregate(f"an aggregate of {aggregate.parameters!r:.300}, not of {self._signature}")
+            raise IncompatibleAggregate(f"not an aggregate of this protocol: of {differing(aggregate.parameters, self._signature)}")
         if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
         return aggregate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,13 @@ class ItemErrors:
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
         """Those of a frequency oracle."""
-        return cls(users, population, lambda f: oracle.variance(users, f), lambda alpha: null_of(oracle, users, alpha), confusion)
+        return cls(users, population, partial(oracle.variance, users), partial(null_of, oracle, users), confusion)
 
     def deviation(self, frequency: Floats) -> Floats:
         """The standard deviation of the estimates of items of these frequencies."""
         f = np.clip(frequency, 0.0, 1.0)
         sampling = f * (1 - f) * (1 / self.users - 1 / self.population)
-        return np.asarray(np.sqrt(np.asarray(self.noise(f)) + sampling + self.confusion))
+        return np.asarray(np.sqrt(np.maximum(np.asarray(self.noise(f)) + sampling + self.confusion, 0.0)))
 
     def beyond(self, alpha: float) -> float:
         """What the estimate of an item that nobody holds exceeds with probability ``alpha`` at most."""
@@ -57,6 +58,11 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
     if isinstance(oracle, HRR) and oracle.coefficients == 1:
         return null_of_signs(oracle._scale, users, alpha) + 1 / oracle.padded
     return -float(ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))
+
+
+def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
+    """The variance of the mean of signs times a scale, whose squares are all scale^2 and whose mean is the frequency."""
+    return (scale**2 - frequency) / users
 
 
 def null_of_signs(scale: float, users: int, alpha: float) -> float:

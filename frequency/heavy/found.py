@@ -59,6 +59,8 @@ class Found:
     gates
         What an item had to pass: each maps frequencies to the probability that an item is lost there, at most. Empty if there were
         too few reports.
+    promise
+        What all of this takes for granted; empty if nothing.
     """
 
     items: npt.NDArray[Any]
@@ -70,6 +72,7 @@ class Found:
     noise: float
     confidence: float
     gates: tuple[Callable[[Any], Any], ...]
+    promise: str = ""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -118,7 +121,8 @@ class Found:
     def statement(self) -> str:
         """What may have been missed, in words."""
         if not self.gates:
-            return "No reports: anything may have been missed."
+            few = f"{self.n} reports are too few" if self.n > 1 else "One report is too little" if self.n else "No reports"
+            return f"{few}: anything may have been missed."
         above = self.complete_above
         missed = (
             f"an item held by {above:.3%} of the users or more is listed with probability {100 * self.confidence:g}%"
@@ -127,7 +131,8 @@ class Found:
         )
         doubt = int((~self.significant).sum())
         noise = f"; {doubt} of the {len(self)} listed may be noise" if doubt else ""
-        return f"From {self.n} reports: {missed}; rarer ones may be missing{noise}."
+        provided = f", if {self.promise}" if self.promise else ""
+        return f"From {self.n} reports{provided}: {missed}; rarer ones may be missing{noise}."
 
     def __repr__(self) -> str:
         return f"<{len(self)} items found. {self.statement}>"

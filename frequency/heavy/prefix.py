@@ -42,6 +42,9 @@ _RESOLVED = 1 << 10
 _ACCIDENT = 0.05
 """The probability that some prefix of a level that nobody holds counts as heavy when confusion is resolved."""
 
+_MOST_CHILDREN = 1 << 24
+"""Prefixes that are estimated at a level for the sake of a large k, at most."""
+
 _LARGEST_SYSTEM = 1 << 12
 """For how many at most, whatever is asked for."""
 
@@ -240,7 +243,9 @@ class PrefixProtocol(HeavyHitterProtocol):
             parents, length = prefixes, level.length
 
     def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
-        steps = list(self._walk(aggregate, population, max(_kept(self.channel.lengths), 2 * (k or 0))))
+        step = max((later - earlier for earlier, later in pairwise(self.channel.lengths)), default=0)
+        kept = max(_kept(self.channel.lengths), min(2 * (k or 0), _MOST_CHILDREN >> step))
+        steps = list(self._walk(aggregate, population, kept))
         if len(steps) < len(self.channel.levels):  # nobody reported on some length
             return nothing(self.universe, confidence, population)
         last = steps[-1]

@@ -71,7 +71,7 @@ class HeavyHitterProtocol(Protocol):
         reports
             Reports, or what they were aggregated to.
         k
-            At most so many items, at least 1.
+            At most so many items, at least 1. Protocols over prefixes find some ten thousand of long items at most.
         threshold
             Only items whose estimated frequency is at least this fraction of the users. Neither: a threshold that noise alone would
             exceed nowhere with probability ``confidence`` (`Found.noise`).

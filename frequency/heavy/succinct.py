@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -306,12 +306,13 @@ class SuccinctHistogram(HeavyHitterProtocol):
         told = channel.of_oracle(aggregate)
         estimate = Estimate(channel.oracle, told, words.astype(np.int64))
         moment, contrast = channel.oracle.second_moment(told), float(channel.contrast)
+        confusion = float(channel.oracle.confusion)
         errors = ItemErrors(
             users,
             population,
-            lambda f: channel.oracle._user_variance(1.0, 1.0, f) / users,
-            lambda alpha: null_of_signs(1 / contrast, users, alpha),
-            float(channel.oracle.confusion) * moment,
+            partial(channel.oracle.variance, users, second_moment=0.0),
+            partial(null_of_signs, 1 / contrast, users),
+            confusion * moment,
         )
         decoding = CodeGate(channel.code, contrast, users, self.soft)
         gates = [ChannelsGate(decoding, channel.hashes, channel.channels, users)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from frequency.draws import uniform
 from frequency.exceptions import InvalidValue
 from frequency.hashing import Coins
 from frequency.heavy.codes import Code
-from frequency.heavy.errors import ItemErrors, null_of_signs
+from frequency.heavy.errors import ItemErrors, noise_of_signs, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
@@ -155,11 +155,11 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         good = self.universe.possible(word, self.bits)
         signs = 1 - 2 * self.code.minus(word[:, None], np.arange(self.code.length)[None])
         estimate = (signs @ aggregate.counts) / (users * contrast)
-        errors = ItemErrors(
-            users, population, lambda f: (contrast**-2 - f) / users, lambda alpha: null_of_signs(1 / contrast, users, alpha)
-        )
+        noise, null = (partial(errors_of, 1 / contrast, users) for errors_of in (noise_of_signs, null_of_signs))
+        errors = ItemErrors(users, population, noise, null)
         gates = [CodeGate(self.code, contrast, users, self.soft)]
-        return listed(self.universe, word[good], estimate[good], self.universe.size, errors, gates, k, threshold, confidence)
+        found = listed(self.universe, word[good], estimate[good], self.universe.size, errors, gates, k, threshold, confidence)
+        return replace(found, promise="all who hold an item hold the same one")
 
 
 def code_of(bits: int, symbol: int | None) -> Code:

@@ -79,24 +79,26 @@ class Attributes:
         Parameters
         ----------
         records
-            An array of that shape, columns in the attributes' order; or a DataFrame with a column for each name (others are left
-            out).
+            An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping, with a column for each name
+            (others are left out).
 
         Raises
         ------
         InvalidValue
             The first value that is no integer, or else the first that its attribute does not have.
         """
-        if hasattr(records, "columns"):
-            missing = [name for name in self.names if name not in records.columns]
-            if missing:
-                raise ValueError(f"the table has no column {missing[0]!r}")
+        if isinstance(records, Mapping) or hasattr(records, "columns"):
+            columns = list(getattr(records, "columns", records))
+            for name in self.names:
+                if columns.count(name) != 1:
+                    many = "more than one column" if name in columns else "no column"
+                    raise ValueError(f"the table has {many} {name!r}; its columns are {shown(columns)}")
             records = np.stack([np.asarray(records[name]) for name in self.names], axis=1)
         table = np.asarray(records)
-        if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
-            table = checked_counts(records, _LARGEST, self._refusal)
         if table.ndim != 2 or table.shape[1] != len(self):
             raise ValueError(f"records must have shape (n, {len(self)}), one column an attribute, got {table.shape}")
+        if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
+            table = checked_counts(records, _LARGEST, self._refusal)
         # Extremes first: they take one pass each, and no array as large as the table.
         if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(self.sizes)).any()):
             bad = (table < 0) | (table >= np.array(self.sizes))

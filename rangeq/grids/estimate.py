@@ -64,7 +64,7 @@ class ConjunctionEstimate(ABC):
         Parameters
         ----------
         attributes
-            Places of the attributes, integers of shape (m, lambda), distinct in a row; or (lambda,), the same for all queries.
+            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or (lambda,), the same for all queries.
         left, right
             The ends of the closed ranges, integers of shape (m, lambda).
 

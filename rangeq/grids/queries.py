@@ -46,7 +46,7 @@ def grouped(attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, 
     Parameters
     ----------
     places
-        Integers of shape (m, lambda): the attributes of each query, distinct. Or (lambda,): the same for all.
+        Shape (m, lambda): the attributes of each query, distinct, by place or all by name. Or (lambda,): the same for all.
     left, right
         Integers of shape (m, lambda): closed intervals.
 
@@ -56,6 +56,8 @@ def grouped(attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, 
         For the first query that is none; ``index`` says which.
     """
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
+    if p.dtype.kind == "U":
+        p = np.array([attributes.place(str(name)) for name in p.ravel()], dtype=np.int64).reshape(p.shape)
     if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
         raise InvalidRange(f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and {b.dtype}")
     if a.ndim != 2 or b.shape != a.shape or p.shape not in (a.shape, a.shape[1:]) or not 1 <= a.shape[1] <= MOST_ATTRIBUTES:

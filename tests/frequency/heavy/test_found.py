@@ -1,6 +1,7 @@
 """What a list of heavy hitters says of itself, and what `find` refuses before any work."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_no_reports_say_nothing():
     assert found.recall(np.ones(3)).tolist() == [0, 0, 0]
     assert found.complete_above == math.inf
     assert found.significant.shape == (0,)
-    assert found.statement == "No reports: anything may have been missed."
+    assert found.statement == "1000 reports are too few: anything may have been missed."
     assert found.table().splitlines()[-1] == found.statement
     assert repr(found) == f"<0 items found. {found.statement}>"
 
@@ -226,3 +227,25 @@ def test_figure():
         plot.found(found, largest=0)
     with pytest.raises(ValueError, match="nothing to draw"):
         plot.found(protocol.find(np.zeros(0, dtype=protocol.report_dtype)))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_lists_can_be_pickled(name):
+    protocol = PROTOCOLS[name]()
+    found = protocol.find(protocol.privatize([1] * 50, np.random.default_rng(1)), k=2)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.statement == found.statement
+    assert again.recall(0.3) == found.recall(0.3)
+
+
+def test_a_promise_is_told():
+    protocol = UniqueHeavyHitter(8, 2.0)
+    statement = protocol.find(protocol.privatize([3] * 500 + [9] * 500, np.random.default_rng(1))).statement
+    assert "if all who hold an item hold the same one" in statement
+
+
+def test_any_number_of_items_may_be_asked_for():
+    protocol = PrefixExtension(24, 3.0, lengths=(8, 16, 24))
+    found = protocol.find(protocol.privatize([77] * 5000, np.random.default_rng(1)), k=10**9)
+    assert found.items[0] == 77
+    assert len(found) < 1 << 25
