@@ -26,6 +26,7 @@ bench: .venv/test
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/shaped_ranges.py
+	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py
