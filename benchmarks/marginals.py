@@ -12,28 +12,16 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 import argparse
 import math
 import resource
-import time
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
-from range_queries import one_core, table
+from range_queries import one_core, seconds, table
 from tqdm import tqdm
 
 from frequency.marginals import Domain, InpHT, InpHTCMS, InpOLH, InpPS, InpRR, MargHT, MarginalProtocol, MargPS, MargRR
 
 EPSILON = 1.1
-
-
-def seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """The median time on the processor, so that others who use it do not count."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return float(np.median(times))
 
 
 def binary(d: int) -> Domain:

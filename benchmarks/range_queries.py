@@ -101,6 +101,7 @@ def accuracy(domains: list[int], epsilons: list[float], repeats: int) -> None:
 
 
 def seconds(call: Callable[[], object], repeats: int = 5) -> float:
+    """The median time on the processor, so that others who use it do not count."""
     times = []
     for _ in range(repeats):
         start = time.process_time()

@@ -16,6 +16,7 @@ from frequency.sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.subset import SubsetSelection
 from frequency.unary import OUE, SUE
 from mechdesign.rational import Rational
+from mechdesign.text import aligned
 
 _COSTS: dict[type[Oracle], tuple[str, str]] = {
     GRR: ("1", "n + D"),
@@ -86,9 +87,7 @@ class Choice:
             mark = "*" if item.oracle == self.recommended else " "
             name = f"{mark} {type(item.oracle).__name__}"
             rows.append((name, f"{item.rmse:.3g}", str(item.bits), item.client, item.server, _bytes(item.memory)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, f"* {type(self.recommended).__name__}: {self.reason}"])
+        return "\n".join([*aligned(rows), f"* {type(self.recommended).__name__}: {self.reason}"])
 
 
 def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:

@@ -179,7 +179,7 @@ class VectorSpace:
     """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform. ``size`` = q^t is at most 2^53."""
 
     def __init__(self, q: int, t: int) -> None:
-        self.field, self.q, self.t = Field(q), q, t
+        self.field, self.q, self.t = field_of(q), q, t
         self.size, self.directions = q**t, (q**t - 1) // (q - 1)
         if t < 1 or self.size > 1 << 53:
             raise ValueError(f"a vector space needs a dimension of at least 1 and at most 2^53 vectors, got {q}^{t}")

@@ -104,10 +104,6 @@ class Coins:
         """Numbers in 0 .. k-1, 1 <= k <= 2^32, each with probability 1 / k to within 2^-64."""
         return scaled(self.words(place), k)
 
-    def below(self, place: npt.ArrayLike, numerator: int) -> npt.NDArray[np.bool_]:
-        """True with probability ``numerator`` / 2^64."""
-        return np.ones(len(self), dtype=np.bool_) if numerator >> 64 else self.words(place) < np.uint64(numerator)
-
 
 def scaled(words: Words, k: int) -> npt.NDArray[np.int64]:
     """The whole part of k times each word's fraction of 2^64, 1 <= k <= 2^32."""

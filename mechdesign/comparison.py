@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
 from mechdesign.rational import Rational
-from mechdesign.text import brief
+from mechdesign.text import aligned, brief
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,7 @@ class Comparison:
 
     def __str__(self) -> str:
         names = list(self.rows[0])
-        widths = [max(len(name), *(len(row[name]) for row in self.rows)) for name in names]
-        lines = [names, *([row[name] for name in names] for row in self.rows)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(aligned([names, *([row[name] for name in names] for row in self.rows)]))
 
 
 def compare(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Comparison:

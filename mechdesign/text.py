@@ -1,8 +1,9 @@
-"""Rational numbers as text: exact and read back, for files; or brief, for messages."""
+"""Rational numbers as text: exact and read back, for files; or brief, for messages. Tables of text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
 
@@ -10,6 +11,12 @@ _DECIMAL_LIMIT = 1 << 2048
 """Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long decimal conversions."""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table's rows as lines, the columns as wide as they must be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def integer_to_text(value: int) -> str:

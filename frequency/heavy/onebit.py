@@ -24,7 +24,7 @@ from frequency.protocol import Protocol
 from frequency.sketch import checked_size
 from mechdesign import Audit
 from mechdesign.rational import Rational
-from mechdesign.sampling import BitSource, bit_source
+from mechdesign.sampling import BitSource
 from mechdesign.text import shown
 
 
@@ -248,11 +248,7 @@ class OneBit(Protocol):
         """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too."""
         if not isinstance(self.inner, UniqueHeavyHitter):
             return super().privatize(values, rng)
-        words, held = self.inner.held_words(values)
-        reports = self._channel.idle(len(held), bit_source(rng))
-        if held.any():
-            reports[held] = self._channel.privatize(words, rng)
-        return reports
+        return self.inner.privatized(self._channel, values, rng)
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
         """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency oracle."""

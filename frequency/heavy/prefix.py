@@ -243,9 +243,7 @@ class PrefixProtocol(HeavyHitterProtocol):
             parents, length = prefixes, level.length
 
     def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
-        step = max((later - earlier for earlier, later in pairwise(self.channel.lengths)), default=0)
-        kept = max(_kept(self.channel.lengths), min(2 * (k or 0), _MOST_CHILDREN >> step))
-        steps = list(self._walk(aggregate, population, kept))
+        steps = list(self._walk(aggregate, population, _kept(self.channel.lengths, k or 0)))
         if len(steps) < len(self.channel.levels):  # nobody reported on some length
             return nothing(self.universe, confidence, population)
         last = steps[-1]
@@ -263,10 +261,10 @@ class Step(NamedTuple):
     errors: ItemErrors
 
 
-def _kept(lengths: Sequence[int]) -> int:
-    """How many prefixes of each length are kept, at least: as many as the budget lets the server extend."""
+def _kept(lengths: Sequence[int], k: int = 0) -> int:
+    """How many prefixes of each length are kept: as many as the budget lets the server extend, or more for the sake of k items."""
     step = max((later - earlier for earlier, later in pairwise(lengths)), default=0)
-    return max(64, min(_RESOLVED, _BUDGET >> step))
+    return max(64, min(_RESOLVED, _BUDGET >> step), min(2 * k, _MOST_CHILDREN >> step))
 
 
 def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Floats, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from frequency.heavy.universe import Words
 from frequency.signs import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source
+
+if TYPE_CHECKING:
+    from frequency.heavy.onebit import Sampled
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,14 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user; a user whose value is None, or masked, holds no item."""
+        return self.privatized(self.channel, values, rng)
+
+    def privatized(self, channel: CodeSign | Sampled, values: Any, rng: np.random.Generator | None) -> Reports:
+        """The same by a channel for items that has reports for users without one."""
         words, held = self.held_words(values)
-        source = bit_source(rng)
-        reports = self.channel.idle(len(held), source)
+        reports = channel.idle(len(held), bit_source(rng))
         if held.any():
-            reports[held] = self.channel.privatize(words, rng)
+            reports[held] = channel.privatize(words, rng)
         return reports
 
     def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:

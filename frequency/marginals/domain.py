@@ -122,8 +122,8 @@ class Domain:
         Parameters
         ----------
         records
-            An integer array of that shape, columns in the domain's order; or a pandas DataFrame with a column for each
-            attribute (others are left out).
+            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or a mapping, with a column for
+            each attribute (others are left out).
 
         Raises
         ------
@@ -145,26 +145,7 @@ class Domain:
 
     def _checked_records(self, records: Any) -> npt.NDArray[Any]:
         """The records as an array of integers of any width."""
-        if hasattr(records, "columns"):
-            missing = [name for name in self._sizes if name not in records.columns]
-            if missing:
-                raise ValueError(f"the table has no column {missing[0]!r}")
-            records = np.stack([np.asarray(records[name]) for name in self._sizes], axis=1)
-        table = np.asarray(records)
-        if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
-            table = checked_counts(records, LARGEST, self._refusal)
-        if table.ndim != 2 or table.shape[1] != len(self):
-            raise ValueError(f"records must have shape (n, {len(self)}), one column an attribute, got {table.shape}")
-        # Extremes first: they take one pass each, and no array as large as the table.
-        if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(self.shape)).any()):
-            bad = (table < 0) | (table >= np.array(self.shape))
-            row, column = divmod(int(np.argmax(bad)), len(self))
-            raise self._refusal((row, column), int(table[row, column]))
-        return table
-
-    def _refusal(self, position: int | tuple[int, ...], value: object, _: int = 0) -> InvalidValue:
-        column = position[-1] if isinstance(position, tuple) else 0
-        return InvalidValue(position, value, self.shape[min(column, len(self) - 1)] - 1)
+        return checked_records(records, self.attributes, self.shape)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
         """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
@@ -187,3 +168,44 @@ class Domain:
         counts: npt.NDArray[Any] = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         result: Floats = counts / max(len(cells), 1)
         return result
+
+
+def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) -> npt.NDArray[Any]:
+    """Records as an array of integers of any width, shape (n, attributes).
+
+    Parameters
+    ----------
+    records
+        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others are left out).
+    names, sizes
+        Of the attributes; values are 0 .. size - 1.
+
+    Raises
+    ------
+    ValueError
+        A column that is missing or there twice, or another shape.
+    InvalidValue
+        The first value that is no integer, or else the first that its attribute does not have.
+    """
+
+    def refusal(position: int | tuple[int, ...], value: object, _: int = 0) -> InvalidValue:
+        column = position[-1] if isinstance(position, tuple) else 0
+        return InvalidValue(position, value, sizes[min(column, len(sizes) - 1)] - 1)
+
+    if isinstance(records, Mapping) or hasattr(records, "columns"):
+        columns = list(getattr(records, "columns", records))
+        for name in names:
+            if columns.count(name) != 1:
+                many = "more than one column" if name in columns else "no column"
+                raise ValueError(f"the table has {many} {name!r}; its columns are {shown(columns)}")
+        records = np.stack([np.asarray(records[name]) for name in names], axis=1)
+    table = np.asarray(records)
+    if table.ndim != 2 or table.shape[1] != len(names):
+        raise ValueError(f"records must have shape (n, {len(names)}), one column an attribute, got {table.shape}")
+    if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
+        table = checked_counts(records, LARGEST, refusal)
+    # Extremes first: they take one pass each, and no array as large as the table.
+    if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(sizes)).any()):
+        row, column = divmod(int(np.argmax((table < 0) | (table >= np.array(sizes)))), len(names))
+        raise refusal((row, column), int(table[row, column]))
+    return table

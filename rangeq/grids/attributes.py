@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from frequency.channel import Items
-from frequency.exceptions import InvalidValue
-from mechdesign.sampling import checked_counts
+from frequency.marginals.domain import checked_records
 from mechdesign.text import shown
 from rangeq.ends import InvalidRange
 
@@ -87,25 +86,4 @@ class Attributes:
         InvalidValue
             The first value that is no integer, or else the first that its attribute does not have.
         """
-        if isinstance(records, Mapping) or hasattr(records, "columns"):
-            columns = list(getattr(records, "columns", records))
-            for name in self.names:
-                if columns.count(name) != 1:
-                    many = "more than one column" if name in columns else "no column"
-                    raise ValueError(f"the table has {many} {name!r}; its columns are {shown(columns)}")
-            records = np.stack([np.asarray(records[name]) for name in self.names], axis=1)
-        table = np.asarray(records)
-        if table.ndim != 2 or table.shape[1] != len(self):
-            raise ValueError(f"records must have shape (n, {len(self)}), one column an attribute, got {table.shape}")
-        if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
-            table = checked_counts(records, _LARGEST, self._refusal)
-        # Extremes first: they take one pass each, and no array as large as the table.
-        if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(self.sizes)).any()):
-            bad = (table < 0) | (table >= np.array(self.sizes))
-            row, column = divmod(int(np.argmax(bad)), len(self))
-            raise self._refusal((row, column), int(table[row, column]))
-        return table.astype(np.int64, copy=False)
-
-    def _refusal(self, position: int | tuple[int, ...], value: object, _: int = 0) -> InvalidValue:
-        column = position[-1] if isinstance(position, tuple) else 0
-        return InvalidValue(position, value, self.sizes[min(column, len(self) - 1)] - 1)
+        return checked_records(records, self.names, self.sizes).astype(np.int64, copy=False)

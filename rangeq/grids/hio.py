@@ -12,12 +12,11 @@ import numpy as np
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats
-from mechdesign.text import shown
-from rangeq.grids.cells import Edges, Grid, tree_cells
+from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate
-from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.queries import Queries
+from rangeq.grids.trees import TreeProtocol
 
 MOST_LEVELS = 1 << 13
 """How many d-dim levels HIO may have."""
@@ -32,7 +31,7 @@ Runs: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class HIO(ConjunctionProtocol):
+class HIO(TreeProtocol):
     """HIO (Wang et al., SIGMOD 2019): a d-dim level is a level of every attribute's tree; every user reports on one.
 
     A query is the sum over the d-dim intervals that make it up, each from the users of its level: unbiased and linear, without any
@@ -51,19 +50,6 @@ class HIO(ConjunctionProtocol):
     oracle
         As for `TDG`.
     """
-
-    branching: int = 4
-    oracle: str = "OLH"
-
-    def __post_init__(self) -> None:
-        check_branching(self.branching)
-        super().__post_init__()
-        _ = self.channel.parts
-
-    @cached_property
-    def levels(self) -> tuple[tuple[Edges, ...], ...]:
-        """For each attribute the cells of each level of its tree, from the root."""
-        return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)
 
     @cached_property
     def channel(self) -> GridChannel:
@@ -149,9 +135,3 @@ def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[in
             found += [(level, a, b) for a, b in ((start, middle[0]), (middle[1], end)) if a < b]
         above, below = edges[start], edges[end]
     return found
-
-
-def check_branching(branching: object) -> None:
-    """ValueError unless it is an integer of at least 2."""
-    if isinstance(branching, bool) or not isinstance(branching, (int, np.integer)) or branching < 2:
-        raise ValueError(f"branching must be an integer of at least 2, got {shown(branching)}")

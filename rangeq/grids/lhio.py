@@ -11,21 +11,20 @@ import numpy as np
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats
-from rangeq.grids.cells import Edges, Grid, tree_cells
+from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.consistency import agreeing
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.hio import check_branching
 from rangeq.grids.piecewise import Plane
-from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.tdg import lines_of
+from rangeq.grids.trees import TreeProtocol
 
 MOST_CELLS = 1 << 22
 """How many cells the finest level of a pair may have."""
 
 
 @dataclass(frozen=True)
-class LHIO(ConjunctionProtocol):
+class LHIO(TreeProtocol):
     """LHIO: users are divided among the pairs of attributes and the 2-D levels of each; queries of more attributes as in HDG.
 
     The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of Hay et al.'s constrained
@@ -40,21 +39,8 @@ class LHIO(ConjunctionProtocol):
         See `HIO`.
     """
 
-    branching: int = 4
-    oracle: str = "OLH"
-
     with_root: ClassVar[bool] = True
     """Whether some users are asked for the 2-D level of one cell, which is known."""
-
-    def __post_init__(self) -> None:
-        check_branching(self.branching)
-        super().__post_init__()
-        _ = self.channel.parts
-
-    @cached_property
-    def levels(self) -> tuple[tuple[Edges, ...], ...]:
-        """For each attribute the cells of each level of its tree, from the root."""
-        return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)
 
     @cached_property
     def channel(self) -> GridChannel:

@@ -8,6 +8,7 @@ from typing import Any
 
 from frequency.oracle import checked_users
 from mechdesign.rational import Rational
+from mechdesign.text import aligned
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.calm import CALM
 from rangeq.grids.cells import Grid
@@ -66,9 +67,7 @@ class Plan:
             mark = "*" if item.system == self.recommended else " "
             known = "" if math.isnan(item.deviation) else f"{item.deviation:.3g}"
             rows.append((f"{mark} {type(item.system).__name__}", str(item.groups), known))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, f"* {type(self.recommended).__name__}: {self.reason}"])
+        return "\n".join([*aligned(rows), f"* {type(self.recommended).__name__}: {self.reason}"])
 
 
 def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:

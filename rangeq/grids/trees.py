@@ -1,0 +1,42 @@
+"""TreeProtocol: what the systems have in common that cut every attribute by a tree."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mechdesign.text import shown
+from rangeq.grids.cells import Edges, tree_cells
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.protocol import ConjunctionProtocol
+
+
+@dataclass(frozen=True)
+class TreeProtocol(ConjunctionProtocol):
+    """Every attribute has a tree of intervals; users report on cells made of levels of these trees.
+
+    Raises ValueError unless ``branching``, the children of a node, is an integer of at least 2.
+    """
+
+    branching: int = 4
+    oracle: str = "OLH"
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.branching, (int, np.integer)) and not isinstance(self.branching, bool)
+        if not whole or self.branching < 2:
+            raise ValueError(f"branching must be an integer of at least 2, got {shown(self.branching)}")
+        super().__post_init__()
+        _ = self.channel.parts
+
+    @property
+    @abstractmethod
+    def channel(self) -> GridChannel:
+        """How a record becomes a report."""
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Edges, ...], ...]:
+        """For each attribute the cells of each level of its tree, from the root."""
+        return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)
