@@ -1,0 +1,23 @@
+"""What the notebooks share: one flag for thoroughness, one for real data.
+
+    python examples/notebooks/ranges_and_quantiles.py [--full] [--data DIR]
+
+In Jupyter, where there are no flags, set `full` and `data` by hand instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # what the scripts in examples/ compute can be imported
+
+
+def arguments() -> tuple[bool, Path | None]:
+    """Whether to run with the settings of the sources instead of small ones, and the directory of real data, if given."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true", help="the settings of the sources, instead of small ones")
+    parser.add_argument("--data", type=Path, help="directory with adult.csv and taxis.csv")
+    options, _ = parser.parse_known_args()  # Jupyter passes flags of its own
+    return options.full, options.data
