@@ -57,6 +57,7 @@ class Channel(ABC):
     epsilon: float | Rational
 
     largest_domain: ClassVar[int] = 1 << 32
+    """The most items that the protocol takes."""
 
     def __post_init__(self) -> None:
         if (
@@ -220,11 +221,15 @@ class Channel(ABC):
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
         """Reports as integers. ``tally`` is that of `reports_from_bytes`: None raises InvalidReport for the first bad report."""
         reports = self._accepted(reports, tally)
+        return Aggregate(self._signature, len(reports), self._count(reports))
+
+    def _count(self, reports: Reports) -> npt.NDArray[np.int64]:
+        """The counts of any number of valid reports."""
         counts = np.zeros(self._shape, dtype=np.int64)
         step = max(self._batch, counts.size)  # a batch costs as much as the state is large
         for start in range(0, len(reports), step):
             counts += self._aggregate(reports[start : start + step])
-        return Aggregate(self._signature, len(reports), counts)
+        return counts
 
     @property
     @abstractmethod

@@ -64,9 +64,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
             aside.replace(target)
+            _sync(target.parent)
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory outlive a power cut, where the system can."""
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
@@ -81,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        digest = _digest(content) if isinstance(content, dict) else None
+        digest = digest_of(content) if isinstance(content, dict) else None
     except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -90,37 +101,46 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {VERSION}")
     if content.get("digest") != digest:
         raise InvalidFile(f"{path}: the digest does not match: the file was changed after it was written")
+    return checked(content, str(path))
+
+
+def checked(content: dict[str, Any], place: str) -> Mechanism:
+    """The mechanism that `described` made this of, after checking everything that it claims; ``place`` is named in errors."""
     try:
         mechanism = _parse(content)
     except MechanismError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidFile(f"{path}: malformed: {type(error).__name__}: {str(error)[:200]}") from error
+        raise InvalidFile(f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}") from error
     mechanism.audit().require()
     if mechanism.certificate is not None:
         verdict = mechanism.certificate.verify(mechanism)
         if not verdict:
-            raise CertificateRejected(f"{path}: {verdict.reason}")
+            raise CertificateRejected(f"{place}: {verdict.reason}")
     return mechanism
 
 
-def _digest(content: dict[str, Any]) -> str:
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
+def described(mechanism: Mechanism) -> dict[str, Any]:
+    """All of a mechanism, for a JSON file."""
     neighbours = mechanism.privacy.neighbours
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+    return {
         "alpha": to_text(mechanism.privacy.alpha),
         "neighbours": {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours,
         "denominator": integer_to_text(mechanism.denominator),
         "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
         "certificate": _certificate_to_json(mechanism),
     }
-    content["digest"] = _digest(content)
+
+
+def digest_of(content: dict[str, Any]) -> str:
+    """SHA-256 of everything in a JSON file but its own digest."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return "sha256:" + hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **described(mechanism)}
+    content["digest"] = digest_of(content)
     # One row of the table a line, and not one number a line: a person may want to look.
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
     head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)

@@ -1,0 +1,101 @@
+"""A cluster of two processes does what one process does, also when one of the two is killed in the middle."""
+
+import os
+import signal
+import threading
+import time
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+from frequency import HRR, InvalidValue, distributed
+from frequency.marginals import Domain, InpHT
+from frequency.storage import aggregate_files, write_reports
+from rangeq import HierarchicalHistogram
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    place = str(tmp_path_factory.mktemp("dask"))
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=place) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def values(domain, n):
+    return np.random.default_rng(1).integers(0, domain, n)
+
+
+def test_the_same_integers(client, tmp_path):
+    protocol = HierarchicalHistogram(256, 1.0, oracle="HRR")
+    reports = protocol.privatize(values(256, 40_000), np.random.default_rng(2))
+    for k, part in enumerate(np.array_split(reports[:20_000], 30)):
+        write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
+    write_reports(tmp_path / "reports" / "large.parquet", protocol, iter(np.array_split(reports[20_000:], 5)))
+    content = (tmp_path / "reports" / "large.parquet").read_bytes()
+    (tmp_path / "reports" / "cut.parquet").write_bytes(content[:5000])
+    state = tmp_path / "state"
+    for _ in range(2):
+        collected = aggregate_files(protocol, tmp_path / "reports", client=client, batch=900, resume=state)
+        assert collected.aggregate == protocol.aggregate(reports)
+        assert (len(collected.counted), len(collected.refused)) == (31, 1)
+    assert aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate == collected.aggregate
+    assert aggregate_files(protocol, [], client=client).aggregate.n == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+def test_a_worker_killed_in_the_middle(client, tmp_path):
+    protocol = HRR(1 << 16, 1.0)
+    reports = protocol.privatize(values(1 << 16, 400_000), np.random.default_rng(2))
+    for k, part in enumerate(np.array_split(reports, 200)):
+        write_reports(tmp_path / f"{k}.parquet", protocol, part)
+    victims = list(client.run(os.getpid).values())
+    killed = threading.Event()
+
+    def kill():
+        time.sleep(0.3)
+        os.kill(victims[0], signal.SIGKILL)
+        killed.set()
+
+    done = []
+    killer = threading.Thread(target=kill)
+    killer.start()
+    while not (killed.is_set() and len(done) > 1):  # one before or across the kill, one after it
+        done.append(aggregate_files(protocol, tmp_path, client=client, batch=2000))
+    killer.join()
+    for collected in done:
+        assert collected.aggregate == protocol.aggregate(reports)
+        assert (len(collected.counted), collected.refused) == (200, {})
+    client.wait_for_workers(2)
+    assert victims[0] not in client.run(os.getpid).values()
+
+
+def test_reports_of_a_dask_dataframe(client):
+    protocol, items = HRR(64, 1.0), values(64, 1000)
+    frame = dd.from_pandas(pd.DataFrame({"item": items}), npartitions=4)
+    reports = distributed.privatize(protocol, frame["item"], seed=7)
+    assert reports.dtype == protocol.report_dtype
+    expected = [
+        protocol.privatize(part["item"].compute().to_numpy(), np.random.default_rng([7, k]))
+        for k, part in enumerate(frame.partitions)
+    ]
+    assert np.array_equal(reports.compute(), np.concatenate(expected))
+    assert distributed.aggregate(protocol, reports).compute() == protocol.aggregate(np.concatenate(expected))
+    unseeded = distributed.privatize(protocol, frame["item"])
+    assert distributed.aggregate(protocol, unseeded).compute().n == 1000
+    with pytest.raises(InvalidValue):
+        distributed.privatize(HRR(8, 1.0), frame["item"]).compute()
+
+
+def test_records_of_a_dask_dataframe(client):
+    protocol = InpHT(Domain({"a": 2, "b": 3}), 2, 2.0)
+    people = pd.DataFrame({"b": values(3, 2000), "a": values(2, 2000), "name": "x"})
+    reports = distributed.privatize(protocol, dd.from_pandas(people, npartitions=12), seed=1)
+    aggregate = distributed.aggregate(protocol, reports).compute()
+    assert aggregate.n == 2000
+    assert aggregate == protocol.aggregate(reports.compute())
