@@ -274,7 +274,7 @@ class CircularHistogram(RangeProtocol):
         sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
         return mean_over(workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users))
 
-    def _population_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         users, size = self._expected_users(n), self._size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))

@@ -98,7 +98,7 @@ class RangeProtocol(Mixture, Oracle):
             )
         prefixes = np.tri(d)
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
-        variances = self._population_variance(n, both, f)
+        variances = self.linear_variance(n, both, f)
         return max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0) ** 0.5
 
     largest_population: ClassVar[int] = 4096
@@ -109,10 +109,10 @@ class RangeProtocol(Mixture, Oracle):
         """The mean over a workload of `_own_range_variance`, for the expected number of users on each level."""
 
     @abstractmethod
-    def _population_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for a population, with the expected number of users on each level.
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies: weights have shape (sums, domain).
 
-        Disjoint random samples of the users report on the levels: the variances of the samples' means add up, less what they share.
+        The expected number of users report on each level. Disjoint random samples of the users report on the levels: the variances of the samples' means add up, less what they share.
         Exact, but that so sampled means of few users vary more, by n / (n - 1).
         """
 
@@ -182,7 +182,7 @@ class TreeProtocol(RangeProtocol):
     def _average_variance(self, n: int, workload: str) -> float:
         return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
 
-    def _population_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         tree, users = self.tree, self._expected_users(n)
         if tree.leaves > self.domain:  # the estimates give up what they share with the error of their sum
             shared = np.diff(tree.with_everything(np.arange(-1, self.domain), self._contrasts(users)))

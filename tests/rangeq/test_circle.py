@@ -414,7 +414,7 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
     expectations = np.array([mean[way, person].sum(axis=0) for way in ways])
     total = expectations.var(axis=0) * (n - 1) / n + np.mean([variance[way, person].sum(axis=0) for way in ways], axis=0)
     f = np.bincount(people, minlength=d) / n
-    np.testing.assert_allclose(protocol._population_variance(n, ranges, f), total, rtol=1e-6, atol=1e-9 * total.max())
+    np.testing.assert_allclose(protocol.linear_variance(n, ranges, f), total, rtol=1e-6, atol=1e-9 * total.max())
     for workload in WORKLOADS:
         expected = math.sqrt(total[of_workload(workload, first, last)].mean())
         assert protocol.average_rmse(n, workload, f) == pytest.approx(expected, rel=1e-6)

@@ -17,7 +17,7 @@ from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
 from frequency.mixture import weights_of
-from rangeq import Flat, HaarHRR, HierarchicalHistogram
+from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram
 from rangeq.circle import Blocks
 from rangeq.consistency import consistent
 from rangeq.haar import HaarLevel
@@ -530,3 +530,11 @@ def test_reports_name_their_level_and_leave_the_rest_empty() -> None:
     assert flat.shape == (100, 14)
     assert not reports["body"][reports["level"] == 0][:, 1:].any()
     assert protocol.report_bits == 1 + 100
+
+
+@pytest.mark.parametrize("protocol", [HaarHRR(8, 1.0), CircularHistogram(8, 1.0), HierarchicalHistogram(8, 1.0)], ids=repr)
+def test_the_variance_of_sums_is_known_beforehand(protocol):
+    """The inherited verb of oracles: single items have the variance that the mean over items has for even populations."""
+    even = protocol.linear_variance(100, np.eye(8), np.full(8, 1 / 8))
+    assert even.shape == (8,)
+    assert even.mean() == pytest.approx(protocol.variance(100), rel=0.05)
