@@ -112,8 +112,8 @@ class RangeProtocol(Mixture, Oracle):
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         """The variances of weights @ estimates for n users with these frequencies: weights have shape (sums, domain).
 
-        The expected number of users report on each level. Disjoint random samples of the users report on the levels: the variances of the samples' means add up, less what they share.
-        Exact, but that so sampled means of few users vary more, by n / (n - 1).
+        With the expected number of users on each level. Disjoint random samples of the users report on the levels: the variances of
+        the samples' means add up, less what they share. Exact, but that so sampled means of few users vary more, by n / (n - 1).
         """
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:

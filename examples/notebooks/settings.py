@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # what the scripts in
 
 def arguments() -> tuple[bool, Path | None]:
     """Whether to run with the settings of the sources instead of small ones, and the directory of real data, if given."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--full", action="store_true", help="the settings of the sources, instead of small ones")
     parser.add_argument("--data", type=Path, help="directory with adult.csv and taxis.csv")
     options, _ = parser.parse_known_args()  # Jupyter passes flags of its own
