@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+import scipy
 
 if TYPE_CHECKING:
     from frequency.aggregate import Aggregate
@@ -24,7 +24,7 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Ends of confidence intervals: shape (items,), or shaped like the ranges."""
+    """Ends of confidence intervals, ``low`` and ``high``: shape (items,), or shaped like the ranges."""
 
     low: Floats
     high: Floats
@@ -120,4 +120,4 @@ def normal_quantile(confidence: float) -> float:
     """z such that a normal error stays within z deviations with this probability. ValueError unless it lies in (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    return float(ndtri((1 + confidence) / 2))
+    return float(scipy.special.ndtri((1 + confidence) / 2))

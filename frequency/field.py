@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
+import scipy
 
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 
@@ -119,6 +119,7 @@ class Field:
         return -self._digits % self.p @ self._place
 
     def add(self, a: Integers, b: Integers) -> Integers:
+        """Sums of elements, entry by entry (arrays broadcast)."""
         if self.p == 2:
             return a ^ b
         if self.k == 1:
@@ -127,9 +128,11 @@ class Field:
         return self._sum.ravel()[a * self.q + b]
 
     def negative(self, a: Integers) -> Integers:
+        """What gives 0 when added."""
         return (-a) % self.q if self.k == 1 else self._negative[a]
 
     def multiply(self, a: Integers, b: Integers) -> Integers:
+        """Products of elements, entry by entry (arrays broadcast)."""
         return self._product.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
     def inverse(self, a: Integers) -> Integers:

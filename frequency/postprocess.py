@@ -31,8 +31,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import exprel, ndtri
+import scipy
 
 from frequency.exceptions import InvalidEstimates
 
@@ -76,7 +75,7 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
     if not 0 < level < 1:
         raise ValueError(f"the level must be a probability between 0 and 1, exclusive, got {level!r}")
     # -Phi^-1(x) is Phi^-1(1 - x) without the rounding of 1 - x. It is negative only for d = 1 and a level above 1/2.
-    threshold = max(0.0, -float(ndtri(level / estimates.size))) * noise
+    threshold = max(0.0, -float(scipy.special.ndtri(level / estimates.size))) * noise
     return np.where(estimates > threshold, estimates, 0.0)
 
 
@@ -262,13 +261,13 @@ def _exponent(mean: float, people: int) -> float:
 
     def excess(s: float) -> float:
         # The integral of x^-s dx is that of exp((1 - s) t) dt over -length .. 0, which is length * exprel((s - 1) length).
-        return float(exprel((s - 2.0) * length) / exprel((s - 1.0) * length)) - mean
+        return float(scipy.special.exprel((s - 2.0) * length) / scipy.special.exprel((s - 1.0) * length)) - mean
 
     if excess(0.0) <= 0.0:
         return 0.0
     if excess(_STEEPEST) >= 0.0:
         return _STEEPEST
-    return float(brentq(excess, 0.0, _STEEPEST))
+    return float(scipy.optimize.brentq(excess, 0.0, _STEEPEST))
 
 
 def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> Array:

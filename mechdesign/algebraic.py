@@ -75,6 +75,7 @@ class Root:
         return f"Root({self})"
 
     def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
         return rf"{self._decimals()}\ldots\;({self._equation(True)} = 0)"
 
     def _decimals(self) -> str:
@@ -135,6 +136,7 @@ class Interval:
         return f"{self.low} {signs[0]} α {signs[1]} {self.high}"
 
     def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
         low, high = _latex_number(self.low), _latex_number(self.high)
         if self.low == self.high:
             return rf"\alpha = {low}"
@@ -209,6 +211,7 @@ class Region:
         return " or ".join(str(interval) for interval in self.intervals) or "no α"
 
     def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
         return r" \;\text{or}\; ".join(interval.latex() for interval in self.intervals) or r"\emptyset"
 
 

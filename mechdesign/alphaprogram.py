@@ -99,9 +99,11 @@ class AlphaProgram:
         return nonnegative([*reduced, *signed], denominator)
 
     def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+        """The cost of the point ``x / denominator``."""
         return Formula(sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale)
 
     def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+        """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
         total = sum((line.bound * value for value, line in zip(y, self.lines, strict=True)), NIL)
         return Formula(total, denominator * self.scale)
 

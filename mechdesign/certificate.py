@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a certificate proves what it says about a mechanism; true or false in a condition, with the reason."""
+    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition, with the reason."""
 
     holds: bool
     reason: str
@@ -85,6 +85,7 @@ class Certificate:
 
     @property
     def optimal(self) -> bool:
+        """Whether no mechanism with these properties costs less: the gap is exactly 0."""
         return self.gap == 0
 
     def verify(self, mechanism: Mechanism) -> Verification:

@@ -1,6 +1,7 @@
-"""The command line: design, audit, release, compare, plot.
+"""The command line: design, audit, release, compare, plot, plan.
 
-Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists); 2 the request was wrong, nothing was done.
+Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of reach, a budget is spent);
+2 the request was wrong, nothing was done.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from mechdesign import losses, named
+from mechdesign import __version__, losses, named
+from mechdesign.budget import BudgetExceeded, Ledger
 from mechdesign.comparison import compare
 from mechdesign.design import design
 from mechdesign.exceptions import (
@@ -30,12 +33,21 @@ from mechdesign.exceptions import (
 from mechdesign.formats import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
+from mechdesign.planner import Unreachable, plan
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
 from mechdesign.text import brief
 
-_NO = (PrivacyViolation, CertificateRejected, InvalidFile, InvalidMechanism, Infeasible)
+_NO = (
+    PrivacyViolation,
+    CertificateRejected,
+    InvalidFile,
+    InvalidMechanism,
+    Infeasible,
+    Unreachable,
+    BudgetExceeded,
+)
 """Errors that are an answer, rather than a mistake in the question."""
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -46,6 +58,7 @@ _EXAMPLES = """examples:
   mechdesign release wm.json --input true.csv --column count --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
   mechdesign plot wm.json --kind errors --out errors.png
+  mechdesign plan ranges --domain 128 --n 100000 --error 0.01
 """
 
 _DISTANCES = """neighbours:
@@ -56,8 +69,8 @@ _DISTANCES = """neighbours:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(given).parse_args(given)
     try:
         return int(options.run(options))
     except BrokenPipeError:
@@ -68,20 +81,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _NO as error:
         print(f"mechdesign: {error}", file=sys.stderr)
         return 1
-    except (MechanismError, ValueError, OSError) as error:
+    except (MechanismError, ValueError, OSError, ImportError) as error:
         print(f"mechdesign: {error}", file=sys.stderr)
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+AddCommand: TypeAlias = Callable[[str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser]
+"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an example."""
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
-        + "\nexit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists); 2 the request was wrong",
+        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2 the request was wrong",
         formatter_class=formatter,
     )
+    parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def command(name: str, run: Callable[[argparse.Namespace], int], text: str, example: str) -> argparse.ArgumentParser:
@@ -115,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     chosen.add_argument("--out", type=Path, help="write the mechanism: .json (exact, with the certificate), .csv or .npz")
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
-    _force(chosen)
+    add_force(chosen)
 
     chosen = command("audit", _audit, "check a mechanism file: digest, table, privacy, certificate", "audit wm.json")
     chosen.add_argument("file", type=Path)
@@ -132,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument("--keep", action="append", default=[], metavar="NAME", help="a column to copy unchanged; may be repeated")
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
     chosen.add_argument("--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private")
-    _force(chosen)
+    add_force(chosen)
 
     chosen = command(
         "compare", _compare, "a table of the named mechanisms GM, EM, UM, WM, and of files", "compare --n 8 --alpha 9/10 wm.json"
@@ -149,7 +167,33 @@ def _parser() -> argparse.ArgumentParser:
         help="the table; the distribution of errors; or the chance of an error above d, for uniform inputs",
     )
     chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
-    _force(chosen)
+    add_force(chosen)
+
+    chosen = command(
+        "plan",
+        _plan,
+        "rank the protocols for a task: by error, or by the epsilon or the number of people that an error takes",
+        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain age=5,smokes=2,works=2 --n 10000 "
+        "--error 0.05 --detail k=3\n  mechdesign plan count --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
+    )
+    chosen.add_argument("task", help="count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, conjunctions, ...")
+    chosen.add_argument(
+        "--domain",
+        required=True,
+        help="items, people in the group, or bits of an item; several attributes: 5,2,2 or age=5,smokes=2",
+    )
+    chosen.add_argument("--n", type=int, help="number of people who report; of n, epsilon and error give two")
+    chosen.add_argument("--epsilon", help="privacy loss of a report")
+    chosen.add_argument("--error", help="target, in the task's unit, which the first line of the table states")
+    chosen.add_argument("--detail", action="append", default=[], metavar="NAME=VALUE", help="of the task; may be repeated")
+    chosen.add_argument("--ledger", type=Path, help="a budget (.json): take epsilon from what remains; nothing is spent")
+    chosen.add_argument("--out", type=Path, help="write the table (.csv)")
+    chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
+    add_force(chosen)
+
+    for point in entry_points(group="mechdesign.commands"):  # other packages' commands, loaded only when they are needed
+        if not given or given[0].startswith("-") or given[0] == point.name:
+            point.load()(command)
     return parser
 
 
@@ -160,7 +204,8 @@ def _statement(parser: argparse.ArgumentParser) -> None:
     budget.add_argument("--epsilon", help="rounded to the private side")
 
 
-def _force(parser: argparse.ArgumentParser) -> None:
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force``, which `check_targets` looks at."""
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
@@ -177,7 +222,8 @@ def _loss(options: argparse.Namespace) -> Loss:
     return Power(exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case)
 
 
-def _check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
+def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
+    """ValueError for a file to write that is there and not to be overwritten, or that cannot be written, before any work."""
     for target in targets:
         if target is None:
             continue
@@ -189,7 +235,8 @@ def _check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
             raise ValueError(f"{target.parent} is not a directory")
 
 
-def _check_suffix(target: Path | None, *allowed: str) -> None:
+def check_suffix(target: Path | None, *allowed: str) -> None:
+    """ValueError for a file to write of another kind."""
     if target is not None and target.suffix not in allowed:
         raise ValueError(f"{target}: the file name must end in {', '.join(allowed)}")
 
@@ -201,9 +248,9 @@ def _seed(text: str) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
-    _check_targets(options, options.out, options.plot)
-    _check_suffix(options.out, ".json", ".csv", ".npz")
-    _check_suffix(options.plot, *_PICTURES)
+    check_targets(options, options.out, options.plot)
+    check_suffix(options.out, ".json", ".csv", ".npz")
+    check_suffix(options.plot, *_PICTURES)
     found = design(
         options.n,
         _privacy(options, _neighbours(options.neighbours)),
@@ -264,8 +311,8 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _release(options: argparse.Namespace) -> int:
-    _check_targets(options, options.out)
-    _check_suffix(options.out, ".csv")
+    check_targets(options, options.out)
+    check_suffix(options.out, ".csv")
     if options.out.exists() and any(options.out.samefile(path) for path in (options.file, options.input) if path.exists()):
         raise ValueError(f"{options.out} would replace what it is made from")
     mechanism = load(options.file)
@@ -330,8 +377,8 @@ def _compare(options: argparse.Namespace) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from mechdesign import plot
 
-    _check_targets(options, options.out)
-    _check_suffix(options.out, *_PICTURES)
+    check_targets(options, options.out)
+    check_suffix(options.out, *_PICTURES)
     mechanisms = {str(path): load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
@@ -342,6 +389,61 @@ def _plot(options: argparse.Namespace) -> int:
     figure.savefig(options.out)
     print(f"wrote {options.out}")
     return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.plot)
+    check_suffix(options.out, ".csv")
+    check_suffix(options.plot, *_PICTURES)
+    details: dict[str, int | bool | str] = {}
+    for name, value in map(_detail, options.detail):
+        if name in details or hasattr(options, name):
+            raise ValueError(f"--detail {name}: give it once, and what has an option of its own by that")
+        details[name] = value
+    found = plan(
+        options.task,
+        _domain(options.domain),
+        n=options.n,
+        epsilon=options.epsilon,
+        error=options.error,
+        ledger=None if options.ledger is None else Ledger.load(options.ledger),
+        **details,
+    )
+    print(found)
+    if options.out is not None:
+        with replacing(options.out) as stream:
+            stream.write(found.csv().encode())
+        print(f"wrote {options.out}")
+    if options.plot is not None:
+        found.plot().savefig(options.plot)
+        print(f"wrote {options.plot}")
+    return 0
+
+
+def _domain(text: str) -> int | list[int] | dict[str, int]:
+    if "=" in text:
+        pairs = [part.split("=", 1) for part in text.split(",")]
+        if any(len(pair) < 2 for pair in pairs) or len({name for name, *_ in pairs}) < len(pairs):
+            raise ValueError(
+                f"--domain: attributes are distinct names with numbers of values, such as age=5,smokes=2, got {text!r}"
+            )
+        return {name.strip(): _whole(size) for name, size in pairs}
+    return [_whole(size) for size in text.split(",")] if "," in text else _whole(text)
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.strip().isdigit()):
+        raise ValueError(f"--domain: {text[:40]!r} is not a number of values")
+    return int(text)
+
+
+def _detail(text: str) -> tuple[str, int | bool | str]:
+    name, given, value = text.partition("=")
+    if not given:
+        raise ValueError(f"--detail is NAME=VALUE, got {text!r}")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.isascii() and value.isdigit() else value
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Criterion:
 
     @property
     def domain(self) -> int:
+        """The number of items."""
         return len(self.gram)
 
     @property

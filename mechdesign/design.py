@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from tqdm import tqdm
 
 from mechdesign.certificate import Certificate, dual_bound
-from mechdesign.certify import certify
 from mechdesign.compact import compact
 from mechdesign.exceptions import CertificateRejected
 from mechdesign.losses import L0, Loss
@@ -71,6 +69,11 @@ def design(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
+    # Here, because they bring the solver, which few who import the package need.
+    from tqdm import tqdm
+
+    from mechdesign.certify import certify
+
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
     if not isinstance(privacy, Privacy):

@@ -144,8 +144,10 @@ class Factorization:
 
 
 def to_fmpq(value: Fraction) -> fmpq:
+    """The same number for FLINT."""
     return fmpq(value.numerator, value.denominator)
 
 
 def to_fraction(value: fmpq) -> Fraction:
+    """The same number for everybody else."""
     return Fraction(int(value.p), int(value.q))

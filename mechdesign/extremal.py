@@ -54,6 +54,7 @@ class Extremal:
 
     @property
     def optimal(self) -> bool:
+        """Whether no mechanism has a greater utility: the gap is exactly 0."""
         return self.gap == 0
 
     def __str__(self) -> str:

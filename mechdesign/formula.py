@@ -55,6 +55,7 @@ class Formula:
         return f"Formula({self})"
 
     def latex(self) -> str:
+        """The formula in LaTeX, without dollar signs."""
         top, bottom = (_product(p, True, alone=True)[0] for p in (self.numerator, self.denominator))
         return top if bottom == "1" else rf"\frac{{{top}}}{{{bottom}}}"
 

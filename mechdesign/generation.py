@@ -53,6 +53,7 @@ class Candidates:
         return [counts for counts in product(*(range(size + 1) for size in self.sizes)) if any(counts)]
 
     def counts(self, pattern: Pattern) -> Counts:
+        """How many items of each class are at the higher level of a pattern."""
         return tuple(sum(pattern[x] for x in each) for each in self.classes)
 
     def by_item(self, prices: Sequence[fmpq]) -> list[fmpq]:

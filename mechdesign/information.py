@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from flint import arb, fmpq
-from scipy.optimize import minimize_scalar
 
 from mechdesign.exact import ZERO, to_fmpq
 from mechdesign.rational import Rational
@@ -51,7 +51,7 @@ class MutualInformation(Utility):
             mean = a + (1 - a) * mass
             return -(a * math.log(a or 1) * (1 - mass) - mean * math.log(mean)) / mean
 
-        most = -float(minimize_scalar(per_mean, bounds=(1e-9, 1.0), method="bounded", options={"xatol": 1e-12}).fun)
+        most = -float(scipy.optimize.minimize_scalar(per_mean, bounds=(1e-9, 1.0), method="bounded", options={"xatol": 1e-12}).fun)
         return [], [to_fmpq(Fraction(most) * weight) for weight in self.prior]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
@@ -71,7 +71,8 @@ class MutualInformation(Utility):
         def float_bound(t: float) -> float:
             return to_float(bound(to_fmpq(Fraction(float(t)))))
 
-        best = minimize_scalar(float_bound, bounds=(to_float(alpha), 1.0), method="bounded", options={"xatol": 1e-12})
+        bounds = (to_float(alpha), 1.0)
+        best = scipy.optimize.minimize_scalar(float_bound, bounds=bounds, method="bounded", options={"xatol": 1e-12})
         p, y = np.array([[to_float(value) for value in values] for values in (prior, prices)])
         order = np.argsort(y / np.maximum(p, 1e-300))
         starts = np.argsort(order)[None, :] < np.arange(1, self.items + 1)[:, None]

@@ -90,6 +90,7 @@ class Mechanism:
     weights: tuple[tuple[int, ...], ...]
     """Integer numerators over `denominator`, in lowest terms as a whole."""
     denominator: int
+    """At least 1."""
     privacy: Privacy
     certificate: Certificate | None
 

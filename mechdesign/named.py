@@ -90,6 +90,8 @@ class Recommendation:
     ----------
     name
         "GM", "EM", "UM" or "WM" (a linear program, certified).
+    reason
+        What of the theory says so.
     """
 
     name: str

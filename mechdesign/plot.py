@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,13 +19,17 @@ from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from tqdm import tqdm
 
 from mechdesign.exceptions import NotSquare
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 from mechdesign.rational import Rational, exact
+from mechdesign.text import brief
+
+if TYPE_CHECKING:
+    from mechdesign.planner import Plan
 
 _Point = TypeVar("_Point", int, Fraction)
 
@@ -214,6 +219,49 @@ def l0d_against_d(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational]
     spreads = {name: mechanism.spread(prior) for name, mechanism in mechanisms.items()}
     tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
     return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
+
+
+def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -> Figure:
+    """The predicted errors of a plan's candidates against epsilon, both logarithmic, for the best one's number of people.
+
+    The best one at its epsilon is marked. Candidates of unknown error are left out.
+
+    Parameters
+    ----------
+    plan
+        What `mechdesign.plan` found.
+    epsilons
+        Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight times that, and that itself.
+
+    Raises
+    ------
+    ValueError
+        No epsilon, or errors that are all unknown.
+    """
+    best = plan.best
+    middle = float(best.epsilon)
+    grid = [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else list(epsilons)
+    _some(grid, "epsilons")
+    curves = {name: row for name, row in plan.errors(grid).items() if not all(map(math.isnan, row))}
+    if not curves:
+        raise ValueError("the errors of all candidates are unknown: there is nothing to draw")
+    people = "" if best.n is None else f", n = {best.n}"
+    figure = _lines("privacy loss epsilon", "predicted error", grid, curves)
+    figure.set_size_inches(9.0, 4.6)
+    axes = figure.axes[0]
+    axes.set(xscale="log", yscale="log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(fill(f"{plan.task.question}{people}; error: {plan.task.error_is}", 75), fontsize=9, loc="left")
+    if not math.isnan(best.error):
+        axes.plot(middle, best.error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5)
+        box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+        label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
+        axes.annotate(
+            label, (middle, best.error), xytext=(-8, -8), textcoords="offset points", ha="right", va="top", bbox=box, zorder=6
+        )
+    return figure
 
 
 _SCALED = "scaled L0 (eq. 6.1)"

@@ -28,6 +28,7 @@ class Program:
 
     @property
     def variables(self) -> int:
+        """How many there are."""
         return len(self.cost)
 
 

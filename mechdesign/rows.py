@@ -29,6 +29,7 @@ class Rows:
     bound: Fraction
     equality: bool
     name: str = ""
+    """What the rows say: it tells them from others of a program."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
@@ -56,6 +57,7 @@ class Rows:
         return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
 
     def named(self, name: str) -> Rows:
+        """The same rows under this name."""
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:

@@ -30,6 +30,7 @@ class Basis:
     rows: BoolArray
 
     def exchanged(self, leaving: int, entering: int) -> Basis:
+        """The basis after one step; rows are numbered after the columns."""
         joined = np.concatenate([self.columns, self.rows])
         joined[leaving], joined[entering] = False, True
         return Basis(joined[: len(self.columns)], joined[len(self.columns) :])
@@ -53,6 +54,7 @@ class Problem:
 
     @classmethod
     def of(cls, program: Program) -> Problem:
+        """A line for each row of the program."""
         lines = []
         for group in program.rows:
             coefficients = [to_fmpq(c) for c in group.coefficients]
@@ -66,6 +68,7 @@ class Problem:
 
     @cached_property
     def equality(self) -> BoolArray:
+        """Which lines are equations."""
         return np.array([line.equality for line in self.lines], dtype=np.bool_)
 
     def slack(self, x: Sequence[fmpq]) -> list[fmpq]:
@@ -118,6 +121,7 @@ class Vertex:
 
     @property
     def optimal(self) -> bool:
+        """Whether the vertex breaks no row and no reduced cost has the wrong sign, exactly."""
         return self.primal_violation == 0 and self.dual_violation == 0
 
     def nonbasic(self) -> Iterator[tuple[int, fmpq]]:

@@ -18,6 +18,7 @@ from mechdesign.patterns import Patterns, balanced, climb, turn_climb, turned
 from mechdesign.privacy import Privacy
 from mechdesign.rational import Rational
 from mechdesign.text import shown
+from mechdesign.threads import one_thread
 from mechdesign.workloads import Floats, gram
 
 _UNITS = 1 << 62
@@ -83,6 +84,7 @@ class WorkloadDesign:
         )
 
 
+@one_thread
 def workload_optimal(
     workload: str | npt.ArrayLike,
     domain: int,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
+import scipy
 
 from frequency.estimate import Estimate, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
@@ -112,7 +112,7 @@ class RangeEstimate(Estimate, Distribution):
         """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic regression), cut to [0, 1]."""
         if not self.n:
             raise ValueError("no reports: there is no distribution to shape")
-        cdf = isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
+        cdf = scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
 
 

@@ -10,7 +10,6 @@ from itertools import pairwise
 from textwrap import shorten
 
 import numpy as np
-from tqdm import tqdm
 
 from frequency.draws import WORD
 from frequency.oracle import CellOracle, Oracle
@@ -115,6 +114,8 @@ def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ra
     progress
         Show a bar on standard error.
     """
+    from tqdm import tqdm  # here, as importing the package does not need it
+
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     candidates = [*_published(domain, epsilon), *_trees(domain, epsilon, workload), *_circles(domain, epsilon, workload)]
@@ -279,7 +280,7 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
     """
     if domain == 1:
         return 0.0
-    odds = float(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha)
+    odds = float(min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500)))
     f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
     if workload == "prefixes":
         queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Integers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def cdf(estimate: RangeEstimate, truth: npt.ArrayLike | None = None, confidence: float = 0.95, xlabel: str = "item") -> Figure:
@@ -36,6 +40,8 @@ def cdf(estimate: RangeEstimate, truth: npt.ArrayLike | None = None, confidence:
     if known is not None and known.shape != last.shape:
         raise ValueError(f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}")
     low, high = estimate.interval(np.zeros_like(last), last, confidence)
+    from matplotlib.figure import Figure  # here, so that importing the package does not take as long again
+
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot(xlabel=xlabel, ylabel="fraction at or below", axisbelow=True)
     axes.grid(color="0.9")

@@ -17,6 +17,7 @@ from frequency.oracle import checked_users
 from frequency.postprocess import norm_sub
 from frequency.protocol import Protocol
 from mechdesign.rational import Rational
+from mechdesign.threads import one_thread
 from rangeq.circle import CircularHistogram, round_up
 from rangeq.ends import checked_ends
 from rangeq.estimate import Distribution, RangeEstimate, crossings
@@ -109,6 +110,7 @@ class ShapedEstimate(Distribution):
         The unbiased `RangeEstimate` from the same reports.
     """
 
+    @one_thread
     def __init__(self, collection: CircularHistogram, aggregate: Aggregate) -> None:
         self.unbiased: RangeEstimate = collection.estimate(aggregate)
         self.n, domain = aggregate.n, collection.domain

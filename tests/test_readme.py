@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import mechdesign
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 # The commands of the virtual environment that runs the tests come first.
@@ -23,8 +25,8 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    for folder in ("mechdesign", "examples"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for folder in (Path(mechdesign.__file__).parent, ROOT / "examples"):  # the tests may be of an installed package
+        shutil.copytree(folder, tmp_path / folder.name)
     return tmp_path
 
 

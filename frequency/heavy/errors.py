@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, ndtri
+import scipy
 
 from frequency.channel import Floats
 from frequency.hadamard import HRR
@@ -43,7 +43,7 @@ class ItemErrors:
 
     def beyond(self, alpha: float) -> float:
         """What the estimate of an item that nobody holds exceeds with probability ``alpha`` at most."""
-        return float(np.hypot(self.null(alpha), ndtri(alpha) * np.sqrt(self.confusion)))
+        return float(np.hypot(self.null(alpha), scipy.special.ndtri(alpha) * np.sqrt(self.confusion)))
 
 
 def null_of(oracle: Oracle, users: int, alpha: float) -> float:
@@ -57,7 +57,7 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
         return (supporters / users - float(oracle.q)) / float(oracle.p - oracle.q)
     if isinstance(oracle, HRR) and oracle.coefficients == 1:
         return null_of_signs(oracle._scale, users, alpha) + 1 / oracle.padded
-    return -float(ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))
+    return -float(scipy.special.ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))
 
 
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
@@ -72,4 +72,4 @@ def null_of_signs(scale: float, users: int, alpha: float) -> float:
 
 def reach(users: int, q: float, alpha: float) -> int:
     """The least number that a binomial count exceeds with probability ``alpha`` at most, however small that is."""
-    return bisect_left(range(users), True, key=lambda k: bool(betainc(k + 1, users - k, q) <= alpha))
+    return bisect_left(range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+import scipy
 
 from frequency.channel import Floats
 from frequency.estimate import Interval
@@ -27,7 +27,7 @@ class Gate:
 
     def __call__(self, frequency: Floats) -> Floats:
         """The probability that an item of this frequency does not pass, for normal errors: Phi((cut - f) / deviation)."""
-        result: Floats = ndtr((self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300))
+        result: Floats = scipy.special.ndtr((self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300))
         return result
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from frequency.channel import Floats
 from frequency.estimate import Interval
@@ -37,8 +37,8 @@ def listed(
     deviations = errors.deviation(chosen)
     level = (1 - confidence) * max(len(order), 1) / considered / 2
     # Intervals are that much wider than normal ones as noise reaches further at this level.
-    wider = max(1.0, errors.beyond(level) / float(-ndtri(level) * errors.deviation(np.zeros(1))[0]))
-    half = -ndtri(level) * wider * deviations
+    wider = max(1.0, errors.beyond(level) / float(-scipy.special.ndtri(level) * errors.deviation(np.zeros(1))[0]))
+    half = -scipy.special.ndtri(level) * wider * deviations
     return Found(
         universe.values(words[order]),
         chosen,

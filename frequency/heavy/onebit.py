@@ -21,6 +21,7 @@ from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique import UniqueHeavyHitter
 from frequency.oracle import Oracle, variance_of
 from frequency.protocol import Protocol
+from frequency.screening import Sample, public
 from frequency.sketch import checked_size
 from mechdesign import Audit
 from mechdesign.rational import Rational
@@ -117,6 +118,11 @@ class Sampled(Channel):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(self.sampled(aggregate))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        # Over the coins every item's report is kept as often, and the reports kept are distributed as the inner channel's.
+        kept, share = int(counts[0]), float(self.kept)
+        return [public(n, [kept, n - kept], [share, 1 - share]), *self.inner._samples(kept, counts[1:].reshape(self.inner._shape))]
 
     def audit(self) -> Audit:
         if self.domain == 1:

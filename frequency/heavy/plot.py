@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from frequency.heavy.found import Found
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40) -> Figure:
@@ -32,6 +34,8 @@ def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int =
         raise ValueError("there is nothing to draw: nothing was found, or no items asked for")
     names, frequencies = items.items.tolist()[:largest], items.frequencies[:largest]
     height = np.arange(len(names))
+    from matplotlib.figure import Figure  # here, so that importing the package does not take as long again
+
     figure = Figure(figsize=(6.4, 1.7 + 0.22 * len(names)), layout="constrained")
     axes = figure.add_subplot(xlabel="fraction of the users", axisbelow=True)
     axes.axvline(0, color="0.6", linewidth=0.8)

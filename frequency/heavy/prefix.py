@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items
@@ -321,7 +321,7 @@ class PrefixExtension(PrefixProtocol):
         considered, kept = 1 << lengths[0], _kept(lengths)
         for step in (*(later - earlier for earlier, later in pairwise(lengths)), 0):
             needed = kept / considered if step else 1 / considered
-            deviations.append(max(0.0, -float(ndtri(min(needed, 0.5)))) + _POWER)
+            deviations.append(max(0.0, -float(scipy.special.ndtri(min(needed, 0.5)))) + _POWER)
             considered = min(kept, considered) << step
         squares = [Fraction(round(value**2 * 1000)) for value in deviations]
         probabilities = tuple(value / sum(squares) for value in squares)

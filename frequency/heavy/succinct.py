@@ -24,6 +24,7 @@ from frequency.heavy.unique import CodeGate, code_of
 from frequency.heavy.universe import Words
 from frequency.oracle import checked_users
 from frequency.projection import JLOracle
+from frequency.screening import Sample, signs
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
@@ -148,6 +149,12 @@ class Channels(Channel):
         total = np.abs(self.sums(aggregate)).sum(axis=1)
         good = (total <= aggregate.n) & ((aggregate.n - total) % 2 == 0)
         return bool(good.all()) and self.oracle._consistent(self.of_oracle(aggregate))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        # One sign in every channel, nearly all of them fair coins: their small correlations are left out.
+        told = signs(n, counts[: -self.rows], 1 / self.code.length)
+        told = told._replace(spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None)
+        return [told, *self.oracle._samples(n, counts[-self.rows :])]
 
     # With public coins the idle channels' signs need not be told: they are the coins.
 

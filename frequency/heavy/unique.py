@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+import scipy
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items, Reports
@@ -99,7 +99,7 @@ class CodeGate:
         if not self.soft:
             return np.ones(np.shape(frequency))
         z = frequency * self.contrast * np.sqrt(float(self.code.distance) * self.users)
-        result: Floats = np.minimum(1.0, ((1 << self.code.bits) - 1) * ndtr(-z))
+        result: Floats = np.minimum(1.0, ((1 << self.code.bits) - 1) * scipy.special.ndtr(-z))
         return result
 
 

@@ -24,9 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import null_space
-from scipy.optimize import brentq
-from scipy.stats import chi2
+import scipy
 
 from frequency.channel import Floats
 from frequency.exceptions import InvalidEstimates
@@ -109,7 +107,7 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
         statistic,
         _tail(scales, statistic),
         _critical(scales, 1 - confidence),
-        float(chi2.isf(1 - confidence, len(contrasts))),
+        float(scipy.special.chdtri(len(contrasts), 1 - confidence)),
         len(contrasts),
         confidence,
     )
@@ -215,7 +213,7 @@ def _margin(estimate: MarginalEstimate, attribute: str) -> Floats:
 def _contrasts(margin: Floats) -> Floats:
     """(D^(-1/2) U)': shape (values - 1, values)."""
     root = np.sqrt(margin)
-    result: Floats = null_space(root[None]).T / root
+    result: Floats = scipy.linalg.null_space(root[None]).T / root
     return result
 
 
@@ -240,8 +238,8 @@ def _tail(scales: Floats, value: float) -> float:
     if value <= 0:
         return 1.0
     if count == 1:
-        return float(chi2.sf(value / largest, 1))
-    step = 2 * np.pi / (value + largest * float(chi2.isf(1e-12, count)))
+        return float(scipy.special.chdtrc(1, value / largest))
+    step = 2 * np.pi / (value + largest * float(scipy.special.chdtri(count, 1e-12)))
     u = (np.arange(_TERMS) + 0.5) * step
     angle, size = -value * u / 2, np.ones(_TERMS)
     for scale in scales:
@@ -252,7 +250,7 @@ def _tail(scales: Floats, value: float) -> float:
 
 def _critical(scales: Floats, size: float) -> float:
     """The value with `_tail` = size."""
-    largest = float(scales.max()) * float(chi2.isf(size, len(scales)))
+    largest = float(scales.max()) * float(scipy.special.chdtri(len(scales), size))
     if len(scales) == 1 or np.ptp(scales) < 1e-9 * scales.max():
         return largest
-    return float(brentq(lambda value: _tail(scales, value) - size, 0.0, largest * (1 + 1e-6) + 1e-9, rtol=1e-9))
+    return float(scipy.optimize.brentq(lambda value: _tail(scales, value) - size, 0.0, largest * (1 + 1e-6) + 1e-9, rtol=1e-9))

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import helmert
+import scipy
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats
@@ -181,7 +181,8 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     starts = np.cumsum([0] + [table.size for table in tables])
     alike = {shape: [part for part, other in enumerate(shapes) if other == shape] for shape in shapes}
     cells = {shape: starts[parts, None] + np.arange(math.prod(shape)) for shape, parts in alike.items()}
-    bases = {size: np.asarray(helmert(size, full=True)) for shape in shapes for size in shape}  # orthonormal, a constant row first
+    # Orthonormal rows, a constant one first.
+    bases = {size: np.asarray(scipy.linalg.helmert(size, full=True)) for shape in shapes for size in shape}
 
     # A coefficient of a view is that of the joint distribution with the same number, times its scale: to agree is to share them.
     numbers, scales = [], []

@@ -19,6 +19,7 @@ from frequency.draws import TruthOrLie, root
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
+from frequency.screening import Sample, cells
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
@@ -144,6 +145,9 @@ class AttributeWise(Channel):
                     return False
         first = aggregate.counts[: self._ends[0]]
         return sum(map(int, first)) == aggregate.n
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any value, all equally likely.

@@ -8,8 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
+import scipy
 
 from frequency.marginals.association import mutual_information
 from frequency.marginals.estimate import MarginalEstimate
@@ -80,10 +79,10 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
         raise ValueError(f"a tree needs attributes, distinct ones, got {shown(attributes)}")
     pairs = list(combinations(range(len(names)), 2))
     values = np.array([mutual_information(_marginal(source, names[i], names[j])) for i, j in pairs])
-    # A weight of 0 would be no edge to scipy: all are above 1.
-    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    weights = csr_array((1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names)))
-    spanning = minimum_spanning_tree(weights).tocoo()
+    # A weight of 0 would be no edge to scipy: all are at least 1. Its graphs are of 32-bit indices, older releases know no other.
+    rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    weights = scipy.sparse.csr_array((1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names)))
+    spanning = scipy.sparse.csgraph.minimum_spanning_tree(weights).tocoo()
     informations = dict(zip(pairs, values.tolist(), strict=True))
     chosen = sorted(zip(spanning.row.tolist(), spanning.col.tolist(), strict=True), key=lambda edge: (-informations[edge], edge))
     return Tree(names, tuple((names[i], names[j]) for i, j in chosen), tuple(informations[edge] for edge in chosen))

@@ -17,14 +17,14 @@ from rangeq.central.spectrum import tree_over, tree_spectrum
 
 
 class Branching(NamedTuple):
-    """A tree and its average variance over all ranges, as `Hierarchy.average_variance`."""
+    """A tree, by the ``fanouts`` of its levels, and its average variance over all ranges, as `Hierarchy.average_variance`."""
 
     fanouts: tuple[int, ...]
     average_variance: float
 
 
 class Branchings(NamedTuple):
-    """The best tree, and the best few with it first."""
+    """The best tree, and a ``table`` of the best few with it first."""
 
     best: Branching
     table: tuple[Branching, ...]

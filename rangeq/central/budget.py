@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from mechdesign.rational import Rational
 from mechdesign.text import shown
@@ -16,6 +16,7 @@ from rangeq.central.inputs import fraction
 from rangeq.tree import Floats
 
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
+"""How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the top."""
 
 
 def equal(h: int) -> list[Fraction]:
@@ -54,7 +55,7 @@ def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
     for step in range(1, h + 1):
         start = np.full(h, -5.0 if step > 1 else 0.0)
         start[::-step] = 0.0
-        logs = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        logs = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
         w = np.exp(logs - logs.max())
         for trial in (w / w.sum(), np.where(w < 1e-3 * w.max(), 0.0, w) / w[w >= 1e-3 * w.max()].sum()):
             if trial[-1] > 0 and value(trial)[0] < value(best)[0]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rangeq.central.mechanism import CentralMechanism
 
 Answer: TypeAlias = float | Floats
+"""One for each range: a number for two numbers, an array for arrays."""
 """A float for a range given by two integers, an array for ranges given by arrays."""
 
 

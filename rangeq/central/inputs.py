@@ -14,6 +14,8 @@ from mechdesign.text import shown
 from rangeq.tree import Integers
 
 LARGEST_DOMAIN = 1 << 26
+"""Cells that a histogram may have."""
+
 LARGEST_TOTAL = 1 << 52
 """People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers and in floats."""
 

@@ -25,6 +25,8 @@ from rangeq.ends import checked_ends
 from rangeq.tree import Floats, Integers
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
+"""The smallest epsilon of a release."""
+
 _SLACK = 1 - Fraction(1, 1 << 24)
 
 

@@ -19,7 +19,7 @@ _LARGEST = 1 << 32
 
 @dataclass(frozen=True)
 class Attributes:
-    """Ordinal attributes in their order; attribute t has the values 0 .. sizes[t] - 1. Made by `Attributes.of`."""
+    """Ordinal attributes in their order; attribute names[t] has the values 0 .. sizes[t] - 1. Made by `Attributes.of`."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]

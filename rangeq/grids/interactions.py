@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from frequency.channel import Floats
 
@@ -62,10 +62,10 @@ def terms(mass: Floats, degree: int) -> Floats:
     """
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
-    density = np.exp(-(ndtri(ends) ** 2) / 2) / np.sqrt(2 * np.pi)
+    density = np.exp(-(scipy.special.ndtri(ends) ** 2) / 2) / np.sqrt(2 * np.pi)
     density[[0, -1]] = 0.0
     held = mass > _EMPTY
-    at_rank = ndtri(np.clip(rank, _EMPTY, 1 - _EMPTY))
+    at_rank = scipy.special.ndtri(np.clip(rank, _EMPTY, 1 - _EMPTY))
     normal = np.where(held, (density[:-1] - density[1:]) / np.maximum(mass, _EMPTY), at_rank)
     found: list[Floats] = []
     for raw in (np.ones_like(mass), normal, *(np.polynomial.Legendre.basis(k)(2 * rank - 1) for k in range(2, degree + 1))):

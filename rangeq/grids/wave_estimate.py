@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from frequency.channel import Floats, Items
 from frequency.estimate import Interval, normal_quantile
+from mechdesign.threads import one_thread
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.density import Density, density
@@ -270,6 +271,7 @@ class WaveEstimate(ConjunctionEstimate):
         return found[:, :several], found[:, several:]
 
 
+@one_thread
 def estimated(attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequence[Heard]) -> WaveEstimate:
     """The estimate from what the reports of all parts say, n > 0."""
     edges = [equal_cells(size, FINE) for size in attributes.sizes]

@@ -1,0 +1,61 @@
+"""The command ``mechdesign collect``: from files of reports to an aggregate, and an account of what was refused."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from mechdesign.formats import replacing
+
+
+def collect(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "collect",
+        _collect,
+        "count the reports in Parquet files, each file once; exit code 1 if any file or report was refused",
+        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state --refused refused.csv",
+    )
+    chosen.add_argument("paths", type=Path, nargs="+", help="files, or directories of *.parquet")
+    chosen.add_argument("--protocol", type=Path, required=True, help="what save_protocol wrote (.json)")
+    chosen.add_argument("--out", type=Path, required=True, help="the aggregate to write")
+    chosen.add_argument("--refused", type=Path, help="write what was refused or left out, and why (.csv)")
+    chosen.add_argument("--resume", type=Path, help="keeps what has been counted: to go on after a crash, or to add files later")
+    chosen.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    chosen.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that does the work, such as tcp://10.0.0.1:8786")
+    add_force(chosen)
+
+
+def _collect(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.refused)
+    check_suffix(options.refused, ".csv")
+    from frequency.storage import aggregate_files, load_protocol, save_aggregate  # pyarrow only for those who collect
+
+    protocol = load_protocol(options.protocol)
+    client: Any = None
+    if options.scheduler is not None:
+        from distributed import Client
+
+        client = Client(options.scheduler)
+    try:
+        collected = aggregate_files(protocol, options.paths, options.workers, options.resume, client)
+    finally:
+        if client is not None:
+            client.close()
+    save_aggregate(options.out, collected.aggregate)
+    print(collected)
+    print(f"wrote {options.out}")
+    if options.refused is not None:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(["file", "reports left out", "reason"])
+        writer.writerows([path, "all", reason] for path, reason in collected.refused.items())
+        writer.writerows([path, count, reason] for path, reasons in collected.left_out.items() for reason, count in reasons.items())
+        with replacing(options.refused) as stream:
+            stream.write(text.getvalue().encode())
+        print(f"wrote {options.refused}")
+    return 1 if collected.refused or collected.left_out else 0

@@ -1,0 +1,256 @@
+"""What the planner of `mechdesign.plan` knows of this package: the tasks "frequencies", "marginals" and "heavy hitters"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations, islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from frequency.choose import Choice, choose
+from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
+from frequency.heavy.errors import ItemErrors
+from frequency.heavy.listing import nothing
+from frequency.heavy.prefix import Level, Prefixes, PrefixProtocol, Table, _kept
+from frequency.marginals import (
+    CALM,
+    Domain,
+    InpHT,
+    InpHTCMS,
+    InpOLH,
+    InpPS,
+    InpRR,
+    MargHT,
+    MarginalProtocol,
+    MargPS,
+    MargRR,
+)
+from frequency.marginals.inputs import InputProtocol
+from mechdesign.planner import Offer, Task
+from mechdesign.text import shown
+
+_CONFIDENCE = 0.95
+"""Of the statement about heavy hitters."""
+
+_VIEWS = 64
+"""Of how many marginals, at most, the errors are averaged."""
+
+_choose = lru_cache(maxsize=64)(choose)
+
+
+@dataclass(frozen=True)
+class Frequencies(Task):
+    """How frequent each item is: `frequency.choose`.
+
+    Attributes
+    ----------
+    domain
+        The number of items.
+    """
+
+    symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
+
+    def __post_init__(self) -> None:
+        choose(self.domain, 1.0, 1)  # refuses what no oracle takes
+        object.__setattr__(self, "domain", int(self.domain))
+
+    @property
+    def question(self) -> str:
+        return f"frequencies of {self.domain} items"
+
+    @property
+    def error_is(self) -> str:
+        return "standard error of the frequency of one rare item"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_by_name(_choose(self.domain, 1.0, 1)))
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        item = _by_name(_choose(self.domain, epsilon, n)).get(name)
+        if item is None:
+            raise ValueError(f"{name} needs too much memory for {self.domain} items")
+        return Offer(item.oracle, item.rmse, item.bits, item.client, item.server)
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        found = _choose(self.domain, epsilon, n)
+        return type(found.recommended).__name__, found.reason
+
+
+def _by_name(found: Choice) -> dict[str, Any]:
+    return {type(item.oracle).__name__: item for item in found.candidates}
+
+
+_MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
+    InpRR: ("R", "n R"),
+    InpPS: ("1", "n + R"),
+    InpOLH: ("log R", "n + q R log R"),
+    InpHTCMS: ("log w", "n + h (w log w + R)"),
+    MargRR: ("c", "n c"),
+    MargPS: ("1", "n + v c"),
+    MargHT: ("1", "n + v c log c"),
+    InpHT: ("d", "n + v c log c"),
+    CALM: ("c", "n c"),
+}
+"""Elementary steps up to a constant, as `frequency.choose` states them."""
+
+_RECORDS = 1 << 16
+"""Different records beyond which protocols that tell them apart one by one are left out: errors grow with their root."""
+
+
+@dataclass(frozen=True)
+class Marginals(Task):
+    """Joint distributions of any ``k`` of several attributes: the protocols of `frequency.marginals` whose errors are known.
+
+    Attributes
+    ----------
+    domain
+        The numbers of values of the attributes: a list, a mapping of names to them, or a `frequency.marginals.Domain`.
+    k
+        How many attributes a marginal has.
+    """
+
+    k: int = 2
+
+    symbols: ClassVar[str] = (
+        "R different records, d attributes, v marginals of c cells, w cells and h functions of a sketch, q hash values, n reports"
+    )
+
+    def __post_init__(self) -> None:
+        sizes = self.domain
+        if isinstance(sizes, Sequence) and not isinstance(sizes, str):
+            sizes = {str(place): size for place, size in enumerate(sizes)}
+        object.__setattr__(self, "domain", sizes if isinstance(sizes, Domain) else Domain(sizes))
+        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+        if not whole or not 1 <= self.k <= len(self.domain):
+            raise ValueError(f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}")
+
+    @property
+    def question(self) -> str:
+        return f"marginals of {self.k} of {len(self.domain)} attributes of {' x '.join(map(str, self.domain.shape))} values"
+
+    @property
+    def error_is(self) -> str:
+        return f"standard error of a cell of a marginal of {self.k} attributes, root mean square, for evenly spread records"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(kind.__name__ for kind in _MARGINALS)
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        kind = next(kind for kind in _MARGINALS if kind.__name__ == name)
+        if issubclass(kind, InputProtocol) and self.domain.size > _RECORDS:
+            raise ValueError(f"{name} tells records apart one by one, and {self.domain.size} are too many")
+        if kind is InpOLH and self.domain.size * max(self.domain.project(view).size for view, _ in self._alike) > _RECORDS:
+            raise ValueError(f"{name}'s error takes too long to predict for {self.domain.size} different records")
+        covered = {"covered": self.k} if kind is CALM else {}
+        protocol = kind(self.domain, self.k, epsilon, **covered)
+        views = self._some if kind is CALM else self._alike
+        squares = sum(times * float(protocol.cell_variances(n, view).mean()) for view, times in views)
+        error = math.sqrt(squares / sum(times for _, times in views))
+        return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
+
+    @cached_property
+    def _alike(self) -> list[tuple[tuple[str, ...], int]]:
+        """A marginal of each shape, and how many have it: all but CALM treat these alike."""
+        found: dict[tuple[int, ...], tuple[tuple[str, ...], int]] = {}
+        for view in combinations(self.domain, self.k):
+            shape = tuple(sorted(self.domain[name] for name in view))
+            found[shape] = (view, 1) if shape not in found else (found[shape][0], found[shape][1] + 1)
+        return list(found.values())
+
+    @cached_property
+    def _some(self) -> list[tuple[tuple[str, ...], int]]:
+        """All marginals, or some of them far apart."""
+        number = math.comb(len(self.domain), self.k)
+        step = max(1, -(-number // _VIEWS))
+        return [(view, 1) for view in islice(combinations(self.domain, self.k), 0, None, step)]
+
+
+@dataclass(frozen=True)
+class HeavyHitters(Task):
+    """Which items of a universe too large to list are frequent: the protocols over prefixes, for any number of frequent items.
+
+    The prediction is for users of whom none but the item in question is frequent: `Found.complete_above` of such a run, with the
+    levels' cuts where noise is expected to put them.
+
+    Attributes
+    ----------
+    domain
+        The length of an item in bits, 1 .. 64.
+    text
+        Items are strings of up to domain / 8 bytes.
+    """
+
+    text: bool = False
+
+    symbols: ClassVar[str] = "b bits, m prefixes looked at on each of L levels of up to s cells, n reports"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", Universe(self.domain, self.text).bits)
+
+    @property
+    def question(self) -> str:
+        what = f"strings of up to {self.domain // 8} bytes" if self.text else f"items of {self.domain} bits"
+        return f"heavy hitters among {what}"
+
+    @property
+    def error_is(self) -> str:
+        return f"the smallest frequency listed with {_CONFIDENCE:.0%}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_HEAVY)
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        kind, client, server = _HEAVY[name]
+        protocol = kind(self.domain, epsilon, self.text)
+        return Offer(protocol, smallest_listed(protocol, n), protocol.report_bits, client, server)
+
+    def bound(self, epsilon: float | Fraction, n: int) -> str:
+        least = lower_bound(n, 1 << self.domain, epsilon)
+        return f"no protocol's largest error of a frequency is below {least:.3g} on average, for some distribution of the items"
+
+
+_HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
+    "PrefixExtension": (PrefixExtension, "b", "n + L (s log s + m)"),
+    "TreeHist": (TreeHist, "b", "n + L (s log s + m)"),
+}
+
+
+def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFIDENCE) -> float:
+    """The least frequency of an item that n users' reports are expected to list with this probability; infinite if there is none.
+
+    By the union bound over the levels, for normal errors, among items that are otherwise rare: as `Found.complete_above` says
+    afterwards, with the cuts of the run.
+    """
+    channel = protocol.channel
+    kept, considered, gates = _kept(channel.lengths), 1, []
+    errors, before = None, 0
+    for level, share in zip(channel.levels, channel.probabilities, strict=True):
+        users = round(n * share)
+        if users < 2:
+            return math.inf
+        considered = min(considered, kept) << (level.length - before)
+        errors = ItemErrors.of(channel.parts[level.first], users, n, channel.confusion(level, _noise(channel, level, users)))
+        gates.append(Gate(errors.beyond(kept / considered) if considered > kept else -math.inf, errors.deviation))
+        before = level.length
+    assert errors is not None
+    gates.append(Gate(errors.beyond((1 - confidence) / considered), errors.deviation))
+    return replace(nothing(protocol.universe, confidence, n), gates=tuple(gates)).complete_above
+
+
+def _noise(channel: Prefixes, level: Level, users: int) -> list[Table]:
+    """What the parts of a level say on average, by its size, where nobody holds anything often."""
+    own = max(1, users // len(level.parts))
+    return [
+        Table(part, own, 1 / len(level.parts), np.full(oracle.domain, math.sqrt(oracle.variance(own, 1 / oracle.domain))))
+        for part in level.parts
+        for oracle in [channel.parts[part]]
+        if level.functions
+    ]

@@ -1,0 +1,233 @@
+"""The command ``mechdesign query``: from an aggregate to answers with intervals, as CSV, whatever the protocol."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frequency import Aggregate, Oracle
+from frequency.estimate import normal_quantile
+from frequency.heavy import HeavyHitterProtocol, OneBit
+from frequency.marginals import MarginalProtocol
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from mechdesign.formats import replacing
+from rangeq.grids import ConjunctionProtocol
+from rangeq.protocol import RangeProtocol
+from rangeq.shaped import Shaped
+from rangeq.squarewave import SquareWave
+
+
+class Answer(NamedTuple):
+    """A line of the table; ``low`` and ``high`` are NaN where the protocol has no intervals."""
+
+    query: str
+    estimate: Any
+    low: Any = math.nan
+    high: Any = math.nan
+
+
+def query(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "query",
+        _query,
+        "estimate from an aggregate, with confidence intervals, as CSV",
+        "query aggregate.ldp --protocol protocol.json --range 18:64 --quantile 0.5 --out answers.csv",
+    )
+    chosen.epilog = (
+        "Without a question: the frequent items that a heavy-hitter protocol finds, the deciles of a range protocol, all\n"
+        f"marginals, or the frequencies of all items.\n\n{chosen.epilog}"
+    )
+    chosen.add_argument("aggregate", type=Path, help="what collect or save_aggregate wrote")
+    chosen.add_argument("--protocol", type=Path, required=True, help="what save_protocol wrote (.json)")
+    for question in _QUESTIONS.values():
+        text = f"{question.text}; may be repeated"
+        chosen.add_argument(f"--{question.name}", action="append", default=[], metavar=question.metavar, help=text)
+    chosen.add_argument("--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)")
+    chosen.add_argument("--out", type=Path, help="write the answers (.csv); default: print them")
+    add_force(chosen)
+
+
+def _query(options: argparse.Namespace) -> int:
+    check_targets(options, options.out)
+    check_suffix(options.out, ".csv")
+    normal_quantile(options.confidence)
+    from frequency.storage import load_aggregate, load_protocol
+
+    protocol = load_protocol(options.protocol)
+    aggregate = load_aggregate(options.aggregate, protocol)
+    asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
+    answers = list(answered(protocol, aggregate, asked, options.confidence))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["query", "estimate", "low", "high"])
+    for answer in answers:
+        writer.writerow([answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))])
+    if options.out is None:
+        print(text.getvalue(), end="")
+    else:
+        with replacing(options.out) as stream:
+            stream.write(text.getvalue().encode())
+        print(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
+    if answers and all(answer.low != answer.low for answer in answers):
+        print(f"mechdesign: {type(protocol).__name__} has no confidence intervals", file=sys.stderr)
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is asked, and how sure intervals are to be."""
+
+    protocol: Any
+    aggregate: Aggregate
+    confidence: float
+
+    @cached_property
+    def estimate(self) -> Any:
+        """The protocol's estimate, for all questions."""
+        return self.protocol.estimate(self.aggregate)
+
+
+def answered(protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float) -> Iterator[Answer]:
+    """The answers to questions, (name, text) as on the command line; without any, what the protocol is for.
+
+    ValueError for a question that is none, or not one for this protocol.
+    """
+    if isinstance(protocol, OneBit) and isinstance(protocol.channel, Oracle):
+        protocol = protocol.channel
+    if isinstance(protocol, (HeavyHitterProtocol, OneBit)):
+        if asked:
+            raise ValueError(f"{type(protocol).__name__} lists the frequent items: ask no other question")
+        found = protocol.find(aggregate, confidence=confidence)
+        yield from map(Answer, map(str, found.items), found.frequencies, *found.intervals)
+        return
+    source = Source(protocol, aggregate, confidence)
+    mine = {name: question for name, question in _QUESTIONS.items() if isinstance(protocol, question.kinds)}
+    for name, text in asked or _everything(protocol):
+        if name not in mine:
+            raise ValueError(f"{type(protocol).__name__} does not answer --{name}; it answers {', '.join(f'--{n}' for n in mine)}")
+        yield from mine[name].answers(source, text)
+
+
+def _everything(protocol: Any) -> list[tuple[str, str]]:
+    if isinstance(protocol, _ORDERED):
+        return [("quantile", f"{k / 10}") for k in range(1, 10)]
+    if isinstance(protocol, MarginalProtocol):
+        return [("marginal", ",".join(names)) for names in protocol.domain.views(min(protocol.k, len(protocol.domain)))]
+    if isinstance(protocol, Oracle):
+        return [("item", f"0:{protocol.domain - 1}")]
+    raise ValueError(f"{type(protocol).__name__} has too many answers to list: ask --where")
+
+
+def _items(source: Source, text: str) -> Iterator[Answer]:
+    protocol, (first, last) = source.protocol, _ends(text, "--item")
+    if last >= protocol.domain:
+        raise ValueError(f"--item {text}: items are 0 .. {protocol.domain - 1}")
+    if isinstance(protocol, RangeProtocol):
+        ends = np.arange(first, last + 1)
+        values, (low, high) = source.estimate.range(ends, ends), source.estimate.interval(ends, ends, source.confidence)
+    else:
+        whole = last - first + 1 == protocol.domain
+        estimate = protocol.estimate(source.aggregate, None if whole else np.arange(first, last + 1))
+        values, (low, high) = estimate.frequencies, estimate.interval(source.confidence)
+    for place, item in enumerate(range(first, last + 1)):
+        yield Answer(f"item {item}", values[place], low[place], high[place])
+
+
+def _range(source: Source, text: str) -> Iterator[Answer]:
+    estimate, (first, last) = source.estimate, _ends(text, "--range")
+    ends = estimate.interval(first, last, source.confidence) if hasattr(estimate, "interval") else ()
+    yield Answer(f"range {first}:{last}", estimate.range(first, last), *ends)
+
+
+def _quantile(source: Source, text: str) -> Iterator[Answer]:
+    try:
+        phi = float(text)
+    except ValueError:
+        raise ValueError(f"--quantile is a fraction from 0 to 1, got {text!r}") from None
+    estimate = source.estimate
+    ends = estimate.quantile_interval(phi, source.confidence) if hasattr(estimate, "quantile_interval") else ()
+    yield Answer(f"quantile {text}", estimate.quantile(phi), *ends)
+
+
+def _marginal(source: Source, text: str) -> Iterator[Answer]:
+    names, estimate = text.split(","), source.estimate
+    cells, (low, high) = estimate.marginal(names), estimate.interval(names, source.confidence)
+    for values in product(*map(range, cells.shape)):
+        where = ",".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+        yield Answer(f"where {where}", cells[values], low[values], high[values])
+
+
+def _where(source: Source, text: str) -> Iterator[Answer]:
+    asked: dict[str, tuple[int, int]] = {}
+    for condition in text.split(","):
+        name, given, values = condition.partition("=")
+        if not given or name in asked:
+            raise ValueError(f"--where takes distinct attributes with a value or range each, such as age=30:39,sex=1, got {text!r}")
+        asked[name] = _ends(values, "--where")
+    estimate = source.estimate
+    if isinstance(source.protocol, MarginalProtocol):
+        value, variance = estimate.answer({name: range(first, last + 1) for name, (first, last) in asked.items()})
+        half = normal_quantile(source.confidence) * math.sqrt(variance)
+        yield Answer(f"where {text}", value, value - half, value + half)
+        return
+    ends: tuple[Any, ...] = ()
+    if hasattr(estimate, "interval"):
+        left, right = zip(*asked.values(), strict=True)
+        low, high = estimate.interval([list(asked)], [left], [right], source.confidence)
+        ends = low[0], high[0]
+    yield Answer(f"where {text}", estimate.answer([(name, *pair) for name, pair in asked.items()]), *ends)
+
+
+def _ends(text: str, option: str) -> tuple[int, int]:
+    """``7`` or ``3:9``."""
+    first, _, last = text.partition(":")
+    parts = [first, last or first]
+    if not all(part.isascii() and part.isdigit() for part in parts) or int(parts[0]) > int(parts[1]):
+        raise ValueError(f"{option}: a value or a closed range, such as 7 or 3:9, got {text!r}")
+    return int(parts[0]), int(parts[1])
+
+
+class Question(NamedTuple):
+    """An option of the command: its name, the protocols that answer it, how, and its help."""
+
+    name: str
+    kinds: tuple[type, ...]
+    answers: Callable[[Source, str], Iterator[Answer]]
+    metavar: str
+    text: str
+
+
+_ORDERED = (RangeProtocol, Shaped, SquareWave)
+
+_QUESTIONS = {
+    question.name: question
+    for question in (
+        Question("item", (Oracle,), _items, "X", "the frequency of an item, or of each in A:B"),
+        Question("range", _ORDERED, _range, "A:B", "the fraction in A .. B, both included"),
+        Question("quantile", _ORDERED, _quantile, "PHI", "the item with the fraction PHI at or below it"),
+        Question("marginal", (MarginalProtocol,), _marginal, "NAMES", "each combination of values of some attributes, such as a,b"),
+        Question(
+            "where",
+            (MarginalProtocol, ConjunctionProtocol),
+            _where,
+            "CONDITIONS",
+            "the fraction that meets them all, such as age=30:39,sex=1",
+        ),
+    )
+}

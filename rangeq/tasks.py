@@ -1,0 +1,186 @@
+"""What the planner of `mechdesign.plan` knows of this package: the tasks "ranges", "prefixes", "quantiles" and "conjunctions"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from frequency import HRR
+from mechdesign.planner import Offer, Task
+from rangeq.circle import CircularHistogram
+from rangeq.flat import Flat
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.cells import Grid
+from rangeq.grids.guideline import ALPHA1, ALPHA2
+from rangeq.grids.plan import Candidate, Plan, plan
+from rangeq.grids.tdg import TDG
+from rangeq.haar import HaarHRR
+from rangeq.hierarchy import HierarchicalHistogram
+from rangeq.optimise import Optimised, describe, least_rmse, optimise
+from rangeq.protocol import RangeProtocol
+
+_CIRCLE, _TREE = "circle", "tree"
+"""The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
+
+
+@dataclass(frozen=True)
+class Ranges(Task):
+    """The fraction of people between a and b, on an ordered attribute: `rangeq.optimise`, and the published protocols.
+
+    "circle" and "tree" are the best circle and the best tree, optimised at each epsilon.
+
+    Attributes
+    ----------
+    domain
+        The number of items.
+    """
+
+    workload: ClassVar[str] = "ranges"
+    asked: ClassVar[str] = "ranges"
+    unit: ClassVar[str] = "root mean square error of a range"
+    symbols: ClassVar[str] = "D items, L levels, q values of a hash or of a field's element, n reports"
+
+    def __post_init__(self) -> None:
+        HaarHRR(self.domain, 1.0)  # refuses what is no domain
+        object.__setattr__(self, "domain", int(self.domain))
+
+    @property
+    def question(self) -> str:
+        return f"{self.asked} over {self.domain} items"
+
+    @property
+    def error_is(self) -> str:
+        return f"{self.unit}, for an even population"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_families(self.domain, 1.0, self.workload))
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        families = _families(self.domain, epsilon if name in (_CIRCLE, _TREE) else 1.0, self.workload)
+        protocol = families[name] if name in (_CIRCLE, _TREE) else replace(families[name], epsilon=epsilon)
+        return Offer(protocol, protocol.average_rmse(n, self.workload), protocol.report_bits, *_costs(protocol))
+
+    def bound(self, epsilon: float | Fraction, n: int) -> str:
+        return f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
+
+
+@dataclass(frozen=True)
+class Prefixes(Ranges):
+    """The fraction of people at or below b: the same for the workload of all prefixes."""
+
+    workload: ClassVar[str] = "prefixes"
+    asked: ClassVar[str] = "prefixes"
+    unit: ClassVar[str] = "root mean square error of a prefix"
+
+
+@dataclass(frozen=True)
+class Quantiles(Prefixes):
+    """The item below which a fraction of the people is: the protocols for prefixes.
+
+    Their errors are what the ranks of ``estimate.monotone().quantile(q)`` err by at most, measured a tenth to a third less; plain
+    ``estimate.quantile(q)``, which takes the first item to reach q, errs up to two fifths more than that bound where noise is large
+    over many items. In a coarse domain the share of single items comes on top.
+    """
+
+    asked: ClassVar[str] = "quantiles"
+    unit: ClassVar[str] = (
+        "root mean square error, at most, of the rank of a quantile by estimate.monotone(), as a fraction of the people"
+    )
+
+
+@lru_cache(maxsize=32)
+def _optimised(domain: int, epsilon: float | Fraction, workload: str) -> Optimised:
+    return optimise(domain, epsilon, 1, workload)  # all errors fall alike with n
+
+
+def _families(domain: int, epsilon: float | Fraction, workload: str) -> dict[str, RangeProtocol]:
+    """The best protocol of each family."""
+    found: dict[str, RangeProtocol] = {}
+    for protocol, _ in _optimised(domain, epsilon, workload).alternatives:
+        found.setdefault(_family(protocol), protocol)
+    return found
+
+
+def _family(protocol: RangeProtocol) -> str:
+    if isinstance(protocol, CircularHistogram):
+        return _CIRCLE
+    if isinstance(protocol, HierarchicalHistogram) and not isinstance(protocol, Flat):
+        return f"HH_{protocol.branching} {protocol.oracle}" if isinstance(protocol.oracle, str) else _TREE
+    return describe(protocol)
+
+
+def _costs(protocol: RangeProtocol) -> tuple[str, str]:
+    """Elementary steps up to a constant, as `frequency.choose` states them."""
+    if _family(protocol) in (_CIRCLE, _TREE):
+        return "log D", "n + L q D log D"
+    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.levels):
+        return "1", "n + D log D"
+    return "D", "n D"
+
+
+@dataclass(frozen=True)
+class Conjunctions(Task):
+    """Ranges over several ordered attributes at once: `rangeq.grids.plan`.
+
+    The error of grids is that of their guideline: noise and sampling of a query of half of each of two attributes, and the
+    allowance for people who are unevenly spread within cells that the query cuts, before post-processing. Granularities are
+    powers of two, so that it does not fall with epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what
+    sees no dependence rest on the data: unknown beforehand, and not searched by.
+
+    Attributes
+    ----------
+    domain
+        The numbers of values of the attributes: a list, or a mapping of names to them.
+    """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", Attributes.of(self.domain))
+
+    @property
+    def question(self) -> str:
+        return f"conjunctions of ranges over {len(self.domain)} attributes of {' x '.join(map(str, self.domain.sizes))} values"
+
+    @property
+    def error_is(self) -> str:
+        return "of a query of half of each of two attributes: noise, sampling, and the guideline's allowance for uneven cells"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_systems(_plan(self.domain, 1.0, 10**6)))
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        item = _systems(_plan(self.domain, epsilon, n)).get(name)
+        if item is None:
+            raise ValueError(f"{name} cannot serve these attributes with {n} people")
+        uneven = _uneven(item.system.channel.grids) if isinstance(item.system, TDG) else math.nan
+        return Offer(item.system, math.hypot(item.deviation, uneven), item.system.report_bits)
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        found = _plan(self.domain, epsilon, n)
+        return type(found.recommended).__name__, found.reason
+
+
+def _uneven(grids: Sequence[Grid]) -> float:
+    """What the guideline allows for people unevenly spread within cells, the most of all pairs of attributes (or single ones).
+
+    An average query cuts one cell in g along an attribute of g cells, unless these are single values.
+    """
+    several = max(len(grid.places) for grid in grids)
+    alpha = ALPHA2 if several == 2 else ALPHA1
+
+    def cut(grid: Grid) -> float:
+        return sum(1 / (len(edges) - 1) for edges in grid.edges if len(edges) - 1 < edges[-1])
+
+    return alpha * max(cut(grid) for grid in grids if len(grid.places) == several)
+
+
+_plan = lru_cache(maxsize=64)(plan)
+
+
+def _systems(found: Plan) -> dict[str, Candidate]:
+    return {type(item.system).__name__: item for item in found.candidates}

@@ -1,0 +1,256 @@
+"""What the planner predicts for the tasks of `frequency` and `rangeq`, against what simulated people's reports give.
+
+False alarms: errors are normal, with predicted root mean square. Of R runs let S be the mean of each run's mean square error over
+the predicted one. Whatever the correlations within a run, Chernoff's bound is that of the chi-square distribution with R degrees of
+freedom: S is above, or below, x with probability at most exp(-R (x - 1 - ln x) / 2). A test refuses at 5e-7 on each side, is
+seeded, and must refuse predictions half as large again, or as small; of upper bounds half of what was measured.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from frequency import choose
+from frequency.heavy import PrefixExtension, TreeHist
+from frequency.marginals import Domain
+from frequency.tasks import HeavyHitters, Marginals, smallest_listed
+from mechdesign import InvalidRequest, Unreachable, plan
+from rangeq import grids, optimise
+
+RUNS = 160
+
+
+def refuted(squares, predicted, *, at_most=False):
+    """Whether mean square errors of independent runs contradict a predicted root mean square error, or an upper bound for it."""
+    ratio = float(np.mean(squares)) / predicted**2
+    if at_most and ratio < 1:
+        return False
+    return math.exp(-len(squares) / 2 * (ratio - 1 - math.log(ratio))) < 5e-7
+
+
+def check(name, squares, predicted, *, at_most=False):
+    assert not refuted(squares, predicted, at_most=at_most), (name, math.sqrt(np.mean(squares)), predicted)
+    if at_most:
+        assert refuted(squares, math.sqrt(np.mean(squares)) / 2, at_most=True), "a planted error would be seen"
+    else:
+        assert refuted(squares, predicted / 1.5), "a planted error would be seen"
+        assert refuted(squares, predicted * 1.5), "a planted error would be seen"
+
+
+def tasks():
+    return [
+        ("frequencies", 16, {}),
+        ("frequencies", 1, {}),
+        ("marginals", [2, 2, 2], {"k": 2}),
+        ("marginals", {"age": 5, "smokes": 2, "works": 3}, {"k": 3}),
+        ("heavy-hitters", 12, {}),
+        ("ranges", 16, {}),
+        ("prefixes", 10, {}),
+        ("quantiles", 3, {}),
+        ("conjunctions", [8, 8, 8], {}),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------- predictions
+
+
+def test_frequencies():
+    domain, n, rng = 16, 4_000, np.random.default_rng(1)
+    found = plan("frequencies", domain, n=n, epsilon=1.0)
+    assert len(found.candidates) == 10
+    even = np.full(domain, n // domain)
+    for item in found.candidates:
+        sketch = hasattr(item.protocol, "seed") and item.name != "OLH"
+        squares = []
+        for run in range(20 if sketch else RUNS):
+            oracle = replace(item.protocol, seed=run) if sketch else item.protocol
+            estimate = oracle.estimate(oracle.simulate(even, rng))
+            squares.append(float((estimate.frequencies[0] - 1 / domain) ** 2))
+        check(item.name, squares, item.error, at_most=sketch)  # of sketches the worst case is predicted
+
+
+def test_the_frequencies_task_says_what_choose_says():
+    choice, found = choose(1024, 1.0, 10**6), plan("frequencies", 1024, n=10**6, epsilon=1.0)
+    assert found.best.protocol == choice.recommended
+    assert found.reason == choice.reason
+    listed = [(item.oracle, item.rmse, item.bits, item.client, item.server) for item in choice.candidates]
+    assert [(item.protocol, item.error, item.bits, item.client, item.server) for item in found.candidates] == listed
+    small = plan("frequencies", 4, n=1000, error=0.05)
+    assert small.best.name == "GRR"
+
+
+def test_marginals():
+    domain, n, rng = Domain.binary("a", "b", "c", "d"), 4_000, np.random.default_rng(1)
+    even = np.full(domain.size, n // domain.size)
+    found = plan("marginals", domain, n=n, epsilon=1.0, k=2)
+    assert {item.name for item in found.candidates} == {
+        "InpRR", "InpPS", "InpOLH", "InpHTCMS", "MargRR", "MargPS", "MargHT", "InpHT", "CALM",
+    }  # fmt: skip
+    for item in found.candidates:
+        squares = []
+        for run in range(RUNS):
+            protocol = replace(item.protocol, width=256) if item.name == "InpHTCMS" else item.protocol
+            estimate = protocol.estimate(protocol.simulate(even, rng))
+            squares.append(float(((estimate.marginal(domain.views(2)[run % 6]) - 1 / 4) ** 2).mean()))
+        # Of the sketch errors are told on average over hash functions; CALM's tables are made non-negative.
+        check(item.name, squares, item.error, at_most=item.name in ("InpHTCMS", "CALM"))
+
+
+def test_marginals_of_mixed_sizes_are_averaged_over_all():
+    sizes, n = [5, 2, 3], 1000
+    found = plan("marginals", sizes, n=n, epsilon=1.0)
+    for item in found.candidates:
+        views = item.protocol.domain.views(2)
+        squares = [float(item.protocol.cell_variances(n, view).mean()) for view in views]
+        assert item.error == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9), item.name
+    assert Marginals([2] * 20, 2)._some[0] == (("0", "1"), 1)
+    assert len(Marginals([2] * 20, 2)._some) <= 64
+
+
+def test_ranges_and_prefixes():
+    domain, n, rng = 16, 4_800, np.random.default_rng(1)
+    even = np.full(domain, n // domain)
+    first, last = np.triu_indices(domain, 1)
+    for task, a, b in (("ranges", first, last), ("prefixes", np.zeros(domain, dtype=int), np.arange(domain))):
+        found = plan(task, domain, n=n, epsilon=1.0)
+        assert {"circle", "tree", "HaarHRR", "HH_4 OUE"} <= {item.name for item in found.candidates}
+        for item in found.candidates[: 5 if task == "ranges" else 1]:
+            squares = []
+            for _ in range(RUNS):
+                estimate = item.protocol.estimate(item.protocol.simulate(even, rng))
+                squares.append(float(((estimate.range(a, b) - (b - a + 1) / domain) ** 2).mean()))
+            check(item.name, squares, item.error)
+
+
+def test_the_ranges_task_says_what_optimise_says():
+    best, found = optimise(64, 1.0, 5_000), plan("ranges", 64, n=5_000, epsilon=1.0)
+    assert found.best.protocol == best.protocol
+    assert found.best.error == pytest.approx(best.rmse)
+    errors = {item.protocol: item.error for item in found.candidates}
+    for protocol, rmse in best.alternatives:
+        assert errors.get(protocol, rmse) == pytest.approx(rmse)
+    assert sum(protocol in errors for protocol, _ in best.alternatives) == len(found.candidates)
+    assert found.bound == f"no protocol errs less than {best.bound:.4g}"
+
+
+def test_the_rank_of_a_quantile():
+    domain, n, rng = 512, 10_240, np.random.default_rng(1)
+    even, phi = np.full(domain, n // domain), (np.arange(64) + 0.5) / 64
+    found = plan("quantiles", domain, n=n, epsilon=1.0)
+    for item in found.candidates[:3]:
+        monotone, plain = [], []
+        for _ in range(40):
+            estimate = item.protocol.estimate(item.protocol.simulate(even, rng))
+            for squares, answers in ((monotone, estimate.monotone()), (plain, estimate)):
+                squares.append(float((((answers.quantile(phi) + 1) / domain - phi) ** 2).mean()))
+        check(item.name, monotone, item.error, at_most=True)
+        assert 0.6 < math.sqrt(np.mean(monotone)) / item.error < 1
+        assert math.sqrt(np.mean(monotone)) < math.sqrt(np.mean(plain)) < 1.5 * item.error, (
+            "the first item to reach q is another, noisier answer"
+        )
+
+
+def test_conjunctions():
+    """An upper bound: people are even within cells, and post-processing takes off noise."""
+    n, rng = 5_000, np.random.default_rng(1)
+    found = plan("conjunctions", [8, 8, 8], n=n, epsilon=1.0)
+    assert found.best.name == grids.plan([8, 8, 8], 1.0, n).recommended.__class__.__name__
+    for item in found.candidates:
+        if math.isnan(item.error):
+            assert item.name in ("WaveGrid", "HIO", "LHIO", "MSW", "Uniform")
+            continue
+        squares = []
+        for _ in range(20):
+            records = rng.integers(0, 8, size=(n, 3))
+            estimate = item.protocol.estimate(item.protocol.aggregate(item.protocol.privatize(records, rng)))
+            left = rng.integers(0, 5, size=(50, 2))
+            truth = [((records[:, :2] >= a) & (records[:, :2] <= a + 3)).all(axis=1).mean() for a in left]
+            squares.append(float(((estimate.answers([0, 1], left, left + 3) - truth) ** 2).mean()))
+        check(item.name, squares, item.error, at_most=True)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(PrefixExtension, 12), (PrefixExtension, 22), (TreeHist, 8)])
+def test_heavy_hitters(kind, bits):
+    """An item of the predicted frequency is listed with 95 %; one of half of it hardly ever: binomial tests at 1e-6."""
+    n, runs = 20_000, 30 if bits < 20 else 1
+    protocol = kind(bits, 3.0)
+    least = smallest_listed(protocol, n)
+    assert least == HeavyHitters(bits).offer(kind.__name__, 3.0, n).error
+    assert plan("heavy hitters", bits, n=n, epsilon=3).task == HeavyHitters(bits)
+    hits, halves, complete = 0, 0, []
+    rng = np.random.default_rng(1)
+    for _ in range(runs):
+        values = rng.integers(0, 1 << bits, n)
+        held = round(least * n)
+        values[:held], values[held : held + held // 2] = 5, 6
+        found = protocol.find(protocol.aggregate(protocol.privatize(values, rng)))
+        hits, halves = hits + (5 in found.items), halves + (6 in found.items)
+        complete.append(found.complete_above)
+    assert binom.cdf(hits, runs, 0.95) > 1e-6
+    assert np.mean(complete) == pytest.approx(least, rel=0.15)
+    if runs > 20:
+        assert binom.cdf(halves, runs, 0.95) < 1e-6, "a planted error would be seen"
+
+
+# ---------------------------------------------------------------------------------------------------------------- searching
+
+
+@pytest.mark.parametrize(("task", "domain", "details"), tasks())
+def test_a_search_inverts_the_prediction(task, domain, details):
+    n, epsilon = 50_000, Fraction(3, 2)
+    forward = plan(task, domain, n=n, epsilon=epsilon, **details)
+    known = [item for item in forward.candidates if item.error > 0]  # not NaN
+    for item in known[: 2 if task in ("frequencies", "marginals") else 1]:
+        people = {c.name: c for c in plan(task, domain, epsilon=epsilon, error=item.error, **details).candidates}[item.name]
+        assert people.n <= n
+        assert people.error <= item.error
+        assert forward.task.offer(item.name, epsilon, people.n - 1).error > item.error
+        cheaper = {c.name: c for c in plan(task, domain, n=n, error=item.error, **details).candidates}[item.name]
+        assert cheaper.error <= item.error
+        if item.name not in ("tree", "TDG", "HDG"):  # sizes of sets and of grids make these fall in steps, some of them back
+            assert epsilon * Fraction(97, 100) < cheaper.epsilon <= epsilon
+
+
+@pytest.mark.parametrize(("task", "domain", "details"), tasks())
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (2, 0.01), (10**12, 1e-6), (1000, 300.0), (1000, Fraction(1, 3)), (7, "0.5")])
+def test_extremes_give_a_plan_or_a_typed_error(task, domain, details, n, epsilon):
+    found = plan(task, domain, n=n, epsilon=epsilon, **details)
+    assert found.candidates
+    assert all(item.error >= 0 or math.isnan(item.error) for item in found.candidates)
+    assert str(found)
+
+
+@pytest.mark.parametrize(("task", "domain", "details"), [tasks()[k] for k in (0, 2, 4, 6)])
+def test_the_impossible_is_unreachable(task, domain, details):
+    with pytest.raises(Unreachable, match=r"with an epsilon of at most 16"):
+        plan(task, domain, n=3, error=1e-9, **details)
+
+
+@pytest.mark.parametrize(
+    ("task", "domain", "details"),
+    [
+        *(("frequencies", domain, {}) for domain in (0, -1, 2.5, "8", None, True, [4], 1 << 70)),
+        *(("ranges", domain, {}) for domain in (0, -1, 2.5, "8", None, True, [4], 1 << 70)),
+        *(("heavy hitters", domain, {}) for domain in (0, 65, 2.5, None, [3])),
+        ("heavy hitters", 12, {"text": True}),
+        ("heavy hitters", 16, {"text": "yes"}),
+        *(("marginals", domain, {}) for domain in ([], [2], 5, [2, 0], {"a": 2}, {"a": "b", "c": 2}, None, "ab")),
+        *(("marginals", [2, 2], {"k": k}) for k in (0, 3, 1.0, True, "2")),
+        *(("conjunctions", domain, {}) for domain in ([], 5, [2, 0], {"a": "b"}, None, "ab")),
+        ("ranges", 16, {"branching": 4}),
+        ("conjunctions", [4, 4], {"k": 2}),
+    ],
+)
+def test_what_is_no_domain_and_no_detail_is_refused(task, domain, details):
+    with pytest.raises(InvalidRequest):
+        plan(task, domain, n=100, epsilon=1.0, **details)
+
+
+def test_details_of_tasks():
+    assert plan("heavy hitters", 16, n=1000, epsilon=3, text=True).best.protocol.text
+    assert plan("marginals", {"a": 3, "b": 2}, n=1000, epsilon=1).best.protocol.k == 2
+    assert "MSW" in {item.name for item in plan("conjunctions", {"a": 64}, n=10_000, epsilon=1).candidates}

@@ -1,0 +1,53 @@
+"""The pages of the site say what the code does: their examples run, and no protocol is without a page."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from inspect import isabstract, isclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import frequency.heavy
+import frequency.marginals
+import rangeq.grids
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {str(path.relative_to(DOCS)): path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_print_what_is_shown(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # The end of a block of code would be taken for output.
+    text = re.sub("^```.*$", "", PAGES[page].read_text(encoding="utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, page, str(PAGES[page]), 0)
+    failed = doctest.DocTestRunner(verbose=False).run(test).failed
+    assert not failed, capsys.readouterr().out
+
+
+def protocols(package: ModuleType, base: type[Any]) -> list[str]:
+    found = [getattr(package, name) for name in package.__all__]
+    return [
+        f"{package.__name__}.{kind.__name__}" for kind in found if isclass(kind) and issubclass(kind, base) and not isabstract(kind)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *protocols(frequency, frequency.Oracle),
+        *protocols(frequency.marginals, frequency.marginals.MarginalProtocol),
+        *protocols(frequency.heavy, frequency.heavy.HeavyHitterProtocol),
+        *protocols(rangeq, rangeq.RangeProtocol),
+        *protocols(rangeq.central, rangeq.central.CentralMechanism),
+        *protocols(rangeq.grids, rangeq.grids.ConjunctionProtocol),
+    ],
+)
+def test_every_protocol_has_a_page(name: str) -> None:
+    facts = [
+        line for page in PAGES.values() for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| code |")
+    ]
+    assert any(f"`{name}`" in line for line in facts)

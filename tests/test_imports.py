@@ -1,0 +1,72 @@
+"""Importing a package is quick: it loads what most who import it need, and the rest when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+PACKAGES = ["mechdesign", "frequency", "frequency.heavy", "frequency.marginals", "rangeq", "rangeq.central", "rangeq.grids"]
+LATER = {
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.stats",
+    "matplotlib",
+    "highspy",
+    "tqdm",
+    "pandas",
+    "pyarrow",
+    "dask",
+}
+"""Each takes as long to load as all of these packages, or is an extra."""
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_large_is_loaded_and_nobody_is_warned(package: str) -> None:
+    assert set(run(f"import sys, {package}; print(*sys.modules)").split()) & LATER == set()
+
+
+def test_what_comes_later_is_what_the_environment_has() -> None:
+    """No name of the list above is misspelt: each can be loaded, and is then seen."""
+    here = {name for name in LATER if importlib.util.find_spec(name)}
+    assert here >= LATER - {"pandas", "pyarrow", "dask"}
+    assert set(run(f"import sys, {', '.join(sorted(here))}; print(*sys.modules)").split()) >= here
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_names_are_there_and_sorted(package: str) -> None:
+    module = importlib.import_module(package)
+    names: dict[str, object] = {}
+    exec(f"from {package} import *", names)
+    assert set(names) - {"__builtins__"} == set(module.__all__) <= set(dir(module))
+    assert len(set(module.__all__)) == len(module.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_classes_and_functions_can_be_pickled(package: str) -> None:
+    """They are found again under the names that they were made under."""
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        exported = getattr(module, name)
+        if inspect.isclass(exported) or inspect.isfunction(exported):
+            assert pickle.loads(pickle.dumps(exported)) is exported, name
+
+
+def test_a_misspelt_name_is_an_error() -> None:
+    import mechdesign
+
+    with pytest.raises(AttributeError, match="module 'mechdesign' has no attribute '__versoin__'"):
+        mechdesign.__versoin__  # noqa: B018
+    with pytest.raises(ImportError, match="desing"):
+        exec("from mechdesign import desing")
