@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test bench clean
+.PHONY: demo test docs wheel wheel-quick bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -21,7 +21,23 @@ test: .venv/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
 
+# The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
+docs: .venv/test
+	$(BIN)/python -m sphinx -q -n -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+
+# The tests against the wheel as installed, with the oldest and the newest releases of what it needs; quick: some of them.
+wheel: .venv/test
+	$(BIN)/python tools/wheel.py
+
+wheel-quick: .venv/test
+	$(BIN)/python tools/wheel.py --quick
+
+# Other libraries, each in an environment of its own; writes BENCHMARKS.md.
 bench: .venv/test
+	$(BIN)/python benchmarks/compare.py
+
+# And what benchmarks/README.md reports: an hour or more.
+bench-all: bench
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
@@ -48,4 +64,4 @@ bench: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .venv-peers demo docs/_build

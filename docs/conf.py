@@ -1,0 +1,48 @@
+"""The site: `make docs` writes it to docs/_build/html, without a network."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))
+
+project = "mechdesign, frequency, rangeq"
+copyright = ""  # no year to keep up to date
+html_show_copyright = html_show_sphinx = False
+html_theme = "furo"
+html_title = "Count people without exposing them"
+extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
+
+# Pages named like a file at the root of the repository include that file: links between such files then work here too.
+mirrors = ["NOTATION.md", "LIMITS.md", "CHANGELOG.md", "REPRODUCTION.md", "BENCHMARKS.md", "benchmarks/README.md"]
+exclude_patterns = ["_build", "*.py", "notebooks/settings.py", *(name for name in mirrors if not (HERE.parent / name).exists())]
+
+# Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no script from elsewhere.
+html_math_renderer = "mathml"
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+
+# Notebooks are the scripts of examples/notebooks, a link to which is beside this file. Every build runs them; an exception, a
+# failed assertion or a word on standard error is an error of the build.
+nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_output_stderr = "error"
+nb_ipywidgets_js: dict[str, object] = {}
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # a theme of the code's colours switches all messages on
+
+# Docstrings name things in single backticks and write formulas as plain text.
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False  # what a class does as its base does stands there
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("npt.ArrayLike", "Floats", "Items", "Reports", "Number", "Words")}
+python_maximum_signature_line_length = 100
+autodoc_mock_imports = ["dask", "distributed", "pyarrow"]  # large, and not needed to document what uses them
+# A member's type may have namesakes; the first of them is linked.
+suppress_warnings = ["ref.python"]

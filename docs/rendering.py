@@ -1,0 +1,90 @@
+"""What `conf.py` cannot say in settings: how docstrings, formulas and the gallery are rendered."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util.nodes import make_refnode
+
+ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
+"""Headings over definition lists, and how their terms are set."""
+
+
+def escaped(line: str) -> str:
+    """A line of a docstring, with what reStructuredText would take for markup outside of backticks taken as it is."""
+    parts = re.split(r"(``.*?``|`[^`]*`)", line)
+    return "".join(part if k % 2 else re.sub(r"([*|]|_(?!\w))", r"\\\1", part) for k, part in enumerate(parts))
+
+
+def plain(app, what, name, obj, options, lines):
+    """Docstrings as reStructuredText: underlined headings as rubrics, whose entries are definition lists as they are."""
+    found, code, section = [], False, ""
+    for line, below in pairwise([*lines, ""]):
+        if line and set(line) == {"-"} and found:
+            section = found.pop()
+            found += [f".. rubric:: {section}", ""]
+            continue
+        code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))
+        if code:
+            found.append(line)
+        elif section in ENTRIES and re.match(r"\w", line) and below.startswith("    "):
+            found.append(", ".join(ENTRIES[section].format(word) for word in line.split(", ")))
+        else:
+            found.append(escaped(line))
+    lines[:] = found
+
+
+def linked(app, env, node, contnode):
+    """What a docstring calls by the end of its name: a link if one object is called so, plain code otherwise."""
+    if node.get("refdomain") != "py" or not node.get("py:module"):
+        return None  # pages give whole names, and what is wrong with them is an error
+    ending = "." + node["reftarget"].lstrip(".")
+    objects = env.get_domain("py").objects
+    names = [name for name, entry in objects.items() if name.endswith(ending) and not entry.aliased]
+    if len(names) > 1:
+        package = (node.get("py:module") or "").split(".")[0]
+        names = [name for name in names if name.split(".")[0] == package]
+    if len(names) != 1:
+        return contnode
+    entry = objects[names[0]]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, names[0])
+
+
+def formula(translator, node):
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    text = node.astext().replace(r"\begin{aligned}", r"\begin{array}{rl}").replace(r"\end{aligned}", r"\end{array}")
+    translator.body.append(convert(text, display=display))
+    raise nodes.SkipNode
+
+
+def gallery(app, docname, content):
+    """The gallery lists each notebook with the question that it begins with: the first paragraph below its title."""
+    if docname == "gallery":
+        for path in sorted(Path(app.srcdir).glob("notebooks/*.py")):
+            if path.name != "settings.py":
+                title, question = re.search(r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE).groups()
+                content[0] += f"\n- {{doc}}`{title.replace('*', '')} <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
+
+
+def shortened(app, what, name, obj, options, signature, returns):
+    """Names of types that stay names are not to be told from others."""
+    return tuple(text and re.sub(r"TypeAliasForwardRef\('(.*?)'\)", r"\1", text) for text in (signature, returns))
+
+
+def without_object(app, doctree):
+    """Every class has the base object: those that have no other need not say it."""
+    for paragraph in [node for node in doctree.findall(nodes.paragraph) if node.astext() == "Bases: object"]:
+        paragraph.parent.remove(paragraph)
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.connect("source-read", gallery)
+    app.connect("autodoc-process-signature", shortened)
+    app.connect("autodoc-process-docstring", plain)
+    app.connect("doctree-read", without_object)
+    app.connect("missing-reference", linked)
