@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test docs wheel wheel-quick bench bench-all clean
+.PHONY: demo test docs wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -32,6 +32,10 @@ wheel: .venv/test
 wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
+# Every table and figure of the sources: half an hour; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
+reproduce: .venv/test
+	$(BIN)/python -m reproduction --out REPRODUCTION.md $(if $(DATA),--data $(DATA))
+
 # Other libraries, each in an environment of its own; writes BENCHMARKS.md.
 bench: .venv/test
 	$(BIN)/python benchmarks/compare.py
@@ -49,6 +53,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py
+	$(BIN)/python benchmarks/scale.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -39,6 +40,11 @@ class Outcome:
 def agrees(holds: bool, otherwise: Verdict = Verdict.DIFFERS) -> Verdict:
     """`REPRODUCED` if the comparison that was made holds."""
     return Verdict.REPRODUCED if holds else otherwise
+
+
+def errs(printed: bool, corrected: bool) -> Verdict:
+    """`SOURCE_ERRS` if what is printed fails and the corrected statement holds; `REPRODUCED` if what is printed holds."""
+    return Verdict.REPRODUCED if printed else Verdict.SOURCE_ERRS if corrected else Verdict.DIFFERS
 
 
 @dataclass(frozen=True)
@@ -78,3 +84,50 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     lines += [["---"] * len(lines[0])]
     lines += [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def judged(
+    theirs: str,
+    ours: str,
+    printed: Mapping[str, bool],
+    true: Mapping[str, bool] | None = None,
+    remarks: str = "",
+    detail: str = "",
+) -> Outcome:
+    """For a claim made of statements: reproduced if all that are `printed` hold.
+
+    If not, the source errs if all corrections, `true`, hold; without corrections a statement that fails is a difference.
+    """
+    true = true or {}
+    failing = [statement for statement, holds in printed.items() if not holds]
+    wrong = Verdict.SOURCE_ERRS if true and all(true.values()) else Verdict.DIFFERS
+    counted = f"{len(printed) - len(failing)} of {len(printed)} statements hold" if len(printed) > 1 else ""
+    rows = [("as printed", statement, holds) for statement, holds in printed.items()]
+    rows += [("corrected", statement, holds) for statement, holds in true.items()]
+    statements = table(["", "statement", "holds"], ((kind, text, "yes" if holds else "**no**") for kind, text, holds in rows))
+    return Outcome(
+        theirs,
+        "; ".join(part for part in (ours, counted) if part),
+        agrees(not failing, wrong),
+        remarks,
+        "\n\n".join(part for part in (statements, detail) if part),
+    )
+
+
+def figures(values: Iterable[object], places: int = 4) -> list[str]:
+    return [f"{float(value):.{places}f}" for value in values]
+
+
+def series(title: str, corner: str, x: Iterable[object], rows: Mapping[str, Iterable[object]], places: int = 4) -> str:
+    """A table under its title: a row for each name, a column for each x."""
+    return f"{title}\n\n" + table([corner, *map(str, x)], ([name, *figures(values, places)] for name, values in rows.items()))
+
+
+def near(a: float, b: float, relative: float = 1e-6) -> bool:
+    return math.isclose(a, b, rel_tol=relative)
+
+
+def most(cases: Iterable[bool]) -> bool:
+    """More than half of them."""
+    cases = list(cases)
+    return 2 * sum(cases) > len(cases)

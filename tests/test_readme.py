@@ -41,9 +41,11 @@ def run(command: list[str], where: Path) -> str:
 
 
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
-    first, commands, *_ = blocks("sh")
-    # These two are what runs this very test, and what the automatic checks run next to it.
-    assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+    first, plans, commands, *_ = blocks("sh")
+    # These are what runs this very test, and what the automatic checks run next to it.
+    assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test", "make docs"]
+    run(["bash", "-euc", plans], clone)
+    assert (clone / "plan.png").read_bytes().startswith(b"\x89PNG")
     printed = run(["bash", "-euc", commands], clone)
     shown = next(block for block in blocks("text") if "digest, table" in block)
     # Optima are not unique: which properties hold beyond those asked for is the solver's choice.
@@ -55,7 +57,7 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers, ranges, grids, tables, words, local, formula = blocks("python")
+    counts, answers, ranges, grids, tables, words, files, local, formula = blocks("python")
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
@@ -72,6 +74,11 @@ def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> 
     assert printed.endswith("\nTrue ('smokes', 'coughs')\n")
     printed = run([sys.executable, "-W", "error", "-c", words], clone)
     assert printed.startswith(next(block for block in blocks("text") if "Zürich" in block))
+    printed = run([sys.executable, "-W", "error", "-c", files], clone)
+    assert printed.startswith("200000 reports of 4 files counted, 0 files refused\n")
+    run(["bash", "-euc", next(block for block in blocks("sh") if "mechdesign collect" in block)], clone)
+    assert (clone / "answers.csv").read_text().startswith("query,estimate,low,high\nrange 18:64,0.8")
+    assert (clone / "refused.csv").read_text().strip() == "file,reports left out,reason"
     printed = run([sys.executable, "-W", "error", "-c", local], clone)
     design = re.match(r"\d+ outputs for 10 inputs, .*average variance 4\.60\d* a query, at most (\S+)% above", printed)
     assert design is not None
@@ -85,7 +92,7 @@ def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> 
     assert printed.splitlines()[0].split(", is ")[1] == shown.splitlines()[0].split(", is ")[1] == "2(4α - 1)/(9α):"
 
 
-@pytest.mark.parametrize(("number", "mark", "figure"), [(2, "3 sites", "frequencies.png"), (3, "decile", "cdf.png")])
+@pytest.mark.parametrize(("number", "mark", "figure"), [(3, "3 sites", "frequencies.png"), (4, "decile", "cdf.png")])
 def test_the_examples_print_what_is_shown(clone: Path, number: int, mark: str, figure: str) -> None:
     pytest.importorskip("statsmodels", reason="the example's data come with the extra 'data'")
     printed = run(["bash", "-euc", blocks("sh")[number]], clone)

@@ -1,0 +1,48 @@
+"""This project beside other libraries, in one run: writes BENCHMARKS.md.
+
+    python benchmarks/compare.py            about ten minutes; makes every environment anew
+    python benchmarks/compare.py --quick    a minute, with the environments that are there: too little for numbers to be quoted
+
+The libraries come from the index that pip is configured for. What fails is a line of the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from peers.environments import PEERS, ROOT, THREADS, Worker, install, installed, python_of
+from peers.page import page
+from peers.tasks import FULL, QUICK, measured
+from tqdm import tqdm
+
+os.environ.update(THREADS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="little of everything, with the environments that are there")
+    parser.add_argument("--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made")
+    parser.add_argument("--out", type=Path, default=ROOT / "BENCHMARKS.md")
+    options = parser.parse_args()
+
+    size = QUICK if options.quick else FULL
+    records = {}
+    for peer in tqdm(PEERS, desc="environments", disable=None):
+        records[peer.adapter] = (installed if options.quick else install)(options.environments, peer)
+    with ExitStack() as stack:
+        workers = {
+            peer.adapter: stack.enter_context(Worker(python_of(options.environments, peer), peer.adapter))
+            for peer in PEERS
+            if "error" not in records[peer.adapter]
+        }
+        said = {name: worker.ask("probes").get("value", {}) for name, worker in workers.items()}
+        with tqdm(desc="rows", disable=None) as bar:
+            results = measured(workers, size, lambda row: (bar.set_postfix_str(row), bar.update()))
+    options.out.write_text(page(PEERS, records, said, results, size))
+
+
+if __name__ == "__main__":
+    main()
