@@ -20,6 +20,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate, canonical, differing, pack, unpack
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.hashing import Coins
+from frequency.screening import Sample, cells
 from mechdesign import Audit, Privacy
 from mechdesign.rational import Rational
 from mechdesign.sampling import BitSource, bit_source, checked_counts
@@ -256,6 +257,12 @@ class Channel(ABC):
     def _consistent(self, aggregate: Aggregate) -> bool:
         """Whether reports may have these counts: here that they are counts of kinds of reports."""
         return bool((aggregate.counts >= 0).all()) and sum(map(int, aggregate.counts.ravel())) == aggregate.n
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        """The counts of n reports as `frequency.screening` compares them: here as those of kinds of reports."""
+        if int(counts.sum()) != n:
+            raise TypeError(f"{type(self).__name__} does not say how its counts vary from one sample of users to another")
+        return [cells(n, counts)]
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
         """An aggregate with the distribution of ``aggregate(privatize(values))`` where ``counts[x]`` users hold item x.

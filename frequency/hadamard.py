@@ -16,6 +16,7 @@ from frequency.draws import TruthOrLie, uniform
 from frequency.field import walsh_hadamard
 from frequency.hashing import Coins
 from frequency.oracle import Oracle, population_mean, variance_of
+from frequency.screening import Sample, signs
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
@@ -102,6 +103,16 @@ class HRR(Oracle):
         least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
         drawn = n * self.coefficients
         return sums[0] == 0 and max(map(abs, sums)) <= n and least <= drawn <= most and (drawn - least) % 2 == 0
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)
+        if t == 1:
+            return [signs(n, counts[1:], 1 / m)]
+        # The signs of a report are told together, and the covariance is diagonal but for u u' over items instead of indices.
+        sums = walsh_hadamard(counts.astype(np.float64)) / self.padded**0.5
+        frequencies = 1 / self.padded + sums * (self.padded**0.5 * self._scale / max(n, 1))
+        pair = kept * t * (t - 1) / max(m * (m - 1), 1)
+        return [Sample(n, sums, t / m - pair + pair * self.padded * np.maximum(frequencies, 0.0), sums / max(n, 1), fixed=True)]
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         sums = walsh_hadamard(aggregate.counts.astype(np.float64))

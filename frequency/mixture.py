@@ -18,6 +18,7 @@ from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.draws import WORD
 from frequency.hashing import Coins
 from frequency.oracle import checked_users
+from frequency.screening import Sample, public
 from mechdesign import Audit
 from mechdesign.rational import exact
 from mechdesign.sampling import BitSource
@@ -156,6 +157,12 @@ class Mixture(Channel):
         if (users < 0).any() or sum(map(int, users)) != aggregate.n:
             return False
         return all(channel._consistent(self._level(aggregate, k)) for k, channel in enumerate(self.parts))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        found = [public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])]
+        for k, channel in enumerate(self.parts):
+            found += channel._samples(int(counts[k]), counts[self._places[k]].reshape(channel._shape))
+        return found
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         counts = np.zeros(self._shape, dtype=np.int64)

@@ -16,6 +16,7 @@ from frequency.draws import TruthOrLie, uniform
 from frequency.field import VectorSpace, best_order, space
 from frequency.hashing import Coins
 from frequency.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.screening import Sample, public
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -102,6 +103,13 @@ class OLH(CellOracle):
         lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
         result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
         return result
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        v, zero = self._space, int(counts[-2:].sum())
+        hashes = [*counts[:-2].reshape(v.directions, -1).sum(axis=1), zero]
+        shares = np.full(len(hashes), (self.hashes_to - 1) / v.size)
+        shares[-1] = 1 / v.size
+        return [*super()._samples(n, counts), public(n, hashes, shares)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # A third item's report supports both with probability q^2, or p q if it is on their line, as `on_line` of all vectors are.

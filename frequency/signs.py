@@ -12,6 +12,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Reports, smallest_integer, sums_of_signs
 from frequency.draws import TruthOrLie
+from frequency.screening import Sample, signs
 
 
 class SignChannel(Channel):
@@ -57,3 +58,6 @@ class SignChannel(Channel):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return sums_of_signs(aggregate.counts, aggregate.n)
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [signs(n, counts, 1 / self._numbers)]

@@ -17,6 +17,7 @@ from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.field import walsh_hadamard
 from frequency.hashing import Coins, PublicBits, features
 from frequency.oracle import Oracle, variance_of
+from frequency.screening import Sample, bits, public, signs
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -122,6 +123,9 @@ class SignSketch(Sketch):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return sums_of_signs(aggregate.counts, aggregate.n)
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [signs(n, counts, 1 / self._rows)]
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -235,6 +239,9 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and not aggregate.counts[:, 0].any()
 
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return super()._samples(n, counts[:, 1:])
+
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * float(self._contrast))
@@ -309,6 +316,10 @@ class CountMeanSketch(HashedSketch):
     def _consistent(self, aggregate: Aggregate) -> bool:
         cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
         return bool(((cells >= 0) & (cells <= users[:, None])).all()) and sum(map(int, users)) == aggregate.n
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        own = [bits(int(row[-1]), row[:-1], float(self._bit.q)) for row in counts]
+        return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         true = np.zeros((self.hashes, self.width), dtype=np.int64)

@@ -15,6 +15,7 @@ from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, bernoulli, bernoulli_bits, uniform
 from frequency.hashing import Coins
 from frequency.oracle import CellOracle, population_mean, variance_of
+from frequency.screening import Sample, cells
 from frequency.unary import BitVector, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
@@ -86,6 +87,19 @@ class SubsetSelection(BitVector, CellOracle):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        k, rest, p, q = self.size, self.domain - 1, float(self.p), float(self.q)
+        if k == 1:
+            return [cells(n, counts)]
+        # Two items are in a set with the chance b, or a if one of them is the holder's: the covariance of items x and z is
+        # b + (a - b) (f_x + f_z) - r_x r_z, and with f = (r - q) / (p - q) that is c - u_x u_z for u = r - s.
+        a, b = p * (k - 1) / rest, (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * (rest - 1))
+        s = (a - b) / (p - q)
+        mean = counts / max(n, 1)
+        common = mean - s
+        spread = mean * (1 - mean) + common**2 - (b + s * s - 2 * q * s)
+        return [Sample(n, counts.astype(np.float64), np.maximum(spread, 0.0), common, fixed=True)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         p, k, d, rest = self.p, self.size, held or self.domain, self.domain - 1

@@ -16,6 +16,7 @@ from frequency.channel import Floats, Items, Reports
 from frequency.draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
 from frequency.hashing import Coins
 from frequency.oracle import PureOracle
+from frequency.screening import Sample, bits
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -117,6 +118,9 @@ class _Unary(BitVector):
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [bits(n, counts, float(self.q))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         return 2 * float(self.variance(n, 1 / (held or self.domain)))  # bits are independent

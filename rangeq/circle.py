@@ -16,6 +16,7 @@ from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
 from frequency.mixture import weights_of
 from frequency.oracle import CellOracle
+from frequency.screening import Sample, public
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
@@ -111,6 +112,15 @@ class Blocks(Channel):
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
         return result
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        cells = getattr(self.base, "size", 1)  # of each report
+        turned = counts.reshape(self.width, -1).sum(axis=1) // cells
+        angles = public(n, turned, np.full(self.width, 1 / self.width))
+        if cells == 1:
+            return [angles, *super()._samples(n, counts)]
+        own = zip(counts, turned.tolist(), strict=True)
+        return [angles, *(sample for row, users in own for sample in self.base._samples(users, row))]
 
     def audit(self) -> Audit:
         return self.base.audit()  # the angle does not depend on the item

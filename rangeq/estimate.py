@@ -58,11 +58,13 @@ class Distribution:
     def quantile(self, phi: npt.ArrayLike) -> Any:
         """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or an array.
 
-        Monotone in phi: where the estimated cdf falls, its running maximum counts.
+        Where the estimated cdf falls here and there it reaches phi more than once: then the middle between the first item that does
+        and the first after which all do, since the first alone would be too low by what the noise is worth. Monotone in phi.
         """
         if np.isnan(self._sums[-1]):
             raise ValueError("no reports: there are no quantiles")
-        return _plain(_first_reaching(self._sums[1:], _fractions(phi)))
+        cdf, wanted = self._sums[1:], _fractions(phi)
+        return _plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
         return checked_ends(first, last, len(self.frequencies))
@@ -117,14 +119,20 @@ class RangeEstimate(Estimate, Distribution):
 
 
 def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
-    """The first items where the upper and the lower end of a band around the cdf reach phi."""
+    """The first item where the upper end of a band around the cdf reaches phi, and the first from which on its lower end does."""
     wanted = _fractions(phi)
-    return _plain(_first_reaching(band.high, wanted)), _plain(_first_reaching(band.low, wanted))
+    return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))
 
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them."""
     found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)  # a cdf summed up in floats may end just below 1
     return np.minimum(found, len(cdf) - 1)
+
+
+def _reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them and all later ones."""
+    return _first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
 
 
 def _fractions(phi: npt.ArrayLike) -> Floats:

@@ -14,6 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.draws import uniform
 from frequency.mixture import weights_of
+from frequency.screening import Sample, public
 from frequency.subset import SubsetSelection
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source
@@ -190,6 +191,16 @@ class WaveCells(Channel):
         p, q, k = float(self.oracle.p), float(self.oracle.q), self.oracle.size
         result = (counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q)
         return result.reshape(*self._shape[:-1], *self.arcs)
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        asked, chances = counts.sum(axis=-1) // self.oracle.size, np.ones(())
+        for wave in self.waves:
+            chances = np.multiply.outer(chances, wave.probabilities)
+        configurations = public(n, asked, chances.ravel())
+        if self.oracle.size == 1:
+            return [configurations, *super()._samples(n, counts)]
+        own = zip(counts.reshape(-1, self.oracle.domain), asked.ravel().tolist(), strict=True)
+        return [configurations, *(sample for row, users in own for sample in self.oracle._samples(users, row))]
 
     def audit(self) -> Audit:
         return self.oracle.audit()  # the configurations do not depend on the item

@@ -34,6 +34,7 @@ from frequency.screening import LEAST, MANY, ChiSquare, _adjusted, _chi_square, 
 from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
 from rangeq.squarewave import SquareWave
+from tests.frequency.test_storage import CASES
 
 FALSE_ALARM = 1e-6
 ATTRIBUTES = Domain({"a": 4, "b": 2, "c": 4})
@@ -74,6 +75,7 @@ FAMILIES = {
     "HierarchicalHistogram": HierarchicalHistogram(32, 1.0, 4, "OLH"),
     "HaarHRR": HaarHRR(32, 1.0),
     "CircularHistogram": CircularHistogram(32, 1.0),
+    "CircularHistogram of sets": CircularHistogram(32, 0.3, oracle="SubsetSelection"),
     "MargPS": MargPS(ATTRIBUTES, 2, 1.0),
     "InpHT": InpHT(ATTRIBUTES, 2, 1.0),
     "PrefixExtension": PrefixExtension(bits=8, epsilon=1.0),
@@ -426,12 +428,13 @@ def test_hostile_and_trivial_collectors():
     assert sum(item.share for item in found.collectors) == pytest.approx(1)
 
 
-def test_channels_that_do_not_say_how_they_vary_are_refused():
-    protocol = CircularHistogram(64, 0.3, oracle="SubsetSelection")
+@pytest.mark.parametrize(("protocol", "values"), CASES)
+def test_collectors_of_every_protocol(protocol, values):
     rng = np.random.default_rng(22)
-    some = protocol.aggregate(protocol.privatize(rng.integers(0, 64, 500), rng))
-    with pytest.raises(TypeError, match="Blocks does not say"):
-        screen(protocol, {"a": some, "b": some})
+    values = np.concatenate([values] * 5)
+    halves = (np.sort(half) for half in np.array_split(rng.permutation(len(values)), 2))
+    found = screen(protocol, {k: protocol.aggregate(protocol.privatize(values[half], rng)) for k, half in enumerate(halves)})
+    assert not found.flagged
 
 
 def test_the_table_shows_what_was_left_out():

@@ -136,9 +136,19 @@ def test_quantiles_by_definition() -> None:
     assert d.quantile([0.11, 0.31, 0.71]).tolist() == [1, 3, 4]
 
 
-def test_where_the_cdf_falls_its_running_maximum_counts() -> None:
+def test_where_the_cdf_falls_the_middle_of_what_reaches_phi_counts() -> None:
     d = Distribution(np.array([0.5, -0.4, 0.3, 0.6]))  # cdf 0.5, 0.1, 0.4, 1.0
-    assert d.quantile([0.05, 0.3, 0.5, 0.51, 1.0]).tolist() == [0, 0, 0, 3, 3]
+    assert d.quantile([0.05, 0.3, 0.45, 0.51, 1.0]).tolist() == [0, 1, 1, 3, 3]
+
+
+def test_quantiles_lean_to_neither_side() -> None:
+    """Where noise is many times a step of the cdf, the first item that reaches phi would be far too low."""
+    protocol, rng = HaarHRR(4096, 1.1), np.random.default_rng(5)
+    phi = np.arange(1, 10) / 10
+    off = [protocol.estimate(protocol.simulate(np.full(4096, 25), rng)).quantile(phi) / 4096 - phi for _ in range(40)]
+    mean, deviation = np.mean(off), np.std(np.mean(off, axis=1)) / 40**0.5
+    assert abs(mean) < 5 * deviation
+    assert 5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])  # a lean of 0.01 would be seen
 
 
 @kinds
