@@ -17,7 +17,7 @@ html_title = "Count people without exposing them"
 extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files then work here too.
-mirrors = ["NOTATION.md", "LIMITS.md", "CHANGELOG.md", "REPRODUCTION.md", "BENCHMARKS.md", "benchmarks/README.md"]
+mirrors = ["NOTATION.md", "LIMITS.md", "CHANGELOG.md", "REPRODUCTION.md", "BENCHMARKS.md", "SCALE.md", "benchmarks/README.md"]
 exclude_patterns = ["_build", "*.py", "notebooks/settings.py", *(name for name in mirrors if not (HERE.parent / name).exists())]
 
 # Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no script from elsewhere.
