@@ -104,8 +104,8 @@ class RangeEstimate(Estimate, Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies (Woodruff's interval): where the band of the cdf crosses phi.
 
-        From the first item where the band's upper end reaches phi to the first from which on its lower end does: each end is beyond the
-        quantile only if the band misses the cdf at the quantile itself, so that noise elsewhere widens it but never makes it wrong.
+        From the first item where the band's upper end reaches phi to the first from which on its lower end does: an end is beyond
+        the quantile only if the band misses the cdf right there, so that noise elsewhere widens it but never makes it wrong.
         """
         last = np.arange(len(self.frequencies))
         return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
