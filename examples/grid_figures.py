@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,11 @@ from rangeq.grids.piecewise import Line, Plane
 from rangeq.grids.queries import grouped
 from rangeq.grids.response import response_matrices
 from rangeq.grids.update import weighted_update
+
+if __package__:  # of the repository; else a script beside it
+    from examples.sweeps import add_arguments, apart, sweep
+else:
+    from sweeps import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 Queries = tuple[Array, Array, Array]
@@ -47,7 +54,7 @@ STYLES = {
 
 @dataclass
 class Study:
-    """What the figures have in common: the defaults of section 5.1, and how often each point is measured."""
+    """What the figures have in common: the defaults of section 5.1, how often a point is measured, and by what."""
 
     rng: np.random.Generator
     quick: bool
@@ -56,7 +63,8 @@ class Study:
     c: int = 64
     repeats: int = 3
     queries: int = 200
-    _people: dict[tuple[str, int, int], Array] = field(default_factory=dict)
+    sweep: Callable[..., list[Any]] = sweep
+    _people: dict[tuple[str, int, int, float], Array] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -72,9 +80,10 @@ class Study:
         return (0.4, 1.0, 2.0) if self.quick else tuple(k / 5 for k in range(1, 11))
 
     def people(self, kind: str, n: int | None = None, d: int | None = None, c: int | None = None, covariance: float = 0.8) -> Array:
-        """Records of n people, drawn once for each kind, n and d."""
+        """Records of n people, drawn once for each kind, n, d and covariance as long as no others are asked for."""
         n, d, c = n or self.n, d or self.d, c or self.c
-        if (kind, n, d) not in self._people:
+        values = self._people.get((kind, n, d, covariance))
+        if values is None:
             self._people.clear()  # one population at a time
             matrix = np.full((d, d), covariance)
             np.fill_diagonal(matrix, 1.0)
@@ -85,8 +94,8 @@ class Study:
                 if kind == "laplace":
                     part *= np.sqrt(self.rng.exponential(size=(size, 1)))
                 values[start : start + size] = part
-            self._people[kind, n, d] = values
-        return np.clip((self._people[kind, n, d] + 6) / 12 * c, 0, c - 1).astype(np.int64)
+            self._people[kind, n, d, covariance] = values
+        return np.clip((values + 6) / 12 * c, 0, c - 1).astype(np.int64)
 
     def asked(self, several: int, d: int | None = None, c: int | None = None, volume: float = 0.5) -> Queries:
         """Queries of so many attributes, whose sides are that part of the domain."""
@@ -103,6 +112,11 @@ class Study:
             estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, self.rng)))
             found.append([np.abs(estimate.answers(*each) - t).mean() for each, t in zip(asked, true, strict=True)])
         return np.mean(found, axis=0).tolist()
+
+    def swept(self, what: str, function: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` draws the same people of a kind for each."""
+        cases = [(replace(self, rng=apart(self.rng, case[0])), apart(self.rng, what, *case), *case) for case in cases]
+        return self.sweep(function, cases, description=what)
 
 
 def truth(records: Array, asked: Queries) -> Array:
@@ -143,32 +157,37 @@ def legend(figure: Figure, axes: Any) -> None:
 Point = tuple[Array, list[Queries], Callable[[type[ConjunctionProtocol]], ConjunctionProtocol]]
 
 
+def measured(
+    point: Callable[[Study, str, float], Point], study: Study, rng: np.random.Generator, kind: str, value: float
+) -> list[list[float]]:
+    """The errors of all systems at a point, a list each; of a system that cannot be, nan."""
+    records, asked, make = point(study, kind, value)
+    true, study, found = [truth(records, each) for each in asked], replace(study, rng=rng), []
+    for system in study.systems:
+        try:
+            found.append(study.errors(make(system), records, asked, true))
+        except ValueError:
+            found.append([np.nan] * len(asked))
+    return found
+
+
 def compared(
-    study: Study, title: str, x: str, values: Sequence[float], names: Sequence[str], point: Callable[[str, float], Point]
+    study: Study, title: str, x: str, values: Sequence[float], names: Sequence[str], point: Callable[[Study, str, float], Point]
 ) -> tuple[Figure, dict[tuple[str, str], list[float]]]:
     """A figure of all systems: for each population and each list of queries the error against some parameter.
 
-    ``point(kind, value)`` has the records, the lists of queries and how to make a system. A system that cannot be is left out.
+    ``point(study, kind, value)`` has the records, the lists of queries and how to make a system; one that cannot be is left out.
     """
     figure, axes = panels(title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x)
+    found = study.swept(title.split(":")[0], partial(measured, point), product(study.kinds, values))
+    errors = np.reshape(found, (len(study.kinds), len(values), len(study.systems), len(names)))
     means: dict[tuple[str, str], list[float]] = {}
-    for row, kind in enumerate(study.kinds):
-        for value in values:
-            records, asked, make = point(kind, value)
-            true = [truth(records, each) for each in asked]
-            for system in study.systems:
-                try:
-                    errors = study.errors(make(system), records, asked, true)
-                except ValueError:
-                    errors = [np.nan] * len(names)
-                for name, error in zip(names, errors, strict=True):
-                    means.setdefault((system.__name__, f"{kind}, {name}"), []).append(error)
-        for column, name in enumerate(names):
-            panel = axes[row * len(names) + column]
-            for system in study.systems:
-                color, marker = STYLES[system.__name__]
-                errors = means[system.__name__, f"{kind}, {name}"]
-                panel.plot(values, errors, color=color, marker=marker, markersize=4, linewidth=1, label=system.__name__)
+    for (row, kind), (column, name) in product(enumerate(study.kinds), enumerate(names)):
+        panel = axes[row * len(names) + column]
+        for number, system in enumerate(study.systems):
+            mean = means[system.__name__, f"{kind}, {name}"] = errors[row, :, number, column].tolist()
+            color, marker = STYLES[system.__name__]
+            panel.plot(values, mean, color=color, marker=marker, markersize=4, linewidth=1, label=system.__name__)
     legend(figure, axes[0])
     return figure, means
 
@@ -177,7 +196,7 @@ def figure_1(study: Study) -> Figure:
     """Varying epsilon."""
     asked = [study.asked(2), study.asked(4)]
 
-    def point(kind: str, epsilon: float) -> Point:
+    def point(study: Study, kind: str, epsilon: float) -> Point:
         return study.people(kind), asked, lambda system: system([study.c] * study.d, epsilon, study.n)
 
     names = ("λ = 2", "λ = 4")
@@ -197,7 +216,7 @@ def figure_2(study: Study) -> Figure:
     volumes = (0.1, 0.5, 0.9) if study.quick else tuple(k / 10 for k in range(1, 10))
     asked = {volume: [study.asked(2, volume=volume), study.asked(4, volume=volume)] for volume in volumes}
 
-    def point(kind: str, volume: float) -> Point:
+    def point(study: Study, kind: str, volume: float) -> Point:
         return study.people(kind), asked[volume], lambda system: system([study.c] * study.d, 1.0, study.n)
 
     return compared(study, "Figure 2: d = 6, c = 64, ε = 1", "ω", volumes, ("λ = 2", "λ = 4"), point)[0]
@@ -207,7 +226,7 @@ def figure_3(study: Study) -> Figure:
     """Varying the number of values."""
     sizes = (16, 64, 128) if study.quick else tuple(1 << k for k in range(4, 11))
 
-    def point(kind: str, c: float) -> Point:
+    def point(study: Study, kind: str, c: float) -> Point:
         size = int(c)
         asked = [study.asked(several, c=size) for several in (2, 4)]
         return study.people(kind, c=size), asked, lambda system: system([size] * study.d, 1.0, study.n)
@@ -226,7 +245,7 @@ def figure_4(study: Study) -> Figure:
     """Varying the number of attributes."""
     dimensions = (4, 6) if study.quick else tuple(range(3, 11))
 
-    def point(kind: str, value: float) -> Point:
+    def point(study: Study, kind: str, value: float) -> Point:
         d = int(value)
         asked = [study.asked(several, d=d) for several in (2, min(4, d))]
         return study.people(kind, d=d), asked, lambda system: system([study.c] * d, 1.0, study.n)
@@ -239,7 +258,7 @@ def figure_5(study: Study) -> Figure:
     several = (2, 5, 8) if study.quick else tuple(range(2, 11))
     d = 8 if study.quick else 10
 
-    def point(kind: str, value: float) -> Point:
+    def point(study: Study, kind: str, value: float) -> Point:
         asked = [study.asked(int(value), d=d)]
         return study.people(kind, d=d), asked, lambda system: system([study.c] * d, 1.0, study.n)
 
@@ -251,7 +270,7 @@ def figure_6(study: Study) -> Figure:
     users = (study.n // 10, study.n) if study.quick else tuple(round(10 ** (5 + k / 4)) for k in range(9))
     asked = [study.asked(2), study.asked(4)]
 
-    def point(kind: str, n: float) -> Point:
+    def point(study: Study, kind: str, n: float) -> Point:
         return study.people(kind, int(n)), asked, lambda system: system([study.c] * study.d, 1.0, int(n))
 
     figure, means = compared(study, "Figure 6: d = 6, c = 64, ε = 1, ω = 0.5", "n", users, ("λ = 2", "λ = 4"), point)
@@ -262,28 +281,33 @@ def figure_6(study: Study) -> Figure:
     return figure
 
 
-def guideline(study: Study, title: str, dimensions: Iterable[int]) -> Figure:
+def of_granularity(
+    asked: dict[int, Queries], study: Study, rng: np.random.Generator, kind: str, d: int, granularity: tuple[int, int] | None
+) -> list[float]:
+    """The errors of HDG along epsilon, with granularities g1 and g2, or those of the guideline."""
+    records, sizes = study.people(kind, d=d), [study.c] * d
+    true, study = [truth(records, asked[d])], replace(study, rng=rng)
+    chosen = {} if granularity is None else {"line_granularity": granularity[0], "granularity": granularity[1]}
+    return [study.errors(HDG(sizes, epsilon, study.n, **chosen), records, [asked[d]], true)[0] for epsilon in study.epsilons]
+
+
+def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
     """Figures 7 and 16: HDG with every granularity, and with that of the guideline, for queries of two attributes."""
     cases = [(kind, d) for kind in study.kinds for d in dimensions]
     figure, axes = panels(title, [f"{kind}, d = {d}" for kind, d in cases], "ε")
     powers = (4, 16, 64) if study.quick else (2, 4, 8, 16, 32, 64)
-    for (kind, d), panel in zip(cases, axes, strict=True):
-        records, asked = study.people(kind, d=d), [study.asked(2, d=d)]
-        true = [truth(records, asked[0])]
-        found = []
-        for g1 in powers:
-            for g2 in [g for g in (2, 4, 8) if g <= g1]:
-                errors = [
-                    study.errors(HDG([study.c] * d, e, granularity=g2, line_granularity=g1), records, asked, true)[0]
-                    for e in study.epsilons
-                ]
-                found.append(errors)
-                panel.plot(study.epsilons, errors, color=("#56B4E9", "#009E73", "#CC79A7")[g2.bit_length() - 2], linewidth=0.7)
-                # Those that would overlap stand side by side.
-                beside = sum(abs(np.log(other[-1] / errors[-1])) < 0.07 for other in found[:-1])
-                offset = (18 * beside, -2)
-                panel.annotate(f" {g1},{g2}", (study.epsilons[-1], errors[-1]), offset, textcoords="offset points", fontsize=5)
-        chosen = [study.errors(HDG([study.c] * d, e, study.n), records, asked, true)[0] for e in study.epsilons]
+    pairs = [(g1, g2) for g1 in powers for g2 in (2, 4, 8) if g2 <= g1]
+    asked = {d: study.asked(2, d=d) for d in dimensions}
+    each = [(kind, d, pair) for kind, d in cases for pair in (*pairs, None)]
+    measured = study.swept(title.split(":")[0], partial(of_granularity, asked), each)
+    for number, panel in enumerate(axes):
+        *found, chosen = measured[number * (len(pairs) + 1) :][: len(pairs) + 1]
+        for k, ((g1, g2), errors) in enumerate(zip(pairs, found, strict=True)):
+            panel.plot(study.epsilons, errors, color=("#56B4E9", "#009E73", "#CC79A7")[g2.bit_length() - 2], linewidth=0.7)
+            # Those that would overlap stand side by side.
+            beside = sum(abs(np.log(other[-1] / errors[-1])) < 0.07 for other in found[:k])
+            offset = (18 * beside, -2)
+            panel.annotate(f" {g1},{g2}", (study.epsilons[-1], errors[-1]), offset, textcoords="offset points", fontsize=5)
         color, marker = STYLES["HDG"]
         panel.plot(study.epsilons, chosen, color=color, marker=marker, linewidth=1.6, label="HDG by the guideline")
         # "it can consistently achieve a very close accuracy to the best performing version": never three times its error here.
@@ -292,25 +316,39 @@ def guideline(study: Study, title: str, dimensions: Iterable[int]) -> Figure:
     return figure
 
 
+def of_shares(
+    asked: Queries, shares: Sequence[Fraction], study: Study, rng: np.random.Generator, kind: str, epsilon: float
+) -> list[float]:
+    """The errors of HDG along the share of users that report on 1-D grids."""
+    records, sizes = study.people(kind), [study.c] * study.d
+    true, study = [truth(records, asked)], replace(study, rng=rng)
+    return [study.errors(HDG(sizes, epsilon, study.n, line_share=share), records, [asked], true)[0] for share in shares]
+
+
 def figure_15(study: Study) -> Figure:
     """Varying the share of users that report on 1-D grids."""
     shares = [Fraction(k, 10) for k in ((1, 3, 6, 9) if study.quick else range(1, 10))]
+    epsilons = (0.4, 1.0, 2.0) if study.quick else (0.2, 0.6, 1.0, 1.4, 2.0)
     figure, axes = panels("Figure 15: users of 1-D grids, n1 / n = σ; λ = 2", list(study.kinds), "σ")
-    for kind, panel in zip(study.kinds, axes, strict=True):
-        records, asked = study.people(kind), [study.asked(2)]
-        true = [truth(records, asked[0])]
-        for number, epsilon in enumerate((0.4, 1.0, 2.0) if study.quick else (0.2, 0.6, 1.0, 1.4, 2.0)):
-            errors = [
-                study.errors(HDG([study.c] * study.d, epsilon, study.n, line_share=share), records, asked, true)[0]
-                for share in shares
-            ]
-            panel.plot(
-                [float(share) for share in shares], errors, marker="o", markersize=3, color=f"C{number}", label=f"ε = {epsilon}"
-            )
-            assert min(errors[1:-1]) < 1.2 * min(errors[0], errors[-1])  # "0.2 to 0.6 nearly the best"
+    cases = list(product(study.kinds, epsilons))
+    found = study.swept("Figure 15", partial(of_shares, study.asked(2), shares), cases)
+    for (kind, epsilon), errors in zip(cases, found, strict=True):
+        color, label = f"C{epsilons.index(epsilon)}", f"ε = {epsilon}"
+        panel = axes[study.kinds.index(kind)]
+        panel.plot([float(share) for share in shares], errors, marker="o", markersize=3, color=color, label=label)
+        # "0.2 to 0.6 nearly the best"; in a quick run granularities jump from one of few shares to the next.
+        assert min(errors[1:-1]) < (2 if study.quick else 1.2) * min(errors[0], errors[-1])
+    for panel in axes:
         panel.axvline(2 / (study.d + 1), color="0.5", linewidth=0.8)
     legend(figure, axes[0])
     return figure
+
+
+def rounds_of_both(study: Study, rng: np.random.Generator, kind: str, epsilon: float) -> tuple[Array, Array]:
+    """The changes in each round for cells that nest, and for cells that do not."""
+    records, sizes = study.people(kind), [study.c] * study.d
+    straddling = HDG(sizes, epsilon, granularity=5, line_granularity=18)
+    return rounds(HDG(sizes, epsilon, study.n), records, rng), rounds(straddling, records, rng)
 
 
 def figure_17(study: Study) -> Figure:
@@ -320,15 +358,14 @@ def figure_17(study: Study) -> Figure:
     cells straddle the borders of 2-D cells, little changes after the paper's twenty rounds.
     """
     figure, axes = panels("Figure 17: convergence of Algorithm 1", list(study.kinds), "round", "mean change of a matrix")
-    for kind, panel in zip(study.kinds, axes, strict=True):
-        records, sizes = study.people(kind), [study.c] * study.d
-        for number, epsilon in enumerate(study.epsilons):
-            nested = rounds(HDG(sizes, epsilon, study.n), records, study.rng)
-            straddling = rounds(HDG(sizes, epsilon, granularity=5, line_granularity=18), records, study.rng)
-            panel.plot([1], nested[:1], "o", color=f"C{number}", markersize=3)
-            panel.plot(np.arange(1, len(straddling) + 1), straddling, color=f"C{number}", linewidth=1, label=f"ε = {epsilon}")
-            assert (nested[1:] < 1e-9).all()
-            assert straddling[19] < 0.01 * straddling[0]
+    cases = list(product(study.kinds, study.epsilons))
+    for (kind, epsilon), (nested, straddling) in zip(cases, study.swept("Figure 17", rounds_of_both, cases), strict=True):
+        panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
+        panel.plot([1], nested[:1], "o", color=color, markersize=3)
+        panel.plot(np.arange(1, len(straddling) + 1), straddling, color=color, linewidth=1, label=f"ε = {epsilon}")
+        assert (nested[1:] < 1e-9).all()
+        assert straddling[19] < 0.01 * straddling[0]
+    for panel in axes:
         panel.set_xlim(0, 60)
     axes[0].plot([], [], "o", color="0.5", markersize=3, label="cells that nest")
     legend(figure, axes[0])
@@ -345,21 +382,26 @@ def rounds(protocol: HDG, records: Array, rng: np.random.Generator) -> Array:
     return response_matrices(lines, protocol.attributes.pairs, planes, 1e-9).changes
 
 
+def rounds_of_queries(asked: Queries, study: Study, rng: np.random.Generator, kind: str, epsilon: float) -> Array:
+    """The mean change of a query's parts in each round of Algorithm 2."""
+    protocol = HDG([study.c] * study.d, epsilon, study.n)
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(study.people(kind), rng)))
+    assert isinstance(estimate, PairwiseEstimate)
+    quadrants = np.concatenate([estimate.quadrants(queries) for queries in grouped(protocol.attributes, *asked)[1]])
+    return weighted_update(quadrants, 4, 1e-12)[1]
+
+
 def figure_18(study: Study) -> Figure:
     """The change of a query's parts in each round of Algorithm 2."""
     figure, axes = panels(
         "Figure 18: convergence of Algorithm 2, λ = 4", list(study.kinds), "round", "mean change of a query's parts"
     )
-    for kind, panel in zip(study.kinds, axes, strict=True):
-        records, asked = study.people(kind), study.asked(4)
-        for number, epsilon in enumerate(study.epsilons):
-            protocol = HDG([study.c] * study.d, epsilon, study.n)
-            estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, study.rng)))
-            assert isinstance(estimate, PairwiseEstimate)
-            quadrants = np.concatenate([estimate.quadrants(queries) for queries in grouped(protocol.attributes, *asked)[1]])
-            _, changes = weighted_update(quadrants, 4, 1e-12)
-            panel.plot(np.arange(1, len(changes) + 1), changes, color=f"C{number}", linewidth=1, label=f"ε = {epsilon}")
-            assert changes[19] < 0.1 * changes[0]
+    cases = list(product(study.kinds, study.epsilons))
+    found = study.swept("Figure 18", partial(rounds_of_queries, study.asked(4)), cases)
+    for (kind, epsilon), changes in zip(cases, found, strict=True):
+        panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
+        panel.plot(np.arange(1, len(changes) + 1), changes, color=color, linewidth=1, label=f"ε = {epsilon}")
+        assert changes[19] < 0.1 * changes[0]
     legend(figure, axes[0])
     return figure
 
@@ -382,9 +424,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
     parser.add_argument("--quick", action="store_true", help="fewer people, points and panels: seconds, not an hour")
     parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    add_arguments(parser)
     options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    study = Study(rng, True, n=100_000, repeats=1, queries=60) if options.quick else Study(rng, False)
+    less = {"n": 100_000, "repeats": 1, "queries": 60} if options.quick else {}
+    where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
+    study = Study(np.random.default_rng(options.seed), options.quick, **less, sweep=where)
     options.out.mkdir(parents=True, exist_ok=True)
     figures = {
         "1": figure_1,

@@ -33,8 +33,8 @@ def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA
     """g1 of a 1-D grid that so many users report on: a power of two of at least 2, at most c.
 
     Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2 are least in sum at the cube root
-    of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints, and its Table 2 uses, the cube root of half of that: taken is the power
-    of two nearest to it, the larger of two that are as near.
+    of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints, and its Table 2 uses, the cube root of half of that: taken is the
+    power of two nearest to it, the larger of two that are as near.
     """
     return _nearest_power((users * _gain(epsilon) ** 2 * alpha1**2 / 2) ** (1 / 3), c)
 
