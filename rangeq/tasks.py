@@ -82,15 +82,12 @@ class Prefixes(Ranges):
 class Quantiles(Prefixes):
     """The item below which a fraction of the people is: the protocols for prefixes.
 
-    Their errors are what the ranks of ``estimate.monotone().quantile(q)`` err by at most, measured a tenth to a third less; plain
-    ``estimate.quantile(q)``, which takes the first item to reach q, errs up to two fifths more than that bound where noise is large
-    over many items. In a coarse domain the share of single items comes on top.
+    Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to two fifths less where noise is
+    large over many items. In a coarse domain the share of single items comes on top.
     """
 
     asked: ClassVar[str] = "quantiles"
-    unit: ClassVar[str] = (
-        "root mean square error, at most, of the rank of a quantile by estimate.monotone(), as a fraction of the people"
-    )
+    unit: ClassVar[str] = "root mean square error, at most, of the rank of a quantile, as a fraction of the people"
 
 
 @lru_cache(maxsize=32)

@@ -24,7 +24,6 @@ from mechdesign.cli import main
 from mechdesign.planner import (
     _PEOPLE,
     LARGEST_N,
-    Count,
     Offer,
     Task,
     _epsilons,
@@ -33,6 +32,7 @@ from mechdesign.planner import (
     task_names,
 )
 from mechdesign.plot import error_against_epsilon
+from mechdesign.tasks import Count
 
 # ---------------------------------------------------------------------------------------------------------------- searching
 

@@ -142,16 +142,12 @@ def test_the_rank_of_a_quantile():
     even, phi = np.full(domain, n // domain), (np.arange(64) + 0.5) / 64
     found = plan("quantiles", domain, n=n, epsilon=1.0)
     for item in found.candidates[:3]:
-        monotone, plain = [], []
+        squares = []
         for _ in range(40):
             estimate = item.protocol.estimate(item.protocol.simulate(even, rng))
-            for squares, answers in ((monotone, estimate.monotone()), (plain, estimate)):
-                squares.append(float((((answers.quantile(phi) + 1) / domain - phi) ** 2).mean()))
-        check(item.name, monotone, item.error, at_most=True)
-        assert 0.6 < math.sqrt(np.mean(monotone)) / item.error < 1
-        assert math.sqrt(np.mean(monotone)) < math.sqrt(np.mean(plain)) < 1.5 * item.error, (
-            "the first item to reach q is another, noisier answer"
-        )
+            squares.append(float((((estimate.quantile(phi) + 1) / domain - phi) ** 2).mean()))
+        check(item.name, squares, item.error, at_most=True)
+        assert 0.5 < math.sqrt(np.mean(squares)) / item.error < 1
 
 
 def test_conjunctions():
