@@ -55,7 +55,8 @@ class Collected:
     aggregate
         Of all the reports that were counted, for the protocol's ``estimate``.
     counted
-        For each file that was counted, how many of its reports were. With ``resume`` those of earlier runs too.
+        For each file that was counted, by its absolute path, how many of its reports were. With ``resume`` those of earlier runs
+        too.
     refused
         For each file that was not, why.
     left_out
@@ -182,7 +183,7 @@ class State:
         self.left_out: dict[str, dict[str, int]] = {}
         self.refused: dict[str, str] = {}
         self.ids: dict[str, str] = {}
-        """The random name of every file that was counted or is being counted, and where it is."""
+        """The digest of the end of every file that was counted or is being counted, and where it is."""
         if path is not None and path.exists():
             self._load(path)
         self._saved, self._cost = time.monotonic(), 0.0
@@ -313,7 +314,7 @@ def _files(paths: Paths) -> dict[str, int]:
     """All files, and their sizes in bytes."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[str, int] = {}
-    for path in map(Path, given):
+    for path in (Path(os.path.abspath(path)) for path in given):  # the same for whoever resumes elsewhere
         if not path.is_dir():
             found[str(path)] = path.stat().st_size
             continue
@@ -334,7 +335,7 @@ def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str
             state.refused[path] = str(error)
             done(size)
             continue
-        original = state.ids.get(footer.id)
+        original = state.ids.get(footer.digest)
         if original is not None or path in state.counted:
             if original is None:
                 state.refused[path] = "it is not the file that was counted in its place before"
@@ -342,7 +343,7 @@ def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str
                 copies[path] = original
             done(size)
             continue
-        state.ids[footer.id] = path
+        state.ids[footer.digest] = path
         if footer.reports > _PIECE * batch:
             yield tuple((piece,) for piece in _pieces(path, footer, size, _PIECE * batch))
             continue

@@ -7,6 +7,7 @@ same file is known wherever it is copied to. Pages carry checksums.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -50,9 +51,9 @@ class RefusedFile(InvalidReport):
 
 @dataclass(frozen=True)
 class Footer:
-    """What a file says of itself: its random name, and the number of reports in each row group."""
+    """The end of a file: a digest of it, by which the file is known, and the number of reports in each row group."""
 
-    id: str
+    digest: str
     groups: tuple[int, ...]
 
     @property
@@ -136,9 +137,11 @@ def read_reports(path: str | os.PathLike[str], protocol: Any, tally: Counter[str
 
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
-    with _refusing(path), pq.ParquetFile(path) as file:
+    with _refusing(path), open(path, "rb") as stream, pq.ParquetFile(stream) as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
+        stream.seek(-(metadata.serialized_size + 8), os.SEEK_END)
+        digest = hashlib.sha256(stream.read()).hexdigest()
     header = _header(schema)
     if header.get("format") != FORMAT or not isinstance(header.get("id"), str):
         raise RefusedFile("it does not say that it holds reports")
@@ -151,7 +154,7 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
         if [column.type for column in found] != [field.type]:
             what = " and ".join(str(column.type) for column in found) or "missing"
             raise RefusedFile(f"column {field.name!r} is {what}, not {field.type}")
-    return Footer(header["id"], groups)
+    return Footer(digest, groups)
 
 
 def batches(
@@ -197,7 +200,8 @@ def _header(schema: Any) -> dict[str, Any]:
 
 def _kind(field: np.dtype[Any]) -> Any:
     """The Arrow type of a field of a report: an integer, or binary of its width."""
-    return pa.from_numpy_dtype(field.base) if field.itemsize == field.base.itemsize else pa.binary(field.itemsize)
+    whole = field.base.kind in "iu" and field.itemsize == field.base.itemsize
+    return pa.from_numpy_dtype(field.base) if whole else pa.binary(field.itemsize)
 
 
 def _schema(channel: Channel) -> Any:
