@@ -12,7 +12,7 @@ placed anywhere, not only where cells begin.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -113,10 +113,11 @@ class Study:
             found.append([np.abs(estimate.answers(*each) - t).mean() for each, t in zip(asked, true, strict=True)])
         return np.mean(found, axis=0).tolist()
 
-    def swept(self, what: str, function: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` draws the same people of a kind for each."""
-        cases = [(replace(self, rng=apart(self.rng, case[0])), apart(self.rng, what, *case), *case) for case in cases]
-        return self.sweep(function, cases, description=what)
+    def swept(self, what: str, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` is for people alone, the same for each."""
+        kept: dict[tuple[str, int, int, float], Array] = {}
+        of = [(replace(self, rng=apart(self.rng, kind), _people=kept), apart(self.rng, what, kind, *rest)) for kind, *rest in cases]
+        return self.sweep(function, [(*own, *case) for own, case in zip(of, cases, strict=True)], description=what)
 
 
 def truth(records: Array, asked: Queries) -> Array:
@@ -176,10 +177,11 @@ def compared(
 ) -> tuple[Figure, dict[tuple[str, str], list[float]]]:
     """A figure of all systems: for each population and each list of queries the error against some parameter.
 
-    ``point(study, kind, value)`` has the records, the lists of queries and how to make a system; one that cannot be is left out.
+    ``point(study, kind, value)`` has the records, the lists of queries and how to make a system, and draws people alone. A system
+    that cannot be is left out.
     """
     figure, axes = panels(title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x)
-    found = study.swept(title.split(":")[0], partial(measured, point), product(study.kinds, values))
+    found = study.swept(title.split(":")[0], partial(measured, point), list(product(study.kinds, values)))
     errors = np.reshape(found, (len(study.kinds), len(values), len(study.systems), len(names)))
     means: dict[tuple[str, str], list[float]] = {}
     for (row, kind), (column, name) in product(enumerate(study.kinds), enumerate(names)):
@@ -225,11 +227,10 @@ def figure_2(study: Study) -> Figure:
 def figure_3(study: Study) -> Figure:
     """Varying the number of values."""
     sizes = (16, 64, 128) if study.quick else tuple(1 << k for k in range(4, 11))
+    asked = {c: [study.asked(several, c=c) for several in (2, 4)] for c in sizes}
 
     def point(study: Study, kind: str, c: float) -> Point:
-        size = int(c)
-        asked = [study.asked(several, c=size) for several in (2, 4)]
-        return study.people(kind, c=size), asked, lambda system: system([size] * study.d, 1.0, study.n)
+        return study.people(kind, c=int(c)), asked[c], lambda system: system([int(c)] * study.d, 1.0, study.n)
 
     figure, means = compared(study, "Figure 3: d = 6, ε = 1, ω = 0.5", "c", sizes, ("λ = 2", "λ = 4"), point)
     for panel in {panel for _, panel in means}:
@@ -244,11 +245,10 @@ def figure_3(study: Study) -> Figure:
 def figure_4(study: Study) -> Figure:
     """Varying the number of attributes."""
     dimensions = (4, 6) if study.quick else tuple(range(3, 11))
+    asked = {d: [study.asked(several, d=d) for several in (2, min(4, d))] for d in dimensions}
 
-    def point(study: Study, kind: str, value: float) -> Point:
-        d = int(value)
-        asked = [study.asked(several, d=d) for several in (2, min(4, d))]
-        return study.people(kind, d=d), asked, lambda system: system([study.c] * d, 1.0, study.n)
+    def point(study: Study, kind: str, d: float) -> Point:
+        return study.people(kind, d=int(d)), asked[d], lambda system: system([study.c] * int(d), 1.0, study.n)
 
     return compared(study, "Figure 4: c = 64, ε = 1, ω = 0.5", "d", dimensions, ("λ = 2", "λ = 4 (3 for d = 3)"), point)[0]
 
@@ -257,10 +257,10 @@ def figure_5(study: Study) -> Figure:
     """Varying the number of attributes of a query, d = 10."""
     several = (2, 5, 8) if study.quick else tuple(range(2, 11))
     d = 8 if study.quick else 10
+    asked = {number: [study.asked(number, d=d)] for number in several}
 
-    def point(study: Study, kind: str, value: float) -> Point:
-        asked = [study.asked(int(value), d=d)]
-        return study.people(kind, d=d), asked, lambda system: system([study.c] * d, 1.0, study.n)
+    def point(study: Study, kind: str, number: float) -> Point:
+        return study.people(kind, d=d), asked[number], lambda system: system([study.c] * d, 1.0, study.n)
 
     return compared(study, f"Figure 5: d = {d}, c = 64, ε = 1, ω = 0.5", "λ", several, ("",), point)[0]
 

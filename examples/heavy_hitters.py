@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from tqdm import tqdm
 
 from frequency import HRR, OLH, Oracle
 from frequency.heavy import (
@@ -37,6 +38,11 @@ from frequency.heavy import (
     lower_bound,
     plot,
 )
+
+if __package__:  # of the repository; else a script beside it
+    from examples.sweeps import add_arguments, apart, sweep
+else:
+    from sweeps import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 Protocol = Oracle | HeavyHitterProtocol | OneBit
@@ -166,24 +172,38 @@ def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) ->
     return max(errors)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """An error to be measured against x some times; of panel 0, 1 or 2."""
+
+    panel: int
+    name: str
+    x: Sequence[int]
+    measure: Callable[[int, np.random.Generator], float]
+    repeats: int
+
+    def cases(self, rng: np.random.Generator) -> list[tuple[Any, ...]]:
+        """Each with a generator of its own."""
+        return [(self.measure, x, apart(rng, self.panel, self.name, x, k)) for x in self.x for k in range(self.repeats)]
+
+
 class Study:
     """Curves of mean errors over a few repeats, with bars from the least to the largest."""
 
-    def __init__(self, figure: Figure, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, figure: Figure) -> None:
         self.panels = figure.subplots(1, 3, sharey=True)
         self.curves: dict[tuple[int, str], dict[float, float]] = {}
 
-    def draw(self, panel: int, name: str, x: Sequence[float], measure: Callable[[float], float], repeats: int) -> None:
-        errors = np.array([[measure(value) for _ in range(repeats)] for value in tqdm(x, desc=name, leave=False, disable=None)])
+    def draw(self, curve: Curve, errors: Array) -> None:
+        """``errors`` has a row for each x."""
         mean = errors.mean(axis=1)
         arms = np.maximum(np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0)  # rounding may go below
-        colour, marker = STYLES[name.removeprefix("OneBit(").removesuffix(")")]
-        style = {"linestyle": "--", "markerfacecolor": "white"} if name.startswith("OneBit") else {}
-        self.panels[panel].errorbar(
-            x, mean, yerr=arms, color=colour, marker=marker, markersize=6, linewidth=1.3, capsize=2, label=name, **style
+        colour, marker = STYLES[curve.name.removeprefix("OneBit(").removesuffix(")")]
+        style = {"linestyle": "--", "markerfacecolor": "white"} if curve.name.startswith("OneBit") else {}
+        self.panels[curve.panel].errorbar(
+            curve.x, mean, yerr=arms, color=colour, marker=marker, markersize=6, linewidth=1.3, capsize=2, label=curve.name, **style
         )
-        self.curves[panel, name] = dict(zip(x, mean.tolist(), strict=True))
+        self.curves[curve.panel, curve.name] = dict(zip(curve.x, mean.tolist(), strict=True))
 
     def bound(self, panel: int, x: Sequence[float], bound: Callable[[float], float]) -> None:
         dense = np.geomspace(x[0], x[-1], 60) if panel != 1 else np.arange(x[0], x[-1] + 1)
@@ -198,46 +218,46 @@ def practical(bits: int, epsilon: float) -> SuccinctHistogram:
     return SuccinctHistogram(bits, epsilon, n=10**6, hashes=1, channels=64)
 
 
-def errors(quick: bool, out: Path, rng: np.random.Generator) -> None:
+def errors(quick: bool, out: Path, rng: np.random.Generator, swept: Callable[..., list[Any]] = sweep) -> None:
     exponents = (4, 5, 6) if quick else (4, 4.5, 5, 5.5, 6, 6.5, 7)
     users = [round(10**exponent) for exponent in exponents]
     bits = [4, 16, 40] if quick else [4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64]
     many, repeats = 10**5 if quick else 10**6, 1 if quick else 3
-    figure = Figure(figsize=(13.5, 5.4), layout="constrained")
-    study = Study(figure, rng)
-
-    def by_users(panel: int, name: str, make: Callable[[], Protocol], largest: float = math.inf) -> None:
-        x = [n for n in users if n <= largest]
-        study.draw(panel, name, x, lambda n: error(make(), People.draw(16, int(n), rng), rng), repeats)
-
-    def by_bits(name: str, make: Callable[[int], Protocol], among: Sequence[int], times: int = repeats) -> None:
-        study.draw(1, name, among, lambda b: error(make(int(b)), People.draw(int(b), many, rng), rng), times)
-
-    one_user_at_a_time = 10**5 if quick else 10**6
-    by_users(0, "OLH", lambda: OLH(1 << 16, 1.0))
-    by_users(0, "HRR", lambda: HRR(1 << 16, 1.0))
-    by_users(0, "PrefixExtension", lambda: PrefixExtension(16, 1.0))
-    by_users(0, "TreeHist", lambda: TreeHist(16, 1.0))
-    by_users(0, "SuccinctHistogram", lambda: practical(16, 1.0), one_user_at_a_time)
-    study.draw(
-        0, "UniqueHeavyHitter", [n for n in users if n <= one_user_at_a_time], lambda n: unique_error(16, 1.0, int(n), rng), repeats
-    )
-    study.bound(0, users, lambda n: lower_bound(round(n), 1 << 16, 1.0))
-
+    fewer = [n for n in users if n <= many]  # for what goes through users one at a time
     listable, some = [b for b in bits if b <= 20], [b for b in bits if b in (4, 8, 16, 32, 40, 64)]
-    by_bits("OLH", lambda b: OLH(1 << b, 1.0), listable)
-    by_bits("HRR", lambda b: HRR(1 << b, 1.0), listable)
-    by_bits("PrefixExtension", lambda b: PrefixExtension(b, 1.0), bits)
-    by_bits("TreeHist", lambda b: TreeHist(b, 1.0), bits)
-    by_bits("SuccinctHistogram", lambda b: practical(b, 1.0), some[::2] if not quick else some[1:2], 1)
-    study.draw(1, "UniqueHeavyHitter", some, lambda b: unique_error(int(b), 1.0, many, rng), repeats)
-    study.bound(1, bits, lambda b: lower_bound(many, 1 << int(b), 1.0))
 
-    by_users(2, "HRR", lambda: HRR(1 << 16, LN2))
-    by_users(2, "OneBit(HRR)", lambda: OneBit(HRR(1 << 16, LN2)))
-    by_users(2, "PrefixExtension", lambda: PrefixExtension(16, LN2))
-    by_users(2, "OneBit(PrefixExtension)", lambda: OneBit(PrefixExtension(16, LN2)))
-    by_users(2, "OneBit(SuccinctHistogram)", lambda: OneBit(practical(16, LN2)), one_user_at_a_time)
+    def by_users(panel: int, name: str, make: Callable[[], Protocol], x: Sequence[int] = users) -> Curve:
+        return Curve(panel, name, x, lambda n, rng: error(make(), People.draw(16, n, rng), rng), repeats)
+
+    def by_bits(name: str, make: Callable[[int], Protocol], x: Sequence[int], times: int = repeats) -> Curve:
+        return Curve(1, name, x, lambda b, rng: error(make(b), People.draw(b, many, rng), rng), times)
+
+    curves = [
+        by_users(0, "OLH", lambda: OLH(1 << 16, 1.0)),
+        by_users(0, "HRR", lambda: HRR(1 << 16, 1.0)),
+        by_users(0, "PrefixExtension", lambda: PrefixExtension(16, 1.0)),
+        by_users(0, "TreeHist", lambda: TreeHist(16, 1.0)),
+        by_users(0, "SuccinctHistogram", lambda: practical(16, 1.0), fewer),
+        Curve(0, "UniqueHeavyHitter", fewer, lambda n, rng: unique_error(16, 1.0, n, rng), repeats),
+        by_bits("OLH", lambda b: OLH(1 << b, 1.0), listable),
+        by_bits("HRR", lambda b: HRR(1 << b, 1.0), listable),
+        by_bits("PrefixExtension", lambda b: PrefixExtension(b, 1.0), bits),
+        by_bits("TreeHist", lambda b: TreeHist(b, 1.0), bits),
+        by_bits("SuccinctHistogram", lambda b: practical(b, 1.0), some[::2] if not quick else some[1:2], 1),
+        Curve(1, "UniqueHeavyHitter", some, lambda b, rng: unique_error(b, 1.0, many, rng), repeats),
+        by_users(2, "HRR", lambda: HRR(1 << 16, LN2)),
+        by_users(2, "OneBit(HRR)", lambda: OneBit(HRR(1 << 16, LN2))),
+        by_users(2, "PrefixExtension", lambda: PrefixExtension(16, LN2)),
+        by_users(2, "OneBit(PrefixExtension)", lambda: OneBit(PrefixExtension(16, LN2))),
+        by_users(2, "OneBit(SuccinctHistogram)", lambda: OneBit(practical(16, LN2)), fewer),
+    ]
+    found = iter(swept(operator.call, [case for curve in curves for case in curve.cases(rng)], description="errors"))
+    figure = Figure(figsize=(13.5, 5.4), layout="constrained")
+    study = Study(figure)
+    for curve in curves:
+        study.draw(curve, np.array([[next(found) for _ in range(curve.repeats)] for _ in curve.x]))
+    study.bound(0, users, lambda n: lower_bound(round(n), 1 << 16, 1.0))
+    study.bound(1, bits, lambda b: lower_bound(many, 1 << int(b), 1.0))
     study.bound(2, users, lambda n: lower_bound(round(n), 1 << 16, LN2))
 
     for name in ("HRR", "PrefixExtension"):  # 1 / sqrt(n)
@@ -295,11 +315,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
     parser.add_argument("--quick", action="store_true", help="fewer users, points and repeats: seconds instead of minutes")
     parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    add_arguments(parser)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(options.seed)
     strings(200_000, 2.0, options.out, rng)
-    errors(options.quick, options.out, rng)
+    errors(options.quick, options.out, rng, partial(sweep, workers=options.workers, scheduler=options.scheduler))
     print(f"\nwrote heavy-strings.png and heavy-errors.png to {options.out}")
 
 

@@ -15,11 +15,11 @@ import argparse
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,11 @@ from frequency.marginals import (
     pearson,
 )
 from frequency.marginals.association import statistic
+
+if __package__:  # of the repository; else a script beside it
+    from examples.sweeps import add_arguments, apart, sweep
+else:
+    from sweeps import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 LN3 = math.log(3)
@@ -145,7 +150,6 @@ def viewers(rng: np.random.Generator, d: int = 16, n: int = 50_000) -> People:
     return People("made-up viewers", tuple(f"genre {k + 1}" for k in range(d)), records.astype(np.int64))
 
 
-@cache
 def skewed(d: int) -> People:
     """Records with probability in proportion to 1 / (rank + 2^(d-2)): lightly skewed."""
     rng, size = np.random.default_rng(d), 1 << d
@@ -154,13 +158,19 @@ def skewed(d: int) -> People:
     return People("lightly skewed records", tuple(f"a{k}" for k in range(d)), items[:, None] >> np.arange(d)[::-1] & 1)
 
 
+def summary(values: Sequence[float]) -> tuple[float, float]:
+    """Their mean and deviation."""
+    return float(np.mean(values)), float(np.std(values, ddof=1))
+
+
 @dataclass(frozen=True)
 class Study:
-    """How much to measure."""
+    """How much to measure, and by what."""
 
     rng: np.random.Generator
     repeats: int
     quick: bool
+    sweep: Callable[..., list[Any]] = sweep
 
     def error(
         self, kind: type[MarginalProtocol], people: People, n: int, k: int, epsilon: float, repeats: int = 0
@@ -174,18 +184,44 @@ class Study:
             chosen = self.rng.permutation(len(views))[:20]
             distances = [np.abs(estimate.marginal(views[v]) - people.marginal(counts, views[v])).sum() / 2 for v in chosen]
             found.append(float(np.mean(distances)))
-        return float(np.mean(found)), float(np.std(found, ddof=1))
+        return summary(found)
 
-    def curve(self, axes: Any, name: str, x: Iterable[float], measure: Callable[[Any], tuple[float, float]]) -> list[float]:
-        """Draw what is measured at every x, with error bars; the means."""
-        x = list(x)
-        points = [measure(value) for value in x]
-        colour, marker = STYLES[name]
-        mean, deviation = np.array(points).T
-        # On a logarithmic axis a bar must end above 0.
-        arms = np.stack([np.minimum(deviation, 0.9 * mean), deviation])
-        axes.errorbar(x, mean, yerr=arms, color=colour, marker=marker, markersize=5, linewidth=1.3, capsize=2, label=name)
-        return mean.tolist()
+    def errors(self, some: Callable[[int], People], points: Sequence[Point], what: str = "") -> list[tuple[float, float]]:
+        """`error` at every point, with a generator of its own, among the people of d attributes that ``some(d)`` has."""
+        cases = [(apart(self.rng, kind.__name__, *rest), kind, *rest) for kind, *rest in points]
+        return self.sweep(partial(at_point, self, some), cases, description=what)
+
+
+Point = tuple[type[MarginalProtocol], int, int, int, float]
+"""A protocol, d, n, k and epsilon."""
+
+
+def at_point(
+    study: Study,
+    some: Callable[[int], People],
+    rng: np.random.Generator,
+    kind: type[MarginalProtocol],
+    d: int,
+    n: int,
+    k: int,
+    epsilon: float,
+) -> tuple[float, float]:
+    return replace(study, rng=rng).error(kind, some(d), n, k, epsilon)
+
+
+def curve(axes: Any, name: str, x: Sequence[float], points: Sequence[tuple[float, float]]) -> list[float]:
+    """Draw what was measured at every x, means and deviations, with error bars; the means."""
+    colour, marker = STYLES[name]
+    mean, deviation = np.array(points).T
+    # On a logarithmic axis a bar must end above 0.
+    arms = np.stack([np.minimum(deviation, 0.9 * mean), deviation])
+    axes.errorbar(x, mean, yerr=arms, color=colour, marker=marker, markersize=5, linewidth=1.3, capsize=2, label=name)
+    return mean.tolist()
+
+
+def curves(axes: Any, kinds: Sequence[type], x: Sequence[float], points: Sequence[tuple[float, float]]) -> dict[str, list[float]]:
+    """A curve for each protocol, whose points follow each other."""
+    return {kind.__name__: curve(axes, kind.__name__, x, points[i * len(x) :][: len(x)]) for i, kind in enumerate(kinds)}
 
 
 def grid(rows: int, columns: int, title: str, x: str, y: str = "total variation distance") -> tuple[Figure, Array]:
@@ -247,18 +283,14 @@ def against(study: Study, people: People, title: str, x: str, values: Sequence[f
     """Figures 4.3 and 4.6: rows are dimensions, columns sizes of marginals."""
     dimensions, sizes = ((4, 8), (1, 2)) if study.quick else ((4, 8, 16), (1, 2, 3))
     figure, panels = grid(len(dimensions), len(sizes), title, x)
+    epsilon = (lambda value: LN3) if x.startswith("users") else float
+    points = [(kind, d, users(v), k, epsilon(v)) for d, k, kind, v in product(dimensions, sizes, SIX, values)]
+    found = iter(study.errors(people.some, points, title.split(":")[0]))
     for (row, column), axes in np.ndenumerate(panels):
         d, k = dimensions[row], sizes[column]
         axes.set_title(f"d = {d}, k = {k}", fontsize=10)
         logarithmic(axes)
-        some = people.some(d)
-        means = {}
-        for kind in SIX:
-
-            def measure(value: float, kind: type[MarginalProtocol] = kind, some: People = some, k: int = k) -> tuple[float, float]:
-                return study.error(kind, some, users(value), k, LN3 if x.startswith("users") else value)
-
-            means[kind.__name__] = study.curve(axes, kind.__name__, values, measure)
+        means = curves(axes, SIX, values, [next(found) for _ in product(SIX, values)])
         if k > 1 and d > 4:
             assert min(means, key=lambda name: sum(means[name])) == "InpHT"
             assert max(means, key=lambda name: sum(means[name])) == "InpPS"
@@ -277,11 +309,9 @@ def figure_4_4(study: Study, people: People) -> Figure:
     axes = panels[0, 0]
     figure.set_size_inches(6.4, 4.4)
     logarithmic(axes)
-    means = {}
-    for kind in SIX:
-        means[kind.__name__] = study.curve(
-            axes, kind.__name__, range(1, 8), lambda k, kind=kind: study.error(kind, people, 1 << 18, int(k), LN3)
-        )
+    ways = range(1, 8)
+    found = study.errors(people.some, [(kind, 8, 1 << 18, k, LN3) for kind in SIX for k in ways], "Figure 4.4")
+    means = curves(axes, SIX, ways, found)
     for k in (2, 3, 4):  # "the method of choice for k <= d/2"
         assert min(means, key=lambda name: means[name][k - 1]) == "InpHT"
     legend(figure, axes, 4)
@@ -291,33 +321,28 @@ def figure_4_4(study: Study, people: People) -> Figure:
 def figure_4_5(study: Study, people: People) -> Figure:
     dimensions = (8, 10) if study.quick else (8, 12, 16)
     values = (0.4, 0.8, 1.2) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
+    kinds = (InpEM, MargPS, InpHT)
     figure, panels = grid(1, len(dimensions), f"Figure 4.5: N = 2^19 {people.name}, k = 2 (columns repeated for d > 8)", "ε")
+    points = [(kind, d, 1 << 19, 2, epsilon) for d, kind, epsilon in product(dimensions, kinds, values)]
+    found = iter(study.errors(people.some, points, "Figure 4.5"))
     for d, axes in zip(dimensions, panels[0], strict=True):
         axes.set_title(f"d = {d}", fontsize=10)
         logarithmic(axes)
-        some = people.some(d)
-        for kind in (InpEM, MargPS, InpHT):
-            study.curve(
-                axes,
-                kind.__name__,
-                values,
-                lambda epsilon, kind=kind, some=some: study.error(kind, some, 1 << 19, 2, epsilon),
-            )
+        curves(axes, kinds, values, [next(found) for _ in product(kinds, values)])
     legend(figure, panels[0, 0], 6)
     return figure
 
 
 def figure_4_7(study: Study) -> Figure:
     values = (4, 6, 8, 10) if study.quick else (4, 6, 8, 10, 12, 14, 16)
+    kinds = (InpHTCMS, InpOLH, InpHT)
     figure, panels = grid(1, 1, "Figure 4.7: N = 2^18 lightly skewed records, k = 2, exp(ε) = 3", "d, attributes of a record")
     axes = panels[0, 0]
     figure.set_size_inches(6.4, 4.4)
     logarithmic(axes)
-    means = {}
-    for kind in (InpHTCMS, InpOLH, InpHT):
-        means[kind.__name__] = study.curve(
-            axes, kind.__name__, values, lambda d, kind=kind: study.error(kind, skewed(int(d)), 1 << 18, 2, LN3)
-        )
+    means = curves(
+        axes, kinds, values, study.errors(skewed, [(kind, d, 1 << 18, 2, LN3) for kind in kinds for d in values], "Figure 4.7")
+    )
     assert means["InpHT"][-1] < min(means["InpOLH"][-1], means["InpHTCMS"][-1])
     legend(figure, axes, 4)
     return figure
@@ -358,59 +383,59 @@ def figure_4_8(study: Study, people: People) -> Figure:
     return figure
 
 
+def learned(
+    people: People, samples: Sequence[Array], kind: type[MarginalProtocol], epsilon: float, rng: np.random.Generator
+) -> list[float]:
+    """The true mutual information in total of the trees that are learned from the reports of each sample of people."""
+    protocol, totals = kind(people.domain, 2, epsilon), []
+    for counts in samples:
+        tree = chow_liu(protocol.estimate(protocol.simulate(counts, rng)))
+        totals.append(tree.total(lambda a, b, counts=counts: people.marginal(counts, (a, b))))
+    return totals
+
+
 def figure_4_9(study: Study, people: People) -> Figure:
     n, values = 200_000, (0.4, 0.8, 1.4) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
-    people = people.some(10)
+    people, kinds = people.some(10), (MargPS, InpHT)
     figure, panels = grid(
         1, 1, f"Figure 4.9: trees of d = 10 attributes, N = 200,000 {people.name}", "ε", "total mutual information, nats"
     )
     figure.set_size_inches(6.4, 4.4)
     axes = panels[0, 0]
     samples = [people.draw(n, study.rng) for _ in range(study.repeats)]
-
-    def summary(totals: list[float]) -> tuple[float, float]:
-        return float(np.mean(totals)), float(np.std(totals, ddof=1))
-
     truths = [lambda a, b, counts=counts: people.marginal(counts, (a, b)) for counts in samples]
     best = summary([chow_liu(truth, people.attributes).total() for truth in truths])
-
-    def learned(kind: type[MarginalProtocol], epsilon: float) -> tuple[float, float]:
-        protocol = kind(people.domain, 2, epsilon)
-        estimates = [protocol.estimate(protocol.simulate(counts, study.rng)) for counts in samples]
-        return summary([chow_liu(estimate).total(truth) for estimate, truth in zip(estimates, truths, strict=True)])
-
-    study.curve(axes, "true marginals", values, lambda _: best)
-    means = {
-        kind.__name__: study.curve(axes, kind.__name__, values, lambda epsilon, kind=kind: learned(kind, epsilon))
-        for kind in (MargPS, InpHT)
-    }
+    cases = [(kind, epsilon, apart(study.rng, "tree", kind.__name__, epsilon)) for kind in kinds for epsilon in values]
+    totals = study.sweep(partial(learned, people, samples), cases, description="Figure 4.9")
+    curve(axes, "true marginals", values, [best] * len(values))
+    means = curves(axes, kinds, values, [summary(each) for each in totals])
     assert all(mean <= best[0] + 1e-12 for mean in means["InpHT"])
     print(f"\ntotal mutual information of trees, true marginals: {best[0]:.4f} nats")
-    for name, totals in means.items():
-        print(f"{name:8s}" + "".join(f"  {total:.4f} at ε = {epsilon:g}" for epsilon, total in zip(values, totals, strict=True)))
+    for name, found in means.items():
+        print(f"{name:8s}" + "".join(f"  {total:.4f} at ε = {epsilon:g}" for epsilon, total in zip(values, found, strict=True)))
     assert means["InpHT"][-1] > 0.8 * best[0]
     axes.set_ylim(0)
     legend(figure, axes, 4)
     return figure
 
 
+def of_coefficients(n: int, t: int, domain: int, rng: np.random.Generator) -> float:
+    """The total variation distance of a distribution that HRR estimates from n reports of t coefficients each."""
+    weights, oracle = 1 / (np.arange(domain) + domain / 8), HRR(domain, LN3, t)
+    counts = rng.multinomial(n, weights / weights.sum())
+    estimate = oracle.estimate(oracle.simulate(counts, rng))
+    return float(np.abs(estimate.frequencies - counts / n).sum() / 2)
+
+
 def figure_4_10(study: Study) -> Figure:
     domains, exponent = ([1 << 8, 1 << 9], 19) if study.quick else ([1 << 8, 1 << 9, 1 << 10, 1 << 12], 24)
-    n = 1 << exponent
     figure, panels = grid(1, 1, f"Figure 4.10: HRR with t coefficients a report, N = 2^{exponent}, exp(ε) = 3", "D, items")
     figure.set_size_inches(6.4, 4.4)
     axes = panels[0, 0]
-    for t in range(1, 5):
-        bars = []
-        for domain in domains:
-            weights = 1 / (np.arange(domain) + domain / 8)
-            oracle, errors = HRR(domain, LN3, t), []
-            for _ in range(min(study.repeats, 5)):
-                counts = study.rng.multinomial(n, weights / weights.sum())
-                estimate = oracle.estimate(oracle.simulate(counts, study.rng))
-                errors.append(np.abs(estimate.frequencies - counts / n).sum() / 2)
-            bars.append((np.mean(errors), np.std(errors, ddof=1)))
-        mean, deviation = np.array(bars).T
+    repeats = min(study.repeats, 5)
+    cases = [(t, D, apart(study.rng, "HRR", t, D, repeat)) for t, D, repeat in product(range(1, 5), domains, range(repeats))]
+    errors = np.reshape(study.sweep(partial(of_coefficients, 1 << exponent), cases, description="Figure 4.10"), (4, -1, repeats))
+    for t, mean, deviation in zip(range(1, 5), errors.mean(axis=2), errors.std(axis=2, ddof=1), strict=True):
         style = {"color": f"C{t - 1}", "label": f"t = {t}", "error_kw": {"elinewidth": 1, "capsize": 2}}
         axes.bar(np.arange(len(domains)) + 0.2 * (t - 2.5), mean, 0.18, yerr=deviation, **style)
         if t == 1:
@@ -427,10 +452,11 @@ def table(study: Study, people: People) -> None:
     n, found = 1 << 18, {}
     print(f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8, exp(ε) = 3")
     print("protocol  bits  predicted  measured")
-    for kind in (*SIX, InpOLH):
+    kinds = (*SIX, InpOLH)
+    errors = replace(study, repeats=20).errors(people.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table")
+    for kind, (measured, _) in zip(kinds, errors, strict=True):
         protocol = kind(people.domain, 2, LN3)
         predicted = float(np.mean([protocol.total_variation(n, view) for view in people.domain.views(2)]))
-        measured, _ = study.error(kind, people, n, 2, LN3, repeats=20)
         found[kind.__name__] = measured
         print(f"{kind.__name__:8s}  {protocol.report_bits:4d}  {predicted:9.4f}  {measured:8.4f}")
         assert 0.6 < measured / predicted < 1.5  # predicted for evenly spread people, which these are not
@@ -443,8 +469,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
     parser.add_argument("--quick", action="store_true", help="fewer panels, points and repeats: seconds, not a quarter of an hour")
     parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    add_arguments(parser)
     options = parser.parse_args()
-    study = Study(np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick)
+    where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
+    study = Study(np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick, where)
     if options.taxi is None:
         print("without --taxi: the trips are made up")
     people = trips(study.rng) if options.taxi is None else taxi(options.taxi)

@@ -7,14 +7,11 @@ import os
 import platform
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from tqdm import tqdm
-
+from examples.sweeps import add_arguments, sweep
 from reproduction.report import Claim, Outcome, Settings, Source, Verdict, table
 
 SOURCES = ("count_mechanisms", "marginals", "succinct_histograms", "ranges", "central", "grids")
@@ -27,7 +24,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few users and repetitions: shows that everything runs, in a minute")
     parser.add_argument("--data", type=Path, help="a directory with adult.csv and taxis.csv")
     parser.add_argument("--source", choices=SOURCES, action="append", help="only this one; may be repeated")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes (default: one for each core)")
+    add_arguments(parser, os.cpu_count() or 1, ", this repository and the data")
     options = parser.parse_args()
     if options.data is not None and not options.data.is_dir():
         parser.error(f"--data {options.data}: no such directory")
@@ -35,8 +32,8 @@ def main() -> None:
     settings = Settings(options.quick, options.data)
     begun = time.perf_counter()
     places = [(name, i) for name in names for i in range(len(load(name).claims))]
-    with ProcessPoolExecutor(options.workers) as pool:
-        outcomes = dict(tqdm(pool.map(partial(outcome, settings=settings), places), total=len(places), unit="claim"))
+    cases = [(*place, settings) for place in places]
+    outcomes = dict(zip(places, sweep(outcome, cases, options.workers, options.scheduler, "claims"), strict=True))
     text = page(names, outcomes, settings, time.perf_counter() - begun)
     aside = options.out.with_suffix(".part")
     aside.write_text(text, encoding="utf-8")
@@ -48,12 +45,11 @@ def load(name: str) -> Source:
     return import_module(f"reproduction.{name}").SOURCE
 
 
-def outcome(place: tuple[str, int], settings: Settings) -> tuple[tuple[str, int], tuple[Outcome, float]]:
+def outcome(name: str, i: int, settings: Settings) -> tuple[Outcome, float]:
     """The outcome of a claim, and the seconds that it took."""
-    name, i = place
     begun = time.perf_counter()
     found = load(name).claims[i].compute(settings)
-    return place, (found, time.perf_counter() - begun)
+    return found, time.perf_counter() - begun
 
 
 def counts(outcomes: object) -> Counter[Verdict]:

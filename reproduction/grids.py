@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from examples.grid_figures import Queries, Study, rounds, truth
 from frequency import OUE
 from frequency.channel import Floats
 from rangeq import SquareWave
@@ -22,9 +21,6 @@ from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import grouped
 from rangeq.grids.update import weighted_update
 from reproduction.report import Claim, Outcome, Settings, Source, Verdict, agrees, errs, judged, not_reproduced, table
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from grid_figures import Queries, Study, rounds, truth
 
 Errors = dict[tuple[str, str, int], list[float]]
 """Mean absolute errors by system, population and number of attributes of the queries; along what is varied."""
@@ -891,17 +887,12 @@ def figure_28(settings: Settings) -> Outcome:
     at = study(settings, 29)
     covariances = (0.0, 0.6, 1.0) if settings.quick else (0.0, 0.2, 0.6, 1.0)
     asked = [at.asked(several) for several in (2, 4, 6)]
-    found: Errors = {}
 
     def point(kind: str, covariance: float) -> Setting:
         # Of 1.0 the matrix is singular.
         return Setting(at.people(kind, covariance=min(covariance, 1 - 1e-9)), asked, [2, 4, 6])
 
-    for covariance in covariances:
-        at._people.clear()  # kept by kind alone
-        now = sweep(at, [covariance], point, SYSTEMS)
-        for key, errors in now.items():
-            found.setdefault(key, []).extend(errors)
+    found = sweep(at, covariances, point, SYSTEMS)
     kinds = at.kinds
     tdg = np.mean(
         [

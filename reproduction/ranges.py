@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
 
+from benchmarks.large_domains import Workload
+from benchmarks.published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 from frequency import HRR, OLH, OUE
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
 from rangeq.decomposition import runs, variance_of_nodes
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
 from reproduction.report import Claim, Outcome, Settings, Source, Verdict, agrees, errs, judged, not_reproduced, table
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from large_domains import Workload
-from published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 
 SMALL = 0.001
 """An epsilon at which the variance of an oracle is V_F and nothing else: the other terms are below 10^-6 of it."""

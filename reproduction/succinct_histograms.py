@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.heavy_hitters import literal, one_bit
 from frequency import GRR, HRR, JLOracle, SubsetSelection
 from frequency.heavy import Code, OneBit, SuccinctHistogram, UniqueHeavyHitter, lower_bound
 from reproduction.report import Claim, Outcome, Settings, Source, agrees, errs, judged, not_reproduced, table
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import heavy_hitters
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
@@ -265,7 +261,7 @@ def isolation(settings: Settings) -> Outcome:
 
 def error_of_histogram(settings: Settings) -> Outcome:
     n, epsilons = (200, [16.0]) if settings.quick else (500, [4.0, 8.0, 12.0])
-    found = list(heavy_hitters.literal(n, epsilons, 2 if settings.quick else 4))
+    found = list(literal(n, epsilons, 2 if settings.quick else 4))
     head = ["epsilon", "bits", "threshold of theory", "items named", "both first", "both listed", "others listed"]
     clear = [row for row in found if 3 * float(row[2]) < 0.3]
     return Outcome(
@@ -326,7 +322,7 @@ def conditional(_: Settings) -> Outcome:
 
 @cache
 def one_bit_rows(quick: bool) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(row) for row in heavy_hitters.one_bit(50_000, 3 if quick else 12))
+    return tuple(tuple(row) for row in one_bit(50_000, 3 if quick else 12))
 
 
 def sampling_resilience(settings: Settings) -> Outcome:

@@ -1,0 +1,6 @@
+"""Every table and figure of the sources, held against this toolkit; see `reproduction.__main__`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))  # which import each other as the scripts that they are
