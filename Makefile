@@ -32,7 +32,7 @@ wheel: .venv/test
 wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
-# Every table and figure of the sources: half an hour; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
+# Every table and figure of the sources: ten minutes; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
 reproduce: .venv/test
 	$(BIN)/python -m reproduction --out REPRODUCTION.md $(if $(DATA),--data $(DATA))
 

@@ -26,7 +26,7 @@ def visits() -> npt.NDArray[np.int64]:
     try:
         from statsmodels.datasets import randhie
     except ImportError:
-        sys.exit("this example needs statsmodels, which ships the data: pip install 'mechdesign[data]' (or: make demo)")
+        sys.exit("this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)")
     return randhie.load_pandas().data["mdvis"].to_numpy().astype(np.int64)
 
 

@@ -32,7 +32,7 @@ def group_counts() -> npt.NDArray[np.int64]:
     try:
         from statsmodels.datasets import fair
     except ImportError:
-        sys.exit("this example needs statsmodels, which ships the data: pip install 'mechdesign[data]' (or: make demo)")
+        sys.exit("this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)")
     bits = fair.load_pandas().data["affairs"].to_numpy() > 0
     bits = np.random.default_rng(1974).permutation(bits)
     whole = len(bits) // GROUP * GROUP

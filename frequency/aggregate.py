@@ -127,7 +127,10 @@ def differing(ours: str, theirs: str) -> str:
     try:
         mine, other = json.loads(ours), json.loads(theirs)
         names = [content["protocol"] for content in (mine, other)]
+        if names[0] != names[1]:
+            return f"{names[0]} and of {names[1]}"
         keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
+        keys = [key for key in keys if key in ("domain", "alpha")] or keys  # from which the others follow
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]

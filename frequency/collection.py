@@ -303,7 +303,7 @@ def aggregate_files(
                 for part in run(jobs, bar.update):
                     state.absorb(part)
                 # A copy takes the place of a file that turned out to be damaged.
-                left = [path for path, original in copies.items() if original in state.refused]
+                left = [path for path, original in copies.items() if original not in state.counted]
                 state.refused.update({path: f"holds the same reports as {copies[path]}" for path in copies if path not in left})
     finally:
         state.save()

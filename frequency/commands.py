@@ -38,14 +38,18 @@ def _collect(options: argparse.Namespace) -> int:
     protocol = load_protocol(options.protocol)
     client: Any = None
     if options.scheduler is not None:
-        from distributed import Client
-
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise ImportError("--scheduler needs the extra 'distributed': in a clone, pip install '.[distributed]'") from error
         client = Client(options.scheduler)
     try:
         collected = aggregate_files(protocol, options.paths, options.workers, options.resume, client)
     finally:
         if client is not None:
             client.close()
+    if not collected.counted and not collected.refused:
+        raise ValueError(f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written")
     save_aggregate(options.out, collected.aggregate)
     print(collected)
     print(f"wrote {options.out}")

@@ -30,7 +30,9 @@ try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise ImportError("reports in Parquet files need pyarrow: pip install 'mechdesign[storage]'") from error
+    raise ImportError(
+        "reports in Parquet files need pyarrow, of the extra 'storage': in a clone, pip install '.[storage]'"
+    ) from error
 
 FORMAT, VERSION = "mechdesign.reports", 1
 

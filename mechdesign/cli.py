@@ -192,7 +192,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     add_force(chosen)
 
     for point in entry_points(group="mechdesign.commands"):  # other packages' commands, loaded only when they are needed
-        if not given or given[0].startswith("-") or given[0] == point.name:
+        if not given or given[0] not in commands.choices:
             point.load()(command)
     return parser
 
@@ -441,8 +441,8 @@ def _detail(text: str) -> tuple[str, int | bool | str]:
     name, given, value = text.partition("=")
     if not given:
         raise ValueError(f"--detail is NAME=VALUE, got {text!r}")
-    if value in ("true", "false"):
-        return name, value == "true"
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
     return name, int(value) if value.isascii() and value.isdigit() else value
 
 

@@ -167,8 +167,9 @@ class Plan:
     reason
         Why it is that one.
     unreachable
-        The names of candidates that are not predicted to reach the error ``within`` the bounds of the search; some because nothing
-        is predicted of them, see the task.
+        The names of candidates that are not predicted to reach the error ``within`` the bounds of the search.
+    unknown
+        The names of candidates of which nothing is predicted, so that no search finds what they need.
     bound
         What no protocol can do at the best one's epsilon and n; may be empty.
     """
@@ -180,6 +181,7 @@ class Plan:
     best: Candidate
     reason: str
     unreachable: tuple[str, ...]
+    unknown: tuple[str, ...]
     within: str
     bound: str
 
@@ -246,9 +248,13 @@ class Plan:
         lines.append(f"* {self.best.name}: {self.reason}")
         if self.unreachable:
             lines.append(f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}")
+        if self.unknown:
+            lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
-        return "\n".join([*lines, *([self.bound] if self.bound else [])])
+        if self.bound:
+            lines.append(f"at epsilon {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''} {self.bound}")
+        return "\n".join(lines)
 
 
 def plan(
@@ -330,7 +336,9 @@ def plan(
     if not reached:
         end = [_error(asked, name, *place(scale.value(scale.last))) for name in missed] if scale.last >= 0 else []
         raise Unreachable(target, min(end, default=math.inf), within)
-    return _ranked(asked, "epsilon" if epsilon is None else "n", target, reached, missed, within)
+    unknown = tuple(name for name in missed if _is_unknown(asked, name, *place(scale.value(scale.last))))
+    missed = tuple(name for name in missed if name not in unknown)
+    return _ranked(asked, "epsilon" if epsilon is None else "n", target, reached, missed, unknown, within)
 
 
 def task_names() -> tuple[str, ...]:
@@ -415,12 +423,21 @@ def _error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
     return math.inf if math.isnan(error) else error
 
 
+def _is_unknown(task: Task, name: str, epsilon: Any, n: int | None) -> bool:
+    """Whether a candidate can serve but nothing is predicted of it."""
+    try:
+        return math.isnan(task.offer(name, epsilon, n or 0).error)
+    except ValueError:
+        return False
+
+
 def _ranked(
     task: Task,
     solved_for: str,
     target: float | None,
     places: Mapping[str, tuple[Any, int | None]],
     missed: tuple[str, ...] = (),
+    unknown: tuple[str, ...] = (),
     within: str = "",
 ) -> Plan:
     candidates, refused = [], None
@@ -444,8 +461,10 @@ def _ranked(
     best = next((item for item in candidates if item.name == preferred), first)
     if solved_for != "error" or not why or best.name != preferred:
         why = _reason(candidates, best, solved_for)
+    if preferred in unknown:
+        why += f", of those of which something is predicted; {preferred} is the one to take for a given n and epsilon"
     bound = task.bound(best.epsilon, best.n or 0)
-    return Plan(task, solved_for, target, tuple(candidates), best, why, missed, within, bound)
+    return Plan(task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound)
 
 
 def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -> str:
@@ -457,7 +476,10 @@ def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -
     if value(best) > value(first):
         bits = f", with {best.bits} bits instead of {first.bits}" if (best.bits or 0) < (first.bits or 0) else ""
         return f"{amount} is {100 * (value(best) / value(first) - 1):.1f}% above the least, that of {first.name}{bits}"
-    next_ = next((item for item in candidates if value(item) > value(best)), None)
+    equal = [item.name for item in candidates if item is not best and brief(value(item), 4) == brief(value(best), 4)]
+    if equal:
+        return f"{amount} is the least, as is that of {', '.join(equal)}"
+    next_ = next((item for item in candidates if best is not item and value(item) < math.inf), None)
     return f"{amount} is the least" + (f", {100 * (1 - value(best) / value(next_)):.1f}% below {next_.name}'s" if next_ else "")
 
 

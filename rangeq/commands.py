@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency import Aggregate, Oracle
+from frequency import Aggregate, IncompatibleAggregate, Oracle
 from frequency.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
+from mechdesign import InvalidFile
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
 from mechdesign.formats import replacing
 from rangeq.grids import ConjunctionProtocol
@@ -66,7 +67,10 @@ def _query(options: argparse.Namespace) -> int:
     from frequency.storage import load_aggregate, load_protocol
 
     protocol = load_protocol(options.protocol)
-    aggregate = load_aggregate(options.aggregate, protocol)
+    try:
+        aggregate = load_aggregate(options.aggregate, protocol)
+    except IncompatibleAggregate as error:
+        raise InvalidFile(f"{options.aggregate}: {error}") from error
     asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
     answers = list(answered(protocol, aggregate, asked, options.confidence))
     text = io.StringIO(newline="")
@@ -182,7 +186,7 @@ def _where(source: Source, text: str) -> Iterator[Answer]:
         asked[name] = _ends(values, "--where")
     estimate = source.estimate
     if isinstance(source.protocol, MarginalProtocol):
-        value, variance = estimate.answer({name: range(first, last + 1) for name, (first, last) in asked.items()})
+        value, variance = estimate.answer({name: list(range(first, last + 1)) for name, (first, last) in asked.items()})
         half = normal_quantile(source.confidence) * math.sqrt(variance)
         yield Answer(f"where {text}", value, value - half, value + half)
         return
@@ -198,8 +202,10 @@ def _ends(text: str, option: str) -> tuple[int, int]:
     """``7`` or ``3:9``."""
     first, _, last = text.partition(":")
     parts = [first, last or first]
-    if not all(part.isascii() and part.isdigit() for part in parts) or int(parts[0]) > int(parts[1]):
+    if not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"{option}: a value or a closed range, such as 7 or 3:9, got {text!r}")
+    if int(parts[0]) > int(parts[1]):
+        raise ValueError(f"{option} {text}: the left end is above the right one")
     return int(parts[0]), int(parts[1])
 
 

@@ -144,7 +144,10 @@ class Conjunctions(Task):
 
     @property
     def error_is(self) -> str:
-        return "of a query of half of each of two attributes: noise, sampling, and the guideline's allowance for uneven cells"
+        return (
+            "of a query of half of each of two attributes, for people nearly even within cells: noise, sampling, and the "
+            "guideline's allowance; on peaked data TDG's large cells err ten times more, HDG up to twice"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -57,12 +57,14 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
 
 
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
-    counts, answers, ranges, grids, tables, words, files, local, formula = blocks("python")
+    budget, counts, answers, ranges, grids, tables, words, files, local, formula = blocks("python")
+    assert "not covered:" in run([sys.executable, "-W", "error", "-c", budget], clone)
+    assert (clone / "budget.json").exists()
     printed = run([sys.executable, "-W", "error", "-c", counts], clone)
     assert "456100/531441 0\n" in printed
     assert "10/9 True\n" in printed
     printed = run([sys.executable, "-W", "error", "-c", answers], clone)
-    assert "True\n100000 (1024,) 0.0061\n" in printed
+    assert "True\n100000 (1024,) 0.0062\n" in printed
     assert (clone / "frequencies.png").read_bytes().startswith(b"\x89PNG")
     printed = run([sys.executable, "-W", "error", "-c", ranges], clone)
     assert "\n68 0.99\n0.867, from 0.839 to 0.896\n" in printed
@@ -142,7 +144,7 @@ runpy.run_path({!r}, run_name="__main__")
     script = str(ROOT / "examples" / "weakly_honest_release.py")
     done = subprocess.run([sys.executable, "-c", program.format(script)], cwd=clone, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "mechdesign[data]" in done.stderr
+    assert "'.[data]'" in done.stderr
 
 
 def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:

@@ -20,4 +20,6 @@ def arguments() -> tuple[bool, Path | None]:
     parser.add_argument("--full", action="store_true", help="the settings of the sources, instead of small ones")
     parser.add_argument("--data", type=Path, help="directory with adult.csv and taxis.csv")
     options, _ = parser.parse_known_args()  # Jupyter passes flags of its own
+    if options.data is not None and not options.data.is_dir():
+        parser.error(f"--data {options.data}: no such directory")
     return options.full, options.data

@@ -135,7 +135,7 @@ def test_conditions(asked):
         (frequency.GRR(20, 2.0), ["--range", "1:2"], "GRR does not answer --range; it answers --item"),
         (frequency.GRR(20, 2.0), ["--item", "20"], "items are 0 .. 19"),
         (frequency.GRR(20, 2.0), ["--item", "-1"], "expected one argument|a value or a closed range"),
-        (frequency.GRR(20, 2.0), ["--item=3:2"], "a value or a closed range"),
+        (frequency.GRR(20, 2.0), ["--item=3:2"], "the left end is above the right one"),
         (frequency.GRR(20, 2.0), ["--confidence", "1"], "confidence"),
         (frequency.GRR(20, 2.0), ["--out", "x.txt"], "must end in .csv"),
         (rangeq.HaarHRR(20, 2.0), ["--range", "5:20"], "20"),
@@ -158,9 +158,13 @@ def test_files_that_are_not_what_they_should_be(tmp_path, capsys, asked):
     asked(protocol, NUMBERS)
     place, aggregate = tmp_path / "protocol.json", tmp_path / "aggregate.ldp"
     save_protocol(tmp_path / "other.json", frequency.GRR(20, 1.0))
-    assert run(capsys, "query", aggregate, "--protocol", tmp_path / "other.json")[0] == 2
-    assert run(capsys, "query", place, "--protocol", place)[0] == 2
+    assert run(capsys, "query", aggregate, "--protocol", tmp_path / "other.json")[0] == 1
+    assert run(capsys, "query", place, "--protocol", place)[0] == 1
     assert run(capsys, "query", aggregate, "--protocol", aggregate)[0] == 1
     assert run(capsys, "query", tmp_path / "missing", "--protocol", place)[0] == 2
     assert run(capsys, "collect", tmp_path / "missing", "--protocol", place, "--out", tmp_path / "x")[0] == 2
+    (tmp_path / "empty").mkdir()
+    assert run(capsys, "collect", tmp_path / "empty", "--protocol", place, "--out", tmp_path / "x")[0] == 2
     assert not (tmp_path / "x").exists()
+    _, _, err = run(capsys, "query", aggregate, "--protocol", tmp_path / "other.json")
+    assert f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha" in err
