@@ -128,12 +128,12 @@ def differing(ours: str, theirs: str) -> str:
         mine, other = json.loads(ours), json.loads(theirs)
         names = [content["protocol"] for content in (mine, other)]
         if names[0] != names[1]:
-            return f"{names[0]} and of {names[1]}"
+            return f"{names[0]!s:.60} and of {names[1]!s:.60}"
         keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
         keys = [key for key in keys if key in ("domain", "alpha")] or keys  # from which the others follow
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return f"{ours:.200} and of {theirs:.200}"
-    shown_ = [f"{key}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
+    shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
     return f"{names[0]} and of {names[1]}, which differ in {'; '.join(shown_) or 'the shape of their counts'}"
 
 

@@ -8,13 +8,15 @@ the next one, and both are right.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import os
 import pickle
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -86,6 +88,7 @@ class Piece:
     """Some row groups of a file, and how many bytes of it they are."""
 
     path: str
+    digest: str
     groups: tuple[int, int]
     size: int
 
@@ -124,7 +127,7 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
     for piece in task:
         mark, tally, n = len(held), Counter[str](), 0
         try:
-            for reports in batches(piece.path, channel, range(*piece.groups), batch, tally):
+            for reports in batches(piece.path, channel, range(*piece.groups), batch, tally, piece.digest):
                 held.append(reports)
                 n += len(reports)
                 if alone:  # nothing else would be lost with these counts
@@ -191,15 +194,16 @@ class State:
     def absorb(self, part: Part) -> None:
         """Add a settled part; save the state if it is time."""
         self.counts += part.counts
-        for path, n, left_out, reason in part.entries:
-            if reason is not None:
-                self.refused[path] = reason
-                self.ids = {name: place for name, place in self.ids.items() if place != path}
-                continue
-            self.n += n
-            self.counted[path] = n
-            if left_out:
-                self.left_out[path] = left_out
+        refused = {entry.path: entry.reason for entry in part.entries if entry.reason is not None}
+        if refused:
+            self.refused.update(refused)
+            self.ids = {name: place for name, place in self.ids.items() if place not in refused}
+        for path, n, left_out, _ in part.entries:
+            if path not in refused:
+                self.n += n
+                self.counted[path] = n
+                if left_out:
+                    self.left_out[path] = left_out
         if self.path is not None and time.monotonic() - self._saved > _SHARE * self._cost:
             self.save()
 
@@ -214,7 +218,7 @@ class State:
         begun = time.monotonic()
         places = {path: name for name, path in self.ids.items()}
         files = [[path, places[path], n, self.left_out.get(path, {})] for path, n in self.counted.items()]
-        message = pack({"kind": "collection", "files": files}, self.aggregate().to_bytes())
+        message = pack({"kind": "counted files", "files": files}, self.aggregate().to_bytes())
         with replacing(self.path) as stream:
             stream.write(message + hashlib.sha256(message).digest())
         self._saved = time.monotonic()
@@ -226,14 +230,17 @@ class State:
             if hashlib.sha256(message[:-32]).digest() != message[-32:]:
                 raise ValueError("cut short or changed: the digest does not match")
             header, body = unpack(message[:-32])
-            if header.get("kind") != "collection":
+            if header.get("kind") != "counted files":
                 raise ValueError("it holds no state of a collection")
             aggregate = Aggregate.from_bytes(body)
             files = [(str(place), str(name), int(n), dict(left_out)) for place, name, n, left_out in header["files"]]
-        except (ValueError, KeyError, TypeError) as error:
+            if sum(n for _, _, n, _ in files) != aggregate.n or len({name for _, name, _, _ in files}) != len(files):
+                raise ValueError("its files do not add up to its counts")
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise InvalidFile(f"{path}: {error}") from error
         if aggregate.parameters != self.channel._signature:
             raise IncompatibleAggregate(f"{path} is of {differing(aggregate.parameters, self.channel._signature)}")
+        self.channel._own(aggregate)
         self.n, self.counts = aggregate.n, aggregate.counts.copy()
         for place, name, n, left_out in files:
             self.counted[place], self.ids[name] = n, place
@@ -269,7 +276,7 @@ def aggregate_files(
     resume
         A file that keeps what has been counted. If it exists, its files are not counted again; files that were refused are tried
         again. It is kept up to date while the work goes on, and when it is done or interrupted: call again to go on, or, later, to
-        add the files that have come since.
+        add the files that have come since. One run at a time: of two the last one to save wins, and the other's files count again.
     client
         A ``dask.distributed.Client``, whose workers can read the same paths: they do the work, ``workers`` is ignored.
     batch
@@ -277,8 +284,9 @@ def aggregate_files(
 
     Raises
     ------
-    FileNotFoundError
-        A path that does not exist; nothing has been read.
+    OSError, ValueError
+        A path that does not exist, a directory that cannot be listed, or what is no regular file; nothing has been read.
+        OSError too when a process ends in the middle of its work: what was counted is kept, with ``resume``.
     IncompatibleAggregate, InvalidFile
         ``resume`` is of another protocol, or no such file; nothing has been read.
     """
@@ -304,7 +312,7 @@ def aggregate_files(
                     state.absorb(part)
                 # A copy takes the place of a file that turned out to be damaged.
                 left = [path for path, original in copies.items() if original not in state.counted]
-                state.refused.update({path: f"holds the same reports as {copies[path]}" for path in copies if path not in left})
+                state.refused.update({path: _repeated(path, copies[path], channel) for path in copies if path not in left})
     finally:
         state.save()
     return Collected(state.aggregate(), state.counted, state.refused, state.left_out)
@@ -316,12 +324,27 @@ def _files(paths: Paths) -> dict[str, int]:
     found: dict[str, int] = {}
     for path in (Path(os.path.abspath(path)) for path in given):  # the same for whoever resumes elsewhere
         if not path.is_dir():
-            found[str(path)] = path.stat().st_size
+            found[str(path)] = _size(path)
             continue
-        for below in sorted(path.rglob("*.parquet")):
-            if below.is_file() and not any(name.startswith((".", "_")) for name in below.relative_to(path).parts):
-                found[str(below)] = below.stat().st_size
+        for below in sorted(_below(path)):
+            found[str(below)] = _size(below)
     return found
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:  # what cannot be listed is not left out in silence
+        raise error
+
+    for place, folders, names in os.walk(directory, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        yield from (Path(place, name) for name in names if name.endswith(".parquet") and not name.startswith((".", "_")))
+
+
+def _size(path: Path) -> int:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is no regular file")
+    return found.st_size
 
 
 def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str], done: Callable[[int], object]) -> Iterator[Job]:
@@ -347,7 +370,7 @@ def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str
         if footer.reports > _PIECE * batch:
             yield tuple((piece,) for piece in _pieces(path, footer, size, _PIECE * batch))
             continue
-        small.append(Piece(path, (0, len(footer.groups)), size))
+        small.append(Piece(path, footer.digest, (0, len(footer.groups)), size))
         reports += footer.reports
         if reports >= batch:
             yield (tuple(small),)
@@ -356,13 +379,24 @@ def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str
         yield (tuple(small),)
 
 
+def _repeated(path: str, original: str, channel: Channel) -> str:
+    """Why a file is not counted that ends like another one: somebody may have made it, or the other one, to end so."""
+    try:
+        whole = footer_of(path, channel).digest == footer_of(original, channel).digest  # nobody has replaced one since
+        if whole and not filecmp.cmp(path, original, shallow=False):
+            return f"it ends like {original}, but is not the same: one of them is made up"
+    except (RefusedFile, OSError):
+        pass
+    return f"holds the same reports as {original}"
+
+
 def _pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[Piece]:
     """A file in pieces of about so many reports."""
     first = held = 0
     for k, here in enumerate(footer.groups):
         held += here
         if held >= reports or k == len(footer.groups) - 1:
-            yield Piece(path, (first, k + 1), size * held // footer.reports)
+            yield Piece(path, footer.digest, (first, k + 1), size * held // footer.reports)
             first, held = k + 1, 0
 
 
@@ -387,7 +421,10 @@ def _settled(
         ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in ready:
             job, size = waiting.pop(future)
-            part = future.result()
+            try:
+                part = future.result()
+            except BrokenExecutor as error:
+                raise OSError("a process ended in the middle of its work, perhaps for want of memory; resume to go on") from error
             job.part = part if job.part is None else merge(job.part, part)
             job.left -= 1
             done(size)

@@ -33,6 +33,7 @@ def collect(add: AddCommand) -> None:
 def _collect(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.refused)
     check_suffix(options.refused, ".csv")
+    _check_apart(options)
     from frequency.storage import aggregate_files, load_protocol, save_aggregate  # pyarrow only for those who collect
 
     protocol = load_protocol(options.protocol)
@@ -51,7 +52,7 @@ def _collect(options: argparse.Namespace) -> int:
     if not collected.counted and not collected.refused:
         raise ValueError(f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written")
     save_aggregate(options.out, collected.aggregate)
-    print(collected)
+    print(_printable(str(collected)))
     print(f"wrote {options.out}")
     if options.refused is not None:
         text = io.StringIO(newline="")
@@ -60,6 +61,20 @@ def _collect(options: argparse.Namespace) -> int:
         writer.writerows([path, "all", reason] for path, reason in collected.refused.items())
         writer.writerows([path, count, reason] for path, reasons in collected.left_out.items() for reason, count in reasons.items())
         with replacing(options.refused) as stream:
-            stream.write(text.getvalue().encode())
+            stream.write(_printable(text.getvalue()).encode())
         print(f"wrote {options.refused}")
     return 1 if collected.refused or collected.left_out else 0
+
+
+def _printable(text: str) -> str:
+    """Names of files, and what files say of themselves, may hold anything: no escape sequence reaches the terminal."""
+    return "".join(c if c.isprintable() or c in "\r\n" else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def _check_apart(options: argparse.Namespace) -> None:
+    """ValueError if a file to write is one that is read, or another one that is written."""
+    written = [path.resolve() for path in (options.out, options.refused, options.resume) if path is not None]
+    read = [path.resolve() for path in (options.protocol, *options.paths)]
+    reports = [path for path in written if path.suffix == ".parquet" and any(place in path.parents for place in read)]
+    if len(set(written)) < len(written) or set(read) & set(written) or reports:
+        raise ValueError("a file to write would replace what is read, or another one that is written")

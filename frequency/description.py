@@ -22,6 +22,7 @@ from frequency.marginals import Domain
 from frequency.protocol import Protocol
 from mechdesign import InvalidFile, Mechanism
 from mechdesign.formats import checked, described, digest_of, replacing
+from mechdesign.text import from_text, to_text
 
 FORMAT, VERSION = "mechdesign.protocol", 1
 
@@ -80,9 +81,9 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
     try:
         theirs = content["agreed"]
         protocol = _decoded(content, str(path))
+        ours = _agreed(protocol)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
-    ours = _agreed(protocol)
     if ours != theirs:
         raise InvalidFile(f"{path}: this library would draw reports otherwise: of {differing(canonical(ours), canonical(theirs))}")
     return protocol
@@ -112,7 +113,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value)
     if isinstance(value, Fraction):
-        return {"fraction": str(value)}
+        return {"fraction": to_text(value)}
     if isinstance(value, (tuple, list)):
         return [_encoded(item) for item in value]
     if isinstance(value, Mechanism):
@@ -139,7 +140,7 @@ def _decoded(value: Any, place: str) -> Any:
             raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
         return kind(**{name: _decoded(item, place) for name, item in value["arguments"].items()})
     if "fraction" in value:
-        return Fraction(value["fraction"])
+        return from_text(value["fraction"])
     if "mechanism" in value:
         return checked(value["mechanism"], place)
     return dict(value["sizes"]) if "sizes" in value else Domain(dict(value["attributes"]))

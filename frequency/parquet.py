@@ -44,7 +44,10 @@ _BATCH_BYTES = 1 << 25
 """How much of reports is held at a time, where they are long."""
 
 _BUFFER = 1 << 22
-"""Row groups are read by pieces of so many bytes: however long somebody made them, memory is bounded."""
+"""Row groups are read by pieces of so many bytes, or by pages: however long they are, memory is bounded by the largest page."""
+
+_STRING = 1 << 24
+"""The longest text that a footer may hold: JSON takes many times its length in memory."""
 
 
 class RefusedFile(InvalidReport):
@@ -139,11 +142,10 @@ def read_reports(path: str | os.PathLike[str], protocol: Any, tally: Counter[str
 
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
-    with _refusing(path), open(path, "rb") as stream, pq.ParquetFile(stream) as file:
+    with _refusing(path), open(path, "rb") as stream, pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
-        stream.seek(-(metadata.serialized_size + 8), os.SEEK_END)
-        digest = hashlib.sha256(stream.read()).hexdigest()
+        digest = _digest(stream, metadata)
     header = _header(schema)
     if header.get("format") != FORMAT or not isinstance(header.get("id"), str):
         raise RefusedFile("it does not say that it holds reports")
@@ -160,13 +162,25 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
 
 
 def batches(
-    path: str | os.PathLike[str], channel: Channel, groups: Iterable[int], batch: int, tally: Counter[str] | None
+    path: str | os.PathLike[str],
+    channel: Channel,
+    groups: Iterable[int],
+    batch: int,
+    tally: Counter[str] | None,
+    digest: str | None = None,
 ) -> Iterator[Reports]:
-    """The possible reports of some row groups, at most ``batch`` at a time; others go to the tally. RefusedFile when damaged."""
+    """The possible reports of some row groups, at most ``batch`` at a time; others go to the tally.
+
+    RefusedFile when damaged, or, if there is a ``digest``, when the file is not the one whose `Footer` has it.
+    """
     names = list(channel.report_dtype.names or ())
     with _refusing(path):
-        file = pq.ParquetFile(path, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False)
-    with file:
+        stream = pa.OSFile(os.fspath(path))
+    with stream:
+        with _refusing(path):
+            file = pq.ParquetFile(stream, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False)
+            if digest is not None and _digest(stream, file.metadata) != digest:
+                raise RefusedFile("it was replaced while it was being counted")
         read = file.iter_batches(batch_size=batch, row_groups=list(groups), columns=names, use_threads=False)
         while True:
             with _refusing(path):
@@ -175,6 +189,11 @@ def batches(
                     return
                 reports = _from_arrow(part, channel)
             yield channel._accepted(reports, tally)
+
+
+def _digest(stream: Any, metadata: Any) -> str:
+    stream.seek(stream.seek(0, os.SEEK_END) - metadata.serialized_size - 8)
+    return hashlib.sha256(stream.read()).hexdigest()
 
 
 class _refusing:

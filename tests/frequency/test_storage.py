@@ -1,5 +1,6 @@
 """Reports, aggregates and protocols as files, and the way from files to an aggregate: nothing lost, nothing counted twice."""
 
+import hashlib
 import inspect
 import json
 import os
@@ -22,10 +23,12 @@ import frequency.heavy
 import frequency.marginals
 import rangeq
 import rangeq.grids
-from frequency import GRR, HRR, OLH, OUE, IncompatibleAggregate, InvalidReport, Tabular
+from frequency import GRR, HRR, OLH, OUE, IncompatibleAggregate, InvalidReport, Tabular, collection
+from frequency.aggregate import pack
 from frequency.collection import State
 from frequency.description import channel_of
 from frequency.marginals import Domain
+from frequency.parquet import footer_of
 from frequency.storage import (
     RefusedFile,
     aggregate_files,
@@ -150,7 +153,7 @@ def rewritten(path, change):
         (lambda c: c.pop("arguments"), "KeyError"),
         (lambda c: c.pop("agreed"), "KeyError"),
         (lambda c: c["arguments"].update(domain=-1), "domain must be"),
-        (lambda c: c["arguments"].update(domain={"fraction": "1/0"}), "ZeroDivisionError"),
+        (lambda c: c["arguments"].update(domain={"fraction": "1/0"}), "a denominator must be positive"),
         (lambda c: c["arguments"].update(more=1), "TypeError"),
         (lambda c: c["arguments"].update(epsilon=1.25), "would draw reports otherwise.*alpha"),
         (lambda c: c["agreed"].update(truth="1"), "would draw reports otherwise.*truth"),
@@ -294,6 +297,8 @@ GOOD = {"index": pa.array([3], pa.uint8()), "sign": pa.array([1], pa.int8())}
         (GOOD, {"id": 3}, "does not say that it holds reports"),
         (GOOD, {"parameters": HRR(16, 1.5)._signature}, "foreign.*alpha"),
         (GOOD, {"parameters": None}, "foreign"),
+        (GOOD, {"parameters": "[" * 100_000}, "foreign"),
+        (GOOD, {"parameters": '{"protocol": "\\ud800"}'}, "foreign"),
     ],
 )
 def test_a_file_of_something_else_is_refused_by_name(columns, metadata, reason, tmp_path):
@@ -391,6 +396,48 @@ def test_a_copy_counts_once_and_replaces_a_damaged_original(tmp_path):
     assert (list(collected.counted), list(collected.refused)) == ([str(second)], [str(first)])
 
 
+def test_a_file_replaced_while_it_is_counted_is_refused(tmp_path, monkeypatch):
+    """Its pieces would be of two files."""
+    protocol = HRR(16, 1.0)
+    reports = protocol.privatize(numbers(16, 2000), np.random.default_rng(1))
+    path, other = tmp_path / "a.parquet", tmp_path / "b"
+    write_reports(path, protocol, reports[:1000])
+    write_reports(other, protocol, reports[1000:])
+    pieces = collection._jobs
+
+    def jobs(*arguments):
+        for job in pieces(*arguments):
+            os.replace(other, path)
+            yield job
+
+    monkeypatch.setattr(collection, "_jobs", jobs)
+    collected = aggregate_files(protocol, tmp_path, batch=10)
+    assert collected.aggregate.n == 0
+    assert collected.refused == {str(path): "it was replaced while it was being counted"}
+
+
+def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
+    """The end of a file does not tell its pages: whoever can read it can make another that ends so."""
+    protocol = HRR(256, 1.0)
+    honest, liar = tmp_path / "b.parquet", tmp_path / "a.parquet"
+    write_reports(honest, protocol, protocol.privatize(numbers(256, 3000), np.random.default_rng(1)))
+    content = honest.read_bytes()
+    liar.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+    collected = aggregate_files(protocol, tmp_path)
+    assert list(collected.counted) == [str(honest)]  # the pages' checksums told
+    original = footer_of(honest, protocol)
+    assert footer_of(liar, protocol) == original
+    assert collection._repeated(str(liar), str(honest), protocol).endswith("not the same: one of them is made up")
+    assert collection._repeated(str(honest), str(honest), protocol) == f"holds the same reports as {honest}"
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "a.parquet")
+    for path in (tmp_path, tmp_path / "a.parquet"):
+        with pytest.raises(ValueError, match="no regular file"):
+            aggregate_files(HRR(16, 1.0), path)
+
+
 def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
     protocol = HRR(16, 1.0)
     reports = protocol.privatize(numbers(16, 300), np.random.default_rng(1))
@@ -424,7 +471,8 @@ def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
         with pytest.raises(error):
             aggregate_files(protocol, days, resume=wrong)
     message = state.read_bytes()
-    for damaged in (b"", message[:-1], message[:50] + b"x" + message[51:]):
+    false = pack({"kind": "counted files", "files": [["a", "b", 3, {}]]}, collected.aggregate.to_bytes())
+    for damaged in (b"", message[:-1], message[:50] + b"x" + message[51:], false + hashlib.sha256(false).digest()):
         other.write_bytes(damaged)
         with pytest.raises(InvalidFile):
             aggregate_files(protocol, days, resume=other)
@@ -476,6 +524,27 @@ print("ready", flush=True)
 collected = aggregate_files(protocol, "reports", workers=int(sys.argv[1]), resume="state", batch=300)
 print(collected.aggregate.n)
 """
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+def test_a_worker_killed_loses_nothing(tmp_path):
+    protocol = HRR(64, 1.0)
+    for k in range(4):
+        write_reports(tmp_path / f"{k}.parquet", protocol, protocol.privatize(numbers(64, 500), np.random.default_rng(k)))
+    with pytest.raises(OSError, match="ended in the middle"):
+        aggregate_files(Dying(64, 1.0), tmp_path, workers=2, resume=tmp_path / "state", batch=500)
+    assert aggregate_files(protocol, tmp_path, resume=tmp_path / "state").aggregate.n == 2000
+
+
+class Dying(HRR):
+    """An oracle whose processes are killed while they count."""
+
+    @property
+    def parameters(self):
+        return HRR(64, 1.0).parameters
+
+    def _count(self, reports):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")

@@ -153,6 +153,31 @@ def test_wrong_questions(protocol, question, message, asked, capsys):
     assert any(part in err for part in message.split("|"))
 
 
+def test_nothing_that_is_read_is_replaced(tmp_path, capsys):
+    protocol = frequency.GRR(4, 1.0)
+    place, reports = tmp_path / "protocol.json", tmp_path / "reports" / "a.parquet"
+    save_protocol(place, protocol)
+    write_reports(reports, protocol, protocol.privatize([1, 2], np.random.default_rng(1)))
+    before = {path: path.read_bytes() for path in (place, reports)}
+    collect = ["collect", "--force", tmp_path / "reports", "--protocol", place, "--out"]
+    same = tmp_path / "x.csv"
+    for wrong in ([reports], [place], [same, "--refused", same], [same, "--resume", same], [tmp_path / "y", "--resume", reports]):
+        code, _, err = run(capsys, *collect, *wrong)
+        assert (code, "would replace" in err) == (2, True)
+    assert {path: path.read_bytes() for path in (place, reports)} == before
+    assert not same.exists()
+
+
+def test_odd_names_reach_neither_terminal_nor_table(tmp_path, capsys):
+    save_protocol(tmp_path / "protocol.json", frequency.GRR(4, 1.0))
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "a\x1b[31m\udcff.parquet").write_text("x")
+    collect = ["collect", tmp_path / "reports", "--protocol", tmp_path / "protocol.json", "--out", tmp_path / "x"]
+    code, out, _ = run(capsys, *collect, "--refused", tmp_path / "refused.csv")
+    assert (code, "\x1b" in out, "a\\x1b[31m\\udcff.parquet" in out) == (1, False, True)
+    assert "\\udcff" in (tmp_path / "refused.csv").read_text()
+
+
 def test_files_that_are_not_what_they_should_be(tmp_path, capsys, asked):
     protocol = frequency.GRR(20, 2.0)
     asked(protocol, NUMBERS)
