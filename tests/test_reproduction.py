@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_can_be_computed(name: str) -> None:
     mine = [place for place in PLACES if place[0] == name]
-    outcomes = dict(outcome(place, QUICK) for place in mine)
+    outcomes = {place: outcome(*place, QUICK) for place in mine}
     text = page([name], outcomes, QUICK, 0.0)
     for place, (found, _) in outcomes.items():
         claim = load(name).claims[place[1]]

@@ -99,7 +99,7 @@ def test_a_file_that_lies_is_refused(key: str, value: object, reason: str, tmp_p
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"digest|version"):
         device.Device(str(path))
-    content["digest"] = formats._digest(content)
+    content["digest"] = formats.digest_of(content)
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=reason):
         device.Device(str(path))
@@ -142,7 +142,7 @@ def test_the_device_and_the_library_refuse_the_same_forgeries(key: str, value: o
     named.geometric(3, "1/2").save(path)
     content = json.loads(path.read_text())
     content[key] = value
-    content["digest"] = formats._digest(content)
+    content["digest"] = formats.digest_of(content)
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"."):
         device.Device(str(path))

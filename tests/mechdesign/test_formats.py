@@ -52,7 +52,7 @@ def resealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Edit a file as a forger would, with a digest that fits again."""
     content = json.loads(path.read_text())
     change(content)
-    content["digest"] = formats._digest(content)
+    content["digest"] = formats.digest_of(content)
     path.write_text(json.dumps(content))
 
 

@@ -528,7 +528,7 @@ def test_a_metric_in_a_file(saved, tmp_path):
 def forged(path, neighbours):
     content = json.loads(path.read_text())
     content["neighbours"] = neighbours
-    content["digest"] = formats._digest(content)
+    content["digest"] = formats.digest_of(content)
     path.write_text(json.dumps(content))
 
 
