@@ -11,7 +11,6 @@ import json
 import os
 from fractions import Fraction
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from frequency.channel import Channel
 from frequency.marginals import Domain
 from frequency.protocol import Protocol
 from mechdesign import InvalidFile, Mechanism
-from mechdesign.formats import checked, described, digest_of, replacing
+from mechdesign.formats import checked, content_of, described, digest_of, replacing
 from mechdesign.text import from_text, to_text
 
 FORMAT, VERSION = "mechdesign.protocol", 1
@@ -68,16 +67,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         Not such a file, another version, cut short, changed since it was written, of a class or with arguments that this library
         does not have, or with parameters that this version of the library would not draw its reports by.
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidFile(f"{path}: not a protocol file (format {FORMAT!r} expected)")
-    if content.get("version") != VERSION or isinstance(content["version"], bool):
-        raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {VERSION}")
-    if content.get("digest") != digest_of(content):
-        raise InvalidFile(f"{path}: the digest does not match: the file was changed after it was written")
+    content = content_of(path, FORMAT, VERSION)
     try:
         theirs = content["agreed"]
         protocol = _decoded(content, str(path))

@@ -90,18 +90,23 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
+    return checked(content_of(path, FORMAT, VERSION), str(path))
+
+
+def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
+    """What a JSON file of this kind and version holds; InvalidFile unless its digest is right."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         digest = digest_of(content) if isinstance(content, dict) else None
     except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidFile(f"{path}: not a mechanism file (format {FORMAT!r} expected)")
-    if content.get("version") != VERSION or isinstance(content["version"], bool):
-        raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {VERSION}")
+    if not isinstance(content, dict) or content.get("format") != kind:
+        raise InvalidFile(f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)")
+    if content.get("version") != version or isinstance(content["version"], bool):
+        raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {version}")
     if content.get("digest") != digest:
         raise InvalidFile(f"{path}: the digest does not match: the file was changed after it was written")
-    return checked(content, str(path))
+    return content
 
 
 def checked(content: dict[str, Any], place: str) -> Mechanism:
