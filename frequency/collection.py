@@ -42,7 +42,7 @@ _PIECE = 4
 """A file of more batches than this is shared out by so many batches."""
 
 _IDLE = 10.0
-"""Seconds after which a process without work ends: those of a killed run do not stay."""
+"""Seconds after which a process without work ends."""
 
 _SHARE = 20
 """Saving the state may take one part in so many of the time."""
@@ -464,10 +464,11 @@ def _runner(workers: int, client: Any, counting: Counting) -> Iterator[Runner]:
     elif workers == 1:
         yield partial(_settled, _Here(), 1, counting)
     else:
-        from loky import ProcessPoolExecutor  # of processes that need nothing of the caller's script, unlike the standard library's
+        from loky import get_reusable_executor  # of processes that need nothing of the caller's script, and stay for the next call
 
-        pool = ProcessPoolExecutor(max_workers=workers, timeout=_IDLE)
+        pool = get_reusable_executor(workers, timeout=_IDLE)
         try:
             yield partial(_settled, pool, 2 * workers, counting)
-        finally:
+        except BaseException:
             pool.shutdown(kill_workers=True)
+            raise
