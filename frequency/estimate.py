@@ -110,6 +110,8 @@ class Estimate:
             item = k if self.items is None else self.items[k]
             span = f"[{low[k]:.6f}, {high[k]:.6f}]"
             lines.append(f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f}  {span:>24}")
+        if len(order) < len(low):
+            lines.append(f"The largest of {len(low)}, and so too large on average: the intervals are for items chosen beforehand.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
