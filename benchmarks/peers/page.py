@@ -204,8 +204,9 @@ def draws(results: Results, size: Size) -> str:
 
 
 def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
-    from mechdesign.losses import L0, L1
     from peers.adapters import Absent, here
+
+    from mechdesign.losses import L0, L1
 
     def lines() -> Iterator[list[str]]:
         for kind, cells in rows.items():
