@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -30,41 +30,36 @@ def main() -> None:
         parser.error(f"--data {options.data}: no such directory")
     names = options.source or SOURCES
     settings = Settings(options.quick, options.data)
-    begun = time.perf_counter()
     places = [(name, i) for name in names for i in range(len(load(name).claims))]
     cases = [(*place, settings) for place in places]
     outcomes = dict(zip(places, sweep(outcome, cases, options.workers, options.scheduler, "claims"), strict=True))
-    text = page(names, outcomes, settings, time.perf_counter() - begun)
+    text = page(names, outcomes, settings)
     aside = options.out.with_suffix(".part")
     aside.write_text(text, encoding="utf-8")
     aside.replace(options.out)
-    print(f"{options.out}: " + ", ".join(f"{count} {verdict.value}" for verdict, count in counts(outcomes.values()).items()))
+    counts = Counter(found.verdict for found in outcomes.values())
+    print(f"{options.out}: " + ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items()))
 
 
 def load(name: str) -> Source:
     return import_module(f"reproduction.{name}").SOURCE
 
 
-def outcome(name: str, i: int, settings: Settings) -> tuple[Outcome, float]:
-    """The outcome of a claim, and the seconds that it took."""
-    begun = time.perf_counter()
-    found = load(name).claims[i].compute(settings)
-    return found, time.perf_counter() - begun
+def outcome(name: str, i: int, settings: Settings) -> Outcome:
+    """What comes of a claim."""
+    return load(name).claims[i].compute(settings)
 
 
-def counts(outcomes: object) -> Counter[Verdict]:
-    return Counter(found.verdict for found, _ in outcomes)
-
-
-def page(names: list[str], outcomes: dict[tuple[str, int], tuple[Outcome, float]], settings: Settings, seconds: float) -> str:
-    total = counts(outcomes.values())
+def page(names: Sequence[str], outcomes: Mapping[tuple[str, int], Outcome], settings: Settings) -> str:
+    """The page, of claims by the name of their source and their number there."""
+    total = Counter(found.verdict for found in outcomes.values())
     made = "make reproduce" + (" QUICK=1" if settings.quick else "") + (" DATA=..." if settings.data else "")
     lines = [
         "# What the sources claim, and what comes out here",
         "",
         f"Every table and figure of the five published sources, recomputed by `{made}` "
         f"(mechdesign {version('mechdesign')}, Python {platform.python_version()}, numpy {version('numpy')}, "
-        f"scipy {version('scipy')}; {seconds / 60:.0f} minutes). "
+        f"scipy {version('scipy')}). "
         + ("**A quick run: too few users and repetitions to judge by.** " if settings.quick else "")
         + ("Without the real data sets: claims about them are listed as not reproduced. " if settings.data is None else "")
         + "The verdict is computed, by the tolerance that the remarks name; no entry is left out.",
@@ -73,7 +68,7 @@ def page(names: list[str], outcomes: dict[tuple[str, int], tuple[Outcome, float]
             ["source", *(verdict.value for verdict in Verdict)],
             (
                 [f"[{load(name).name}](#{anchor(load(name).name)})"]
-                + [sum(o.verdict is verdict for (at, _), (o, _) in outcomes.items() if at == name) for verdict in Verdict]
+                + [sum(found.verdict is verdict for (at, _), found in outcomes.items() if at == name) for verdict in Verdict]
                 for name in names
             ),
         ),
@@ -82,20 +77,20 @@ def page(names: list[str], outcomes: dict[tuple[str, int], tuple[Outcome, float]
     ]
     for name in names:
         source = load(name)
-        mine = [(claim, *outcomes[name, i]) for i, claim in enumerate(source.claims)]
+        mine = [(claim, outcomes[name, i]) for i, claim in enumerate(source.claims)]
         lines += ["", f"## {source.name}", "", source.reference, "", summary(mine)]
-        for claim, found, _ in mine:
+        for claim, found in mine:
             if found.detail:
                 lines += ["", f"### {claim.label}: {claim.shows}", "", found.detail]
     return "\n".join(lines) + "\n"
 
 
-def summary(rows: list[tuple[Claim, Outcome, float]]) -> str:
+def summary(rows: Sequence[tuple[Claim, Outcome]]) -> str:
     return table(
-        ["", "shows", "theirs", "ours", "verdict", "remarks", "s"],
+        ["", "shows", "theirs", "ours", "verdict", "remarks"],
         (
-            [f"**{claim.label}**", claim.shows, found.theirs, found.ours, found.verdict.value, found.remarks, f"{seconds:.0f}"]
-            for claim, found, seconds in rows
+            [f"**{claim.label}**", claim.shows, found.theirs, found.ours, found.verdict.value, found.remarks]
+            for claim, found in rows
         ),
     )
 

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 def test_every_claim_can_be_computed(name: str) -> None:
     mine = [place for place in PLACES if place[0] == name]
     outcomes = {place: outcome(*place, QUICK) for place in mine}
-    text = page([name], outcomes, QUICK, 0.0)
-    for place, (found, _) in outcomes.items():
+    text = page([name], outcomes, QUICK)
+    for place, found in outcomes.items():
         claim = load(name).claims[place[1]]
         assert f"**{claim.label}**" in text
         assert found.theirs
