@@ -13,6 +13,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -95,8 +96,8 @@ def write_reports(path: str | os.PathLike[str], protocol: Any, reports: Reports 
         A report that no client of this protocol can have sent; no file is written.
     """
     channel, target = channel_of(protocol), Path(path)
-    arrays: Iterator[Reports] = iter([reports]) if isinstance(reports, np.ndarray) else iter(reports)
-    first = channel._accepted(next(arrays, np.zeros(0, dtype=channel.report_dtype)), None)
+    arrays = (channel._accepted(array, None) for array in ([reports] if isinstance(reports, np.ndarray) else reports))
+    first = next(arrays, np.zeros(0, dtype=channel.report_dtype))  # before any file or directory is made
     header = {"format": FORMAT, "version": VERSION, "parameters": channel._signature, "id": secrets.token_hex(16)}
     schema = _schema(channel).with_metadata({_KEY: canonical(header).encode()})
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,8 +114,7 @@ def write_reports(path: str | os.PathLike[str], protocol: Any, reports: Reports 
             write_page_checksum=True,
         ) as writer,
     ):
-        for array in chain([first], arrays):
-            accepted = channel._accepted(array, None)
+        for accepted in chain([first], arrays):
             for start in range(0, len(accepted), _GROUP):
                 writer.write_batch(_to_arrow(accepted[start : start + _GROUP], schema))
             written += len(accepted)
@@ -142,7 +142,7 @@ def read_reports(path: str | os.PathLike[str], protocol: Any, tally: Counter[str
 
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
-    with _refusing(path), open(path, "rb") as stream, pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file:
+    with _refusing(), open(path, "rb") as stream, pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
         digest = _digest(stream, metadata)
@@ -174,16 +174,16 @@ def batches(
     RefusedFile when damaged, or, if there is a ``digest``, when the file is not the one whose `Footer` has it.
     """
     names = list(channel.report_dtype.names or ())
-    with _refusing(path):
+    with _refusing():
         stream = pa.OSFile(os.fspath(path))
     with stream:
-        with _refusing(path):
+        with _refusing():
             file = pq.ParquetFile(stream, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False)
             if digest is not None and _digest(stream, file.metadata) != digest:
                 raise RefusedFile("it was replaced while it was being counted")
         read = file.iter_batches(batch_size=batch, row_groups=list(groups), columns=names, use_threads=False)
         while True:
-            with _refusing(path):
+            with _refusing():
                 part = next(read, None)
                 if part is None:
                     return
@@ -196,19 +196,17 @@ def _digest(stream: Any, metadata: Any) -> str:
     return hashlib.sha256(stream.read()).hexdigest()
 
 
-class _refusing:
+@contextmanager
+def _refusing() -> Iterator[None]:
     """Turns what pyarrow says of a damaged file into RefusedFile."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        damaged = isinstance(error, (pa.ArrowException, ValueError)) or type(error) is OSError  # a file that is missing stays so
-        if damaged and not isinstance(error, RefusedFile):
-            raise RefusedFile(f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}") from error
+    try:
+        yield
+    except RefusedFile:
+        raise
+    except (pa.ArrowException, ValueError, OSError) as error:
+        if isinstance(error, OSError) and type(error) is not OSError:  # a file that is missing stays so
+            raise
+        raise RefusedFile(f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}") from error
 
 
 def _header(schema: Any) -> dict[str, Any]:
@@ -245,7 +243,7 @@ def _from_arrow(part: Any, channel: Channel) -> Reports:
             raise RefusedFile(f"column {name!r} has nulls")
         if not len(part):
             continue
-        field = channel.report_dtype[name]
+        field = reports.dtype[name]
         values = np.frombuffer(column.buffers()[1], dtype=field.base)
         size = field.itemsize // field.base.itemsize
         values = values[column.offset * size : (column.offset + len(part)) * size]

@@ -191,9 +191,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
     add_force(chosen)
 
-    for point in entry_points(group="mechdesign.commands"):  # other packages' commands, loaded only when they are needed
-        if not given or given[0] not in commands.choices:
-            point.load()(command)
+    others = {point.name: point for point in entry_points(group="mechdesign.commands")}  # of other packages
+    asked = given[0] if given else ""
+    if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
+        for name in [asked] if asked in others else others:
+            others[name].load()(command)
     return parser
 
 
