@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
 from mechdesign.formats import replacing
+from mechdesign.text import comma_separated
 
 
 def collect(add: AddCommand) -> None:
@@ -55,13 +54,10 @@ def _collect(options: argparse.Namespace) -> int:
     print(_printable(str(collected)))
     print(f"wrote {options.out}")
     if options.refused is not None:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(["file", "reports left out", "reason"])
-        writer.writerows([path, "all", reason] for path, reason in collected.refused.items())
-        writer.writerows([path, count, reason] for path, reasons in collected.left_out.items() for reason, count in reasons.items())
+        rows = [["file", "reports left out", "reason"], *([path, "all", reason] for path, reason in collected.refused.items())]
+        rows += [[path, str(count), reason] for path, reasons in collected.left_out.items() for reason, count in reasons.items()]
         with replacing(options.refused) as stream:
-            stream.write(_printable(text.getvalue()).encode())
+            stream.write(_printable(comma_separated(rows)).encode())
         print(f"wrote {options.refused}")
     return 1 if collected.refused or collected.left_out else 0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
@@ -37,7 +36,7 @@ from mechdesign.planner import Unreachable, plan
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
-from mechdesign.text import brief
+from mechdesign.text import brief, comma_separated
 
 _NO = (
     PrivacyViolation,
@@ -327,12 +326,9 @@ def _release(options: argparse.Namespace) -> int:
         row = error.index if isinstance(error.index, int) else error.index[0]
         allowed = f"an integer between 0 and {error.largest}"
         raise ValueError(f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written") from error
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*options.keep, options.column])
-    writer.writerows([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
+    rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
     with replacing(options.out) as stream:
-        stream.write(text.getvalue().encode())
+        stream.write(comma_separated([[*options.keep, options.column], *rows]).encode())
     print(f"wrote {options.out}: {len(released)} counts")
     if options.seed is not None:
         print("mechdesign: --seed was given: these counts are reproducible and therefore not private", file=sys.stderr)

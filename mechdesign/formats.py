@@ -8,9 +8,7 @@ views for other tools; they cannot be loaded.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -29,7 +27,7 @@ from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
-from mechdesign.text import from_text, integer_from_text, integer_to_text, to_text
+from mechdesign.text import comma_separated, from_text, integer_from_text, integer_to_text, to_text
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
 
@@ -219,12 +217,8 @@ def _loss_from_json(content: dict[str, Any]) -> Loss:
 
 
 def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(["output", *(f"input {j}" for j in range(mechanism.inputs))])
-    for i, row in enumerate(mechanism.matrix.tolist()):
-        writer.writerow([i, *(repr(entry) for entry in row)])
-    stream.write(text.getvalue().encode())
+    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(mechanism.matrix.tolist()))
+    stream.write(comma_separated([["output", *(f"input {j}" for j in range(mechanism.inputs))], *rows]).encode())
 
 
 def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:

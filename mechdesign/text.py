@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
 
@@ -17,6 +19,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """A table's rows as lines, the columns as wide as they must be."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def comma_separated(rows: Iterable[Iterable[object]]) -> str:
+    """A table's rows as CSV, with the line ends of RFC 4180."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def integer_to_text(value: int) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
 from mechdesign.formats import replacing
+from mechdesign.text import comma_separated
 from rangeq.grids import ConjunctionProtocol
 from rangeq.protocol import RangeProtocol
 from rangeq.shaped import Shaped
@@ -73,16 +72,13 @@ def _query(options: argparse.Namespace) -> int:
         raise InvalidFile(f"{options.aggregate}: {error}") from error
     asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
     answers = list(answered(protocol, aggregate, asked, options.confidence))
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(["query", "estimate", "low", "high"])
-    for answer in answers:
-        writer.writerow([answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))])
+    rows = [[answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))] for answer in answers]
+    text = comma_separated([["query", "estimate", "low", "high"], *rows])
     if options.out is None:
-        print(text.getvalue(), end="")
+        print(text, end="")
     else:
         with replacing(options.out) as stream:
-            stream.write(text.getvalue().encode())
+            stream.write(text.encode())
         print(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
     if answers and all(answer.low != answer.low for answer in answers):
         print(f"mechdesign: {type(protocol).__name__} has no confidence intervals", file=sys.stderr)
