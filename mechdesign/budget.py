@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import Any, NoReturn
 
 from mechdesign.exceptions import InvalidFile, MechanismError
 from mechdesign.formats import replacing
-from mechdesign.rational import Rational, exact
+from mechdesign.privacy import face_value
+from mechdesign.rational import Rational
 from mechdesign.text import aligned, brief, from_text, shown, to_text
 
 FORMAT, VERSION = "mechdesign.ledger", 1
@@ -206,16 +206,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger of {_text(self._epsilon)}: {len(self._entries)} collections, {_text(self.remaining)} remaining>"
-
-
-def face_value(epsilon: float | Rational) -> Fraction:
-    """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError unless finite and at least 0."""
-    if isinstance(epsilon, float) and not math.isfinite(epsilon):
-        raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
-    value = Fraction(epsilon) if isinstance(epsilon, float) else exact(epsilon, "epsilon")
-    if value < 0:
-        raise ValueError(f"epsilon must be at least 0, got {brief(value)}")
-    return value
 
 
 def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:

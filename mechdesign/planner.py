@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mechdesign.budget import BudgetExceeded, Ledger, face_value
+from mechdesign.budget import BudgetExceeded, Ledger
 from mechdesign.exceptions import MechanismError
+from mechdesign.privacy import face_value
 from mechdesign.rational import Rational
 from mechdesign.text import aligned, brief, shown
 

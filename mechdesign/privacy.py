@@ -120,14 +120,7 @@ class Privacy:
         >>> Privacy.from_epsilon(1.0).epsilon <= 1.0
         True
         """
-        value = Fraction(epsilon) if isinstance(epsilon, float) and math.isfinite(epsilon) else None
-        if value is None:
-            if isinstance(epsilon, float):
-                raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
-            value = exact(epsilon, "epsilon")
-        if value < 0:
-            raise ValueError(f"epsilon must be at least 0, got {brief(value)}")
-        value = min(value, Fraction(EPSILON_LIMIT))
+        value = min(face_value(epsilon), Fraction(EPSILON_LIMIT))
         if value == 0:
             return cls(1, neighbours)
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of them.
@@ -231,4 +224,14 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     value = Fraction(terms.pop())
     while terms:
         value = terms.pop() + 1 / value
+    return value
+
+
+def face_value(epsilon: float | Rational) -> Fraction:
+    """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError unless finite and at least 0."""
+    if isinstance(epsilon, float) and not math.isfinite(epsilon):
+        raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
+    value = Fraction(epsilon) if isinstance(epsilon, float) else exact(epsilon, "epsilon")
+    if value < 0:
+        raise ValueError(f"epsilon must be at least 0, got {brief(value)}")
     return value

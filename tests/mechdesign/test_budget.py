@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import AlreadySpent, BudgetExceeded, InexactNumber, InvalidFile, Ledger, LedgerChanged
-from mechdesign.budget import NOT_COVERED, face_value
+from mechdesign.budget import NOT_COVERED
+from mechdesign.privacy import face_value
 
 
 def spent_by(entries, group):
