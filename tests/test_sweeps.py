@@ -37,7 +37,7 @@ print(sweep(draw, [(k,) for k in range(5)], **where))
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     place = str(tmp_path_factory.mktemp("dask"))
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": place}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "local_directory": place}
     with distributed.LocalCluster(**options) as cluster:
         yield cluster.scheduler_address
 

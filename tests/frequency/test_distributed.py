@@ -21,7 +21,7 @@ from rangeq import HierarchicalHistogram
 def client(tmp_path_factory):
     place = str(tmp_path_factory.mktemp("dask"))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=place) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=place) as cluster,
         Client(cluster) as client,
     ):
         yield client
