@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -27,13 +29,18 @@ MARGINS: dict[str, tuple[list[float], list[float]]] = {
 }
 
 
-def population(rows: list[float], columns: list[float], others: int, effect: float = 0.0) -> tuple[Domain, Table]:
+def population(
+    rows: list[float], columns: list[float], others: int, effect: float = 0.0
+) -> tuple[Domain, Table]:
     """Attributes a and b with these margins, and others that are even; the probability of every record.
 
     ``effect`` is the root of sum (p - r c)^2 / (r c), Cramer's phi for two binary attributes: it couples the first values.
     """
     r, c = np.array(rows), np.array(columns)
-    shift = np.outer(np.r_[1 - r[0], -r[1:] / r[1:].sum() * (1 - r[0])], np.r_[1 - c[0], -c[1:] / c[1:].sum() * (1 - c[0])])
+    shift = np.outer(
+        np.r_[1 - r[0], -r[1:] / r[1:].sum() * (1 - r[0])],
+        np.r_[1 - c[0], -c[1:] / c[1:].sum() * (1 - c[0])],
+    )
     shift *= effect / math.sqrt((shift**2 / np.outer(r, c)).sum())
     joint = np.outer(r, c) + shift
     assert joint.min() >= 0
@@ -41,11 +48,15 @@ def population(rows: list[float], columns: list[float], others: int, effect: flo
     return domain, np.kron(joint.ravel(), np.full(2**others, 0.5**others))
 
 
-def rates(protocol: MarginalProtocol, table: Table, n: int, repeats: int, rng: np.random.Generator) -> tuple[float, float, float]:
+def rates(
+    protocol: MarginalProtocol, table: Table, n: int, repeats: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
     """How often the two tests reject, and the mean ratio of their critical values."""
     plain, aware, ratio = 0, 0, 0.0
     for _ in range(repeats):
-        found = chi_square(protocol.estimate(protocol.simulate(rng.multinomial(n, table), rng)), "a", "b")
+        found = chi_square(
+            protocol.estimate(protocol.simulate(rng.multinomial(n, table), rng)), "a", "b"
+        )
         plain += found.statistic > found.critical_without_noise
         aware += found.dependent
         ratio += found.critical / found.critical_without_noise
@@ -59,14 +70,24 @@ def main() -> None:
     rng, n, others, epsilon, effect = np.random.default_rng(1), 1 << 18, 4, 1.1, 0.1
     rows = []
     kinds = (InpHT, MargPS, MargHT, InpRR)
-    for kind, (name, margins) in tqdm([(kind, item) for kind in kinds for item in MARGINS.items()], disable=None):
+    for kind, (name, margins) in tqdm(
+        [(kind, item) for kind in kinds for item in MARGINS.items()], disable=None
+    ):
         domain, table = population(*margins, others)
         protocol = kind(domain, 2, epsilon)
         plain, aware, ratio = rates(protocol, table, n, repeats, rng)
         _, power, _ = rates(protocol, population(*margins, others, effect)[1], n, repeats // 2, rng)
-        rows.append([kind.__name__, name, f"{plain:.3f}", f"{aware:.3f}", f"{ratio:.0f}", f"{power:.2f}"])
+        rows.append(
+            [kind.__name__, name, f"{plain:.3f}", f"{aware:.3f}", f"{ratio:.0f}", f"{power:.2f}"]
+        )
     title = f"Independence at level 0.05: N = 2^18, d = {others + 2}, k = 2, epsilon = {epsilon}, {repeats} repeats"
-    head = ["protocol", "margins", "rejected though true, textbook", "rejected though true, here", "ratio of critical values"]
+    head = [
+        "protocol",
+        "margins",
+        "rejected though true, textbook",
+        "rejected though true, here",
+        "ratio of critical values",
+    ]
     head.append(f"rejected at effect {effect}, here")
     print(f"\n## {title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
     for row in rows:

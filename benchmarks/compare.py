@@ -22,19 +22,31 @@ os.environ.update(THREADS)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="little of everything, with the environments that are there")
-    parser.add_argument("--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="little of everything, with the environments that are there",
+    )
+    parser.add_argument(
+        "--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "BENCHMARKS.md")
     options = parser.parse_args()
 
     size = QUICK if options.quick else FULL
     records = {}
     for peer in tqdm(PEERS, desc="environments", disable=None):
-        records[peer.adapter] = (installed if options.quick else install)(options.environments, peer)
+        records[peer.adapter] = (installed if options.quick else install)(
+            options.environments, peer
+        )
     with ExitStack() as stack:
         workers = {
-            peer.adapter: stack.enter_context(Worker(python_of(options.environments, peer), peer.adapter))
+            peer.adapter: stack.enter_context(
+                Worker(python_of(options.environments, peer), peer.adapter)
+            )
             for peer in PEERS
             if "error" not in records[peer.adapter]
         }

@@ -28,7 +28,9 @@ from mechdesign.simplex import Problem
 from mechdesign.solve import FloatProgram, solve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)
-ALPHAS = tuple(Fraction(text) for text in ("1/2", "62/100", "2/3", "76/100", "9/10", "10/11", "99/100"))
+ALPHAS = tuple(
+    Fraction(text) for text in ("1/2", "62/100", "2/3", "76/100", "9/10", "10/11", "99/100")
+)
 SETS = ("", "WH", "WH RM", "WH CM", "WH RM CM", "F", "RH RM CH CM F WH S")
 STRONGEST = "WH RM CM"
 
@@ -50,7 +52,13 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
 
 def proofs(sizes: Sequence[int]) -> Iterable[Sequence[object]]:
     """Designs over the whole grid whose certificate has gap exactly 0."""
-    cases = [(n, a, loss, names) for n in sizes for a in ALPHAS for loss in (L0(), L1(), L2()) for names in SETS]
+    cases = [
+        (n, a, loss, names)
+        for n in sizes
+        for a in ALPHAS
+        for loss in (L0(), L1(), L2())
+        for names in SETS
+    ]
     proved, slowest, unproved = 0, 0.0, []
     for n, alpha, loss, names in tqdm(cases, desc="grid", leave=False, disable=None):
         start = time.perf_counter()
@@ -69,18 +77,32 @@ def times(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:
             for loss, names in ((L0(), STRONGEST), (L0(), "WH"), (L2(), "WH")):
                 found = []
                 took = median(
-                    lambda: found.append(design(n, Privacy(alpha), loss, names.split()).certificate),  # noqa: B023
+                    lambda: found.append(
+                        design(n, Privacy(alpha), loss, names.split()).certificate
+                    ),
                     1 if n > 64 else repeats,
                 )
                 gap = found[0].gap
-                yield n, alpha, f"{loss!r}", names, f"{took:.2f}", "0 (exactly)" if gap == 0 else f"{float(gap):.2g}"
+                yield (
+                    n,
+                    alpha,
+                    f"{loss!r}",
+                    names,
+                    f"{took:.2f}",
+                    "0 (exactly)" if gap == 0 else f"{float(gap):.2g}",
+                )
 
 
 def plain_cvxpy(n: int, alpha: float) -> None:
     """The WH + RM + CM program as its formulas read."""
     size = n + 1
     p = cvxpy.Variable((size, size), nonneg=True)
-    rows = [cvxpy.sum(p, axis=0) == 1, p[:, :-1] >= alpha * p[:, 1:], p[:, 1:] >= alpha * p[:, :-1], cvxpy.diag(p) >= 1 / size]
+    rows = [
+        cvxpy.sum(p, axis=0) == 1,
+        p[:, :-1] >= alpha * p[:, 1:],
+        p[:, 1:] >= alpha * p[:, :-1],
+        cvxpy.diag(p) >= 1 / size,
+    ]
     for k in range(size):
         rows += [p[k, :k] <= p[k, 1 : k + 1]] * (k > 0) + [p[k, k + 1 :] <= p[k, k:-1]] * (k < n)
         rows += [p[:k, k] <= p[1 : k + 1, k]] * (k > 0) + [p[k + 1 :, k] <= p[k:-1, k]] * (k < n)
@@ -90,7 +112,9 @@ def plain_cvxpy(n: int, alpha: float) -> None:
 def floats_only(n: int, alpha: Fraction) -> None:
     """The same program up to the optimal basis in floats: built, folded, solved, not certified."""
     size = n + 1
-    program = mechanism_program(size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()])
+    program = mechanism_program(
+        size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()]
+    )
     folded = fold(program, reflection(size, size, program.variables))
     assert folded is not None
     solve(FloatProgram.of(Problem.of(folded.program)))
@@ -100,7 +124,10 @@ def against_cvxpy(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[objec
     alpha = Fraction(9, 10)
     for n in sizes:
         count = 1 if n > 64 else repeats
-        theirs, ours = median(lambda: plain_cvxpy(n, float(alpha)), count), median(lambda: floats_only(n, alpha), count)  # noqa: B023
+        theirs, ours = (
+            median(lambda: plain_cvxpy(n, float(alpha)), count),
+            median(lambda: floats_only(n, alpha), count),
+        )
         yield n, f"{theirs:.2f}", f"{ours:.2f}", f"{theirs / ours:.1f}"
 
 
@@ -110,15 +137,19 @@ def draws(size: int, repeats: int) -> Iterable[Sequence[object]]:
     mechanism.release(counts[:10])
     seeded, secure = np.random.default_rng(2), None
     for name, rng in (("seeded (PCG64)", seeded), ("secure (operating system)", secure)):
-        took = median(lambda: mechanism.release(counts, rng), repeats)  # noqa: B023
+        took = median(lambda: mechanism.release(counts, rng), repeats)
         yield name, f"{size / took / 1e6:.1f} million/s"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     quick = parser.parse_args().quick
-    packages = f"highspy {highspy.Highs().version()}, cvxpy {cvxpy.__version__}, numpy {np.__version__}"
+    packages = (
+        f"highspy {highspy.Highs().version()}, cvxpy {cvxpy.__version__}, numpy {np.__version__}"
+    )
     print(f"Python {platform.python_version()}, {packages}")
     repeats = 3
     table("Draws, n = 16", ("randomness", "draws"), draws(1_000_000 if quick else 10_000_000, 5))
@@ -126,7 +157,9 @@ def main() -> None:
     table("Design", head, times((8, 32) if quick else (8, 16, 32, 64, 128, 256), repeats))
     head = ("n", "cvxpy with HiGHS, s", "here before certification, s", "ratio")
     table(
-        "L0 with WH + RM + CM, alpha = 9/10, against plain cvxpy", head, against_cvxpy((32,) if quick else (32, 64, 128), repeats)
+        "L0 with WH + RM + CM, alpha = 9/10, against plain cvxpy",
+        head,
+        against_cvxpy((32,) if quick else (32, 64, 128), repeats),
     )
     head = ("designs", "gap exactly 0", "slowest", "others")
     table("Proofs over the grid", head, proofs(SIZES[:6] if quick else SIZES))

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+    )
+)
 
 import argparse
 import math
@@ -114,16 +118,28 @@ def large_olh(size: int) -> tuple[float, float, float]:
     rng = np.random.default_rng(1)
     reports = oracle.privatize(rng.integers(0, size, size), rng)
     aggregate = oracle.aggregate(reports)
-    times = median(lambda: oracle.aggregate(reports), 3), median(lambda: oracle.estimate(aggregate), 3)
+    times = (
+        median(lambda: oracle.aggregate(reports), 3),
+        median(lambda: oracle.estimate(aggregate), 3),
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return *times, peak / (2**30 if sys.platform == "darwin" else 2**20)  # macOS counts bytes, Linux KiB
+    return *times, peak / (
+        2**30 if sys.platform == "darwin" else 2**20
+    )  # macOS counts bytes, Linux KiB
 
 
 def large(size: int) -> Iterator[Row]:
     # The first section, since a child's peak starts from its parent's memory.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         aggregate, estimate, peak = pool.submit(large_olh, size).result()
-    yield size, size, f"{aggregate:.2f}", f"{estimate:.2f}", f"{aggregate + estimate:.2f}", f"{peak:.2f}"
+    yield (
+        size,
+        size,
+        f"{aggregate:.2f}",
+        f"{estimate:.2f}",
+        f"{aggregate + estimate:.2f}",
+        f"{peak:.2f}",
+    )
 
 
 def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
@@ -133,14 +149,25 @@ def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
         values = population(oracle.domain, users)
         rng = np.random.default_rng(2)
         reports = oracle.privatize(values, rng)  # and tables are made, and memory is mapped
-        seeded, secure = (median(lambda: oracle.privatize(values, source), repeats) for source in (rng, None))  # noqa: B023
+        seeded, secure = (
+            median(lambda: oracle.privatize(values, source), repeats) for source in (rng, None)
+        )
         found = oracle.aggregate(reports)
-        aggregate = median(lambda: oracle.aggregate(reports), repeats)  # noqa: B023
-        estimate = median(lambda: oracle.estimate(found), repeats)  # noqa: B023
+        aggregate = median(lambda: oracle.aggregate(reports), repeats)
+        estimate = median(lambda: oracle.estimate(found), repeats)
         rates = [millions(users, took) for took in (seeded, secure, aggregate)]
         rmse = math.sqrt(theory(oracle, 10**6, zipf(oracle.domain)).mean())
         whole = millions(users, aggregate + estimate)
-        yield name, oracle.domain, users, *rates, f"{estimate:.2g}", whole, oracle.report_bits, f"{rmse:.2g}"
+        yield (
+            name,
+            oracle.domain,
+            users,
+            *rates,
+            f"{estimate:.2g}",
+            whole,
+            oracle.report_bits,
+            f"{rmse:.2g}",
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- accuracy
@@ -169,8 +196,12 @@ def accuracy(users: int, error: float) -> Iterator[Row]:
         items = AFFORDABLE.get(type(oracle), oracle.domain)
         repeats = max(8, math.ceil(2 / items / error**2))
         values = population(oracle.domain, users)
-        expected = theory(oracle, users, np.bincount(values, minlength=oracle.domain) / users)[:items]
-        ratio, off = mean_and_error((squared_errors(oracle, values, items, repeats) / expected).mean(axis=1))
+        expected = theory(oracle, users, np.bincount(values, minlength=oracle.domain) / users)[
+            :items
+        ]
+        ratio, off = mean_and_error(
+            (squared_errors(oracle, values, items, repeats) / expected).mean(axis=1)
+        )
         yield name, oracle.domain, items, repeats, f"{ratio:.4f}", f"{off:.4f}"
 
 
@@ -178,34 +209,59 @@ def geometry_against_subsets(users: int, repeats: int) -> Iterator[Row]:
     for domain in (SMALL, LARGE):
         for epsilon in (0.5, 1.0, 2.0, 3.0):
             ours, best = ProjectiveGeometry(domain, epsilon), SubsetSelection(domain, epsilon)
-            predicted = np.divide(*(theory(oracle, users, zipf(domain)).mean() for oracle in (ours, best)))
+            predicted = np.divide(
+                *(theory(oracle, users, zipf(domain)).mean() for oracle in (ours, best))
+            )
             measured = "too slow"
             if domain == SMALL:
                 values = population(domain, users)
                 (a, da), (b, db) = (
-                    mean_and_error(squared_errors(oracle, values, domain, repeats).mean(axis=1)) for oracle in (ours, best)
+                    mean_and_error(squared_errors(oracle, values, domain, repeats).mean(axis=1))
+                    for oracle in (ours, best)
                 )
                 measured = f"{a / b:.3f} ± {a / b * math.hypot(da / a, db / b):.3f}"
             yield domain, epsilon, f"{predicted:.4f}", measured, ours.report_bits, best.report_bits
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer users and repeats")
     quick = parser.parse_args().quick
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    print(f"Python {platform.python_version()}, numpy {np.__version__}, {load}; epsilon = {EPSILON}")
+    print(
+        f"Python {platform.python_version()}, numpy {np.__version__}, {load}; epsilon = {EPSILON}"
+    )
 
     head = ("D", "users", "aggregate, s", "estimate, s", "both, s", "peak memory, GiB")
     table("OLH server at its largest, epsilon = ln 3", head, large(1 << (18 if quick else 22)))
-    head = ("oracle", "D", "users", "client, M/s", "client secure, M/s", "aggregate, M/s", "estimate, s", "server, M/s", "bits")
+    head = (
+        "oracle",
+        "D",
+        "users",
+        "client, M/s",
+        "client secure, M/s",
+        "aggregate, M/s",
+        "estimate, s",
+        "server, M/s",
+        "bits",
+    )
     head = (*head, "RMSE, n = 10^6")
-    table("Speed", head, speed(1 << (18 if quick else 22), 1 << (15 if quick else 20), 1 if quick else 3))
+    table(
+        "Speed",
+        head,
+        speed(1 << (18 if quick else 22), 1 << (15 if quick else 20), 1 if quick else 3),
+    )
     head = ("oracle", "D", "items", "repeats", "measured / theory", "standard error")
     users = 20_000 if quick else 200_000
-    table(f"Squared error over its theory, {users} users", head, accuracy(users, 0.02 if quick else 0.006))
+    table(
+        f"Squared error over its theory, {users} users",
+        head,
+        accuracy(users, 0.02 if quick else 0.006),
+    )
     head = ("D", "epsilon", "predicted", "measured", "bits", "bits of a subset")
     table(
         "Squared error of ProjectiveGeometry over SubsetSelection's",

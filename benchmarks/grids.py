@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import time
@@ -50,7 +52,9 @@ def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
 def mixture(rng: np.random.Generator, n: int) -> np.ndarray:
     """Two clusters far apart in most directions, with negative correlations inside."""
     apart = np.array([2, -2, 1.5, -1, 2.5, 0])
-    return binned(0.7 * correlated(rng, n, -0.15) + np.where(rng.random((n, 1)) < 0.4, apart, -apart))
+    return binned(
+        0.7 * correlated(rng, n, -0.15) + np.where(rng.random((n, 1)) < 0.4, apart, -apart)
+    )
 
 
 def points(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -63,7 +67,9 @@ def points(rng: np.random.Generator, n: int) -> np.ndarray:
     gains = np.where(z[:, 3] < 1.0, 0, 5 + 15 * (z[:, 3] - 1))
     degree = np.array([27, 36, 48, 54])[np.searchsorted([-0.8, 0.2, 1.2], z[:, 4])]
     sex = np.where(z[:, 5] + 0.3 * rng.normal(size=n) > 0, SIZE - 1, 0)
-    return np.clip(np.stack([age, income, hours, gains, degree, sex], axis=1), 0, SIZE - 1).astype(int)
+    return np.clip(np.stack([age, income, hours, gains, degree, sex], axis=1), 0, SIZE - 1).astype(
+        int
+    )
 
 
 SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
@@ -76,14 +82,18 @@ SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 }
 
 
-def queries(rng: np.random.Generator, several: int, m: int = QUERIES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def queries(
+    rng: np.random.Generator, several: int, m: int = QUERIES
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sides of half of the domain, placed anywhere."""
     places = np.sort(np.argsort(rng.random((m, ATTRIBUTES)), axis=1)[:, :several], axis=1)
     left = rng.integers(0, SIZE // 2 + 1, size=(m, several))
     return places, left, left + SIZE // 2 - 1
 
 
-def truth(records: np.ndarray, places: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def truth(
+    records: np.ndarray, places: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
     columns = np.ascontiguousarray(records.T.astype(np.int16))
     found = []
     for query in zip(places, left, right, strict=True):
@@ -113,24 +123,42 @@ def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
                 true = {several: truth(records, *query) for several, query in asked.items()}
                 for system, kind in SYSTEMS.items():
                     protocol = kind([SIZE] * ATTRIBUTES, epsilon, N)
-                    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
-                    apart = {several: np.abs(estimate.answers(*query) - true[several]) for several, query in asked.items()}
+                    estimate = protocol.estimate(
+                        protocol.aggregate(protocol.privatize(records, rng))
+                    )
+                    apart = {
+                        several: np.abs(estimate.answers(*query) - true[several])
+                        for several, query in asked.items()
+                    }
                     found[system].append([float(error.mean()) for error in apart.values()])
                     if system == "WaveGrid":
-                        deviations = {several: estimate.standard_errors(*query) for several, query in asked.items()}
-                        within.append([float((apart[k] <= 2 * deviations[k]).mean()) for k in apart])
+                        deviations = {
+                            several: estimate.standard_errors(*query)
+                            for several, query in asked.items()
+                        }
+                        within.append(
+                            [float((apart[k] <= 2 * deviations[k]).mean()) for k in apart]
+                        )
             means = {system: np.mean(values, axis=0) for system, values in found.items()}
-            best_other = np.min([means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0)
+            best_other = np.min(
+                [means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0
+            )
             ratio = best_other / means["WaveGrid"]
             cells = [f"{two:.4f} / {four:.4f}" for two, four in means.values()]
             rows.append([name, f"{epsilon:g}", *cells, f"{ratio[0]:.1f} / {ratio[1]:.1f}"])
-            covered.append([name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))])
+            covered.append(
+                [name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))]
+            )
     table(
         f"Mean absolute error of {QUERIES} queries about 2 / 4 attributes, mean of {repeats} collections",
         ["records", "epsilon", *SYSTEMS, "best other / WaveGrid"],
         rows,
     )
-    table("How often WaveGrid's answers are within two of their standard errors", ["records", "epsilon", "2", "4"], covered)
+    table(
+        "How often WaveGrid's answers are within two of their standard errors",
+        ["records", "epsilon", "2", "4"],
+        covered,
+    )
 
 
 def costs() -> None:
@@ -138,25 +166,44 @@ def costs() -> None:
     records, asked = SETS["Normal"](rng, N), queries(rng, 4, 10_000)
     for system in (HDG, WaveGrid):
         protocol = system([SIZE] * ATTRIBUTES, 1.0, N)
-        client, reports = seconds(lambda: protocol.privatize(records, rng))  # noqa: B023
-        count, aggregate = seconds(lambda: protocol.aggregate(reports))  # noqa: B023
-        fit, estimate = seconds(lambda: protocol.estimate(aggregate))  # noqa: B023
-        answer, _ = seconds(lambda: estimate.answers(*asked))  # noqa: B023
+        client, reports = seconds(lambda: protocol.privatize(records, rng))
+        count, aggregate = seconds(lambda: protocol.aggregate(reports))
+        fit, estimate = seconds(lambda: protocol.estimate(aggregate))
+        answer, _ = seconds(lambda: estimate.answers(*asked))
         stated = "-"
         if system is WaveGrid:
-            stated = f"{seconds(lambda: estimate.standard_errors(*asked))[0]:.2f}"  # noqa: B023
+            stated = f"{seconds(lambda: estimate.standard_errors(*asked))[0]:.2f}"
         bits, numbers = f"{protocol.report_bits}", f"{aggregate.counts.size}"
-        rows.append([system.__name__, bits, numbers, *(f"{value:.2f}" for value in (client, count, fit, answer)), stated])
+        rows.append(
+            [
+                system.__name__,
+                bits,
+                numbers,
+                *(f"{value:.2f}" for value in (client, count, fit, answer)),
+                stated,
+            ]
+        )
     table(
         "Normal, epsilon 1: bits of a report, numbers in an aggregate, and seconds",
-        ["system", "bits", "numbers", "10^6 reports", "aggregate", "estimate", "10,000 4-D answers", "their errors"],
+        [
+            "system",
+            "bits",
+            "numbers",
+            "10^6 reports",
+            "aggregate",
+            "estimate",
+            "10,000 4-D answers",
+            "their errors",
+        ],
         rows,
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one repeat, Normal and mixture, two epsilons")
+    parser.add_argument(
+        "--quick", action="store_true", help="one repeat, Normal and mixture, two epsilons"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.2, 0.6, 1.0, 2.0])

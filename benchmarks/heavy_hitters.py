@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -23,7 +25,14 @@ from tqdm import tqdm
 
 from frequency import GRR, HRR, OLH, Oracle
 from frequency.estimate import Estimate
-from frequency.heavy import HeavyHitterProtocol, OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter
+from frequency.heavy import (
+    HeavyHitterProtocol,
+    OneBit,
+    PrefixExtension,
+    SuccinctHistogram,
+    TreeHist,
+    UniqueHeavyHitter,
+)
 
 SUPPORT = 1 << 16
 TOP = 20
@@ -68,19 +77,26 @@ def top(counts: np.ndarray) -> np.ndarray:
 def clients(protocol: HeavyHitterProtocol, values: object, n: int) -> list[str]:
     rates = []
     for source in (np.random.default_rng(3), None):
-        rates.append(f"{n / seconds(lambda source=source: protocol.privatize(values, source)) / 1e6:.1f}")
+        rates.append(
+            f"{n / seconds(lambda source=source: protocol.privatize(values, source)) / 1e6:.1f}"
+        )
     return rates
 
 
 def limits(n: int, repeats: int) -> Iterator[list[str]]:
     """The recall of whoever gets a frequency with normal noise for every item that is possible."""
     deviation = math.sqrt(4 * math.e / (n * (math.e - 1) ** 2))
-    for name, possible in ((f"all {SUPPORT} items", SUPPORT), (f"only the {POSSIBLE} most frequent are possible", POSSIBLE)):
+    for name, possible in (
+        (f"all {SUPPORT} items", SUPPORT),
+        (f"only the {POSSIBLE} most frequent are possible", POSSIBLE),
+    ):
         recalls: dict[int, list[float]] = {k: [] for k in LISTS}
         for seed in range(repeats):
             counts, _ = people(n, seed)
             frequent = np.argsort(-counts, kind="stable")[:possible]
-            noisy = counts[frequent] / n + np.random.default_rng([4, seed]).normal(0, deviation, possible)
+            noisy = counts[frequent] / n + np.random.default_rng([4, seed]).normal(
+                0, deviation, possible
+            )
             order = frequent[np.argsort(-noisy)]
             for k in LISTS:
                 recalls[k].append(float(np.isin(top(counts), order[:k]).mean()))
@@ -100,16 +116,26 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
             sizes, complete = [], []
             for seed in tqdm(range(repeats), desc=name, leave=False, disable=None):
                 counts, ranks = people(n, seed)
-                aggregate = protocol.aggregate(protocol.privatize(items[ranks], np.random.default_rng([5, seed])))
+                aggregate = protocol.aggregate(
+                    protocol.privatize(items[ranks], np.random.default_rng([5, seed]))
+                )
                 for k in LISTS:
-                    recalls[k].append(float(np.isin(items[top(counts)], protocol.find(aggregate, k=k).items).mean()))
+                    recalls[k].append(
+                        float(
+                            np.isin(items[top(counts)], protocol.find(aggregate, k=k).items).mean()
+                        )
+                    )
                 found = protocol.find(aggregate)
                 sizes.append(float(len(found)))
                 complete.append(found.complete_above)
             values = items[people(n, 0)[1]]
             reports = protocol.privatize(values, np.random.default_rng(5))
-            server = seconds(lambda: protocol.find(protocol.aggregate(reports), k=TOP))  # noqa: B023
-            found_columns = [*(mean(recalls[k]) for k in LISTS), mean(sizes, 1), f"{np.mean(complete):.2%}"]
+            server = seconds(lambda: protocol.find(protocol.aggregate(reports), k=TOP))
+            found_columns = [
+                *(mean(recalls[k]) for k in LISTS),
+                mean(sizes, 1),
+                f"{np.mean(complete):.2%}",
+            ]
             yield [name, order, *found_columns, *clients(protocol, values, n), f"{server:.3f}"]
     yield from limits(n, 10 * repeats)
 
@@ -119,7 +145,9 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
 
 def sixty_four_bits(n: int) -> Iterator[list[str]]:
     words = np.random.default_rng(2).integers(0, 1 << 64, SUPPORT, dtype=np.uint64)
-    strings = [f"{rank * 2654435761 % (1 << 32):08x}" for rank in range(SUPPORT)]  # an odd factor: all different, and scattered
+    strings = [
+        f"{rank * 2654435761 % (1 << 32):08x}" for rank in range(SUPPORT)
+    ]  # an odd factor: all different, and scattered
     counts, ranks = people(n, 0)
     for kind in (PrefixExtension, TreeHist):
         for text in (False, True):
@@ -130,8 +158,13 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
             found = protocol.find(aggregate)
             named = np.array(strings, dtype=object) if text else words
             right = int(np.isin(found.items.tolist(), named[top(counts)].tolist()).sum())
-            times = (lambda: protocol.aggregate(reports), lambda: protocol.find(aggregate))  # noqa: B023
-            row = [kind.__name__, "strings" if text else "integers", str(len(protocol.channel.lengths)), str(protocol.report_bits)]
+            times = (lambda: protocol.aggregate(reports), lambda: protocol.find(aggregate))
+            row = [
+                kind.__name__,
+                "strings" if text else "integers",
+                str(len(protocol.channel.lengths)),
+                str(protocol.report_bits),
+            ]
             row += [*clients(protocol, values, n), *(f"{seconds(call):.2f}" for call in times)]
             yield [*row, f"{found.complete_above:.2%}", f"{len(found)} ({right})"]
 
@@ -160,7 +193,10 @@ def literal(n: int, epsilons: list[float], repeats: int) -> Iterator[list[str]]:
             listed.append(np.isin(heavy, significant).all())
             false.append((~np.isin(significant, heavy)).any())
         row = [f"{epsilon:g}", str(protocol.report_bits), f"{protocol.theory_threshold:.2f}"]
-        row += [f"{np.mean(named):.0f}", *(f"{np.mean(value):.2f}" for value in (first, listed, false))]
+        row += [
+            f"{np.mean(named):.0f}",
+            *(f"{np.mean(value):.2f}" for value in (first, listed, false)),
+        ]
         yield [*row, f"{1e6 * min(client) / n:.0f}", f"{min(server):.2f}"]
 
 
@@ -172,27 +208,52 @@ def soft_and_hard(n: int, shares: list[float], repeats: int) -> Iterator[list[st
             for seed in range(repeats):
                 item = np.random.default_rng([1, seed]).integers(0, 1 << bits, dtype=np.uint64)
                 values = np.ma.array(np.full(n, item), mask=np.arange(n) >= held)
-                counts = protocol.aggregate(protocol.privatize(values, np.random.default_rng([5, seed]))).counts[None]
-                right.append([protocol.code.decode(counts, soft)[0] == item for soft in (True, False)])
+                counts = protocol.aggregate(
+                    protocol.privatize(values, np.random.default_rng([5, seed]))
+                ).counts[None]
+                right.append(
+                    [protocol.code.decode(counts, soft)[0] == item for soft in (True, False)]
+                )
             soft, hard = np.mean(right, axis=0)
-            gate = protocol.find(protocol.aggregate(protocol.privatize(values, np.random.default_rng(6)))).gates[0]
-            yield [str(bits), f"{share:.3f}", f"{soft:.2f}", f"{hard:.2f}", f"{1 - float(gate(np.float64(share))):.2f}"]
+            gate = protocol.find(
+                protocol.aggregate(protocol.privatize(values, np.random.default_rng(6)))
+            ).gates[0]
+            yield [
+                str(bits),
+                f"{share:.3f}",
+                f"{soft:.2f}",
+                f"{hard:.2f}",
+                f"{1 - float(gate(np.float64(share))):.2f}",
+            ]
 
 
-def squares(protocol: Oracle | HeavyHitterProtocol | OneBit, values: np.ndarray, items: int, repeats: int) -> np.ndarray:
+def squares(
+    protocol: Oracle | HeavyHitterProtocol | OneBit, values: np.ndarray, items: int, repeats: int
+) -> np.ndarray:
     """The mean squared error of the first items, in each of the repeats."""
     truth = np.bincount(values, minlength=items)[:items] / len(values)
     result = np.empty(repeats)
     for seed in range(repeats):
         fresh = protocol.inner if isinstance(protocol, OneBit) else protocol
         if isinstance(fresh, SuccinctHistogram):
-            fresh = SuccinctHistogram(fresh.bits, fresh.epsilon, n=fresh.n, hashes=fresh.hashes, channels=fresh.channels, seed=seed)
+            fresh = SuccinctHistogram(
+                fresh.bits,
+                fresh.epsilon,
+                n=fresh.n,
+                hashes=fresh.hashes,
+                channels=fresh.channels,
+                seed=seed,
+            )
         one_bit = OneBit(fresh, seed) if isinstance(protocol, OneBit) else None
         asked = one_bit or fresh
-        aggregate = asked.aggregate(asked.privatize(values, np.random.default_rng([5, seed, one_bit is None])))
+        aggregate = asked.aggregate(
+            asked.privatize(values, np.random.default_rng([5, seed, one_bit is None]))
+        )
         if isinstance(fresh, SuccinctHistogram):  # what it looks candidates up in
             kept = one_bit.channel.sampled(aggregate) if one_bit else aggregate
-            estimate = Estimate(fresh.channel.oracle, fresh.channel.of_oracle(kept), np.arange(items))
+            estimate = Estimate(
+                fresh.channel.oracle, fresh.channel.of_oracle(kept), np.arange(items)
+            )
         else:
             estimate = asked.estimate(aggregate)
         result[seed] = ((estimate.frequencies[:items] - truth) ** 2).mean()
@@ -204,7 +265,10 @@ def one_bit(n: int, repeats: int) -> Iterator[list[str]]:
         "GRR(16)": (GRR(16, LN2), 16),
         "HRR(1024)": (HRR(1024, LN2), 1024),
         "OLH(1024)": (OLH(1024, LN2), 1024),
-        "SuccinctHistogram(16 bits, 64 channels)": (SuccinctHistogram(16, LN2, n=n, hashes=1, channels=64), 128),
+        "SuccinctHistogram(16 bits, 64 channels)": (
+            SuccinctHistogram(16, LN2, n=n, hashes=1, channels=64),
+            128,
+        ),
     }
     for name, (original, items) in originals.items():
         values = np.random.default_rng(1).choice(items, n, p=zipf(items))
@@ -213,9 +277,24 @@ def one_bit(n: int, repeats: int) -> Iterator[list[str]]:
         tried = [squares(protocol, values, items, rounds) for protocol in (original, wrapped)]
         before, after = (value.mean() for value in tried)
         ratio = math.sqrt(after / before)
-        error = ratio / 2 * math.hypot(*(value.std(ddof=1) / value.mean() / math.sqrt(rounds) for value in tried))
-        row = [name, str(original.report_bits), str(rounds), f"{1000 * math.sqrt(before):.2f}", f"{1000 * math.sqrt(after):.2f}"]
-        yield [*row, f"{ratio:.3f} ± {error:.3f}", f"{wrapped.kept:.4f}", f"{1 / math.sqrt(wrapped.kept):.3f}"]
+        error = (
+            ratio
+            / 2
+            * math.hypot(*(value.std(ddof=1) / value.mean() / math.sqrt(rounds) for value in tried))
+        )
+        row = [
+            name,
+            str(original.report_bits),
+            str(rounds),
+            f"{1000 * math.sqrt(before):.2f}",
+            f"{1000 * math.sqrt(after):.2f}",
+        ]
+        yield [
+            *row,
+            f"{ratio:.3f} ± {error:.3f}",
+            f"{wrapped.kept:.4f}",
+            f"{1 / math.sqrt(wrapped.kept):.3f}",
+        ]
 
 
 def main() -> None:
@@ -225,28 +304,78 @@ def main() -> None:
     one_core()
 
     n, repeats = (10**5, 3) if quick else (10**6, 20)
-    head = ["protocol", "items", *(f"top {TOP}, k = {k}" for k in LISTS), "listed without k", "complete above"]
+    head = [
+        "protocol",
+        "items",
+        *(f"top {TOP}, k = {k}" for k in LISTS),
+        "listed without k",
+        "complete above",
+    ]
     head += ["client, M users/s", "secure, M users/s", "server, s"]
-    title = f"16 bits, n = {n}, epsilon = 1: recall, means of {repeats} repeats with standard errors"
+    title = (
+        f"16 bits, n = {n}, epsilon = 1: recall, means of {repeats} repeats with standard errors"
+    )
     table(title, head, list(sixteen_bits(n, repeats)))
 
-    head = ["protocol", "items", "lengths", "bits", "client, M users/s", "secure, M users/s", "aggregate, s", "find, s"]
-    table(f"64 bits, n = {n}, epsilon = 1", [*head, "complete above", "listed (of the top 20)"], list(sixty_four_bits(n)))
+    head = [
+        "protocol",
+        "items",
+        "lengths",
+        "bits",
+        "client, M users/s",
+        "secure, M users/s",
+        "aggregate, s",
+        "find, s",
+    ]
+    table(
+        f"64 bits, n = {n}, epsilon = 1",
+        [*head, "complete above", "listed (of the top 20)"],
+        list(sixty_four_bits(n)),
+    )
 
-    head = ["epsilon", "bits", "threshold of theory", "items named", "both first", "both listed", "others listed"]
+    head = [
+        "epsilon",
+        "bits",
+        "threshold of theory",
+        "items named",
+        "both first",
+        "both listed",
+        "others listed",
+    ]
     epsilons = [4.0, 12.0] if quick else [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0]
     rounds = 2 if quick else 10
     title = f"SuccinctHistogram with the paper's sizes, n = 500, 12 bits, items held by 40 % and 30 %: rates in {rounds} repeats"
     table(title, [*head, "client, µs a user", "server, s"], list(literal(500, epsilons, rounds)))
 
-    shares = [0.03, 0.08] if quick else [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.14]
+    shares = (
+        [0.03, 0.08] if quick else [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.14]
+    )
     rounds = 10 if quick else 100
-    title = f"UniqueHeavyHitter, n = 10^5, epsilon = 1: how often the item is decoded, {rounds} repeats"
-    table(title, ["bits", "held by", "soft", "hard", "proved for soft, at least"], list(soft_and_hard(10**5, shares, rounds)))
+    title = (
+        f"UniqueHeavyHitter, n = 10^5, epsilon = 1: how often the item is decoded, {rounds} repeats"
+    )
+    table(
+        title,
+        ["bits", "held by", "soft", "hard", "proved for soft, at least"],
+        list(soft_and_hard(10**5, shares, rounds)),
+    )
 
     n, rounds = 50_000, 5 if quick else 50
-    head = ["protocol", "bits", "repeats", "RMSE x 1000", "one bit: RMSE x 1000", "ratio", "kept", "1 / sqrt(kept)"]
-    table(f"OneBit, n = {n}, epsilon = ln 2: error over the original's (the paper: sqrt 2 = 1.414)", head, list(one_bit(n, rounds)))
+    head = [
+        "protocol",
+        "bits",
+        "repeats",
+        "RMSE x 1000",
+        "one bit: RMSE x 1000",
+        "ratio",
+        "kept",
+        "1 / sqrt(kept)",
+    ]
+    table(
+        f"OneBit, n = {n}, epsilon = ln 2: error over the original's (the paper: sqrt 2 = 1.414)",
+        head,
+        list(one_bit(n, rounds)),
+    )
     print(f"\npeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

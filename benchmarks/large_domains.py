@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -21,7 +23,15 @@ from range_queries import N, one_core, short, table
 from tqdm import tqdm
 
 from frequency.aggregate import Aggregate
-from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram, RangeEstimate, RangeProtocol, optimise
+from rangeq import (
+    CircularHistogram,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+    RangeEstimate,
+    RangeProtocol,
+    optimise,
+)
 
 SAMPLE = 1 << 18
 """Ranges to average over where there is no sum over all of them."""
@@ -64,7 +74,9 @@ class Measured:
     def consistent(self) -> bool:
         return not isinstance(self.protocol, HierarchicalHistogram) or self.protocol.consistent
 
-    def add(self, aggregate: Aggregate, simulated: float, truth: np.ndarray, workloads: list[Workload]) -> None:
+    def add(
+        self, aggregate: Aggregate, simulated: float, truth: np.ndarray, workloads: list[Workload]
+    ) -> None:
         start = time.process_time()
         estimate = self.protocol.estimate(aggregate)
         _ = estimate.frequencies
@@ -75,7 +87,9 @@ class Measured:
             self.squares.append([workload.mean_square(error) for workload in workloads])
         else:
             self.squares.append([sampled(estimate, truth, workload, rng) for workload in workloads])
-        if len(self.predicted) == 1:  # of the ranges that are not all: from the variances of a sample of them
+        if (
+            len(self.predicted) == 1
+        ):  # of the ranges that are not all: from the variances of a sample of them
             ranges = workloads[1].sample(rng)
             self.predicted.append(math.sqrt(float(np.mean(estimate.variance(*ranges)))))
 
@@ -85,11 +99,17 @@ class Measured:
         spread = squares.std(axis=0, ddof=1) / math.sqrt(len(squares)) / (2 * means)
         cells = [name(self.protocol), str(self.protocol.report_bits)]
         for predicted, mean, error in zip(self.predicted, np.sqrt(means), spread, strict=True):
-            cells += [f"{1000 * predicted:.3f}", f"{1000 * mean:.3f}", f"{mean / predicted:.3f} ± {error:.3f}"]
+            cells += [
+                f"{1000 * predicted:.3f}",
+                f"{1000 * mean:.3f}",
+                f"{mean / predicted:.3f} ± {error:.3f}",
+            ]
         return [*cells, *(f"{s:.1f}" for s in np.median(self.seconds, axis=0)), str(len(squares))]
 
 
-def sampled(estimate: RangeEstimate, truth: np.ndarray, workload: Workload, rng: np.random.Generator) -> float:
+def sampled(
+    estimate: RangeEstimate, truth: np.ndarray, workload: Workload, rng: np.random.Generator
+) -> float:
     first, last = workload.sample(rng)
     return float(np.mean((estimate.range(first, last) - (truth[last + 1] - truth[first])) ** 2))
 
@@ -102,7 +122,9 @@ def name(protocol: RangeProtocol) -> str:
 def protocols(domain: int, epsilon: float) -> Iterator[RangeProtocol]:
     found = [protocol for protocol, _ in optimise(domain, epsilon, N, progress=True).alternatives]
     yield next(protocol for protocol in found if isinstance(protocol, CircularHistogram))
-    yield next(p for p in found if isinstance(p, HierarchicalHistogram) and isinstance(p.oracle, tuple))
+    yield next(
+        p for p in found if isinstance(p, HierarchicalHistogram) and isinstance(p.oracle, tuple)
+    )
     yield HaarHRR(domain, epsilon)
     for oracle in ("OUE", "HRR"):
         for branching in (2, 4, 8, 16):
@@ -128,7 +150,9 @@ def measure(domain: int, step: int, epsilon: float, repeats: int) -> None:
     truth = np.concatenate([[0.0], np.cumsum(held) / N])
     workloads = [Workload(domain, 1), Workload(domain, step)]
     rows, inconsistent = [], []
-    for protocol in tqdm(list(protocols(domain, epsilon)), desc=f"D = 2^{domain.bit_length() - 1}", leave=False):
+    for protocol in tqdm(
+        list(protocols(domain, epsilon)), desc=f"D = 2^{domain.bit_length() - 1}", leave=False
+    ):
         begun, found = time.process_time(), [Measured(protocol)]
         if isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, str):
             found.append(Measured(replace(protocol, consistent=False)))
@@ -137,7 +161,12 @@ def measure(domain: int, step: int, epsilon: float, repeats: int) -> None:
             aggregate = protocol.simulate(held, rng)
             simulated = time.process_time() - start
             for one in found:  # what users send is the same with and without consistency
-                one.add(Aggregate(one.protocol._signature, aggregate.n, aggregate.counts), simulated, truth, workloads)
+                one.add(
+                    Aggregate(one.protocol._signature, aggregate.n, aggregate.counts),
+                    simulated,
+                    truth,
+                    workloads,
+                )
         rows.append(found[0].row())
         inconsistent += [one.row() for one in found[1:]]
     ranges = len(workloads[1].starts) * (domain - 1) - int(workloads[1].starts.sum())

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -93,7 +95,9 @@ def descend(workload: np.ndarray, odds: float, pace: float, iterations: int, unt
     return best[0]
 
 
-def projected_gradient(workload: np.ndarray, epsilon: float, iterations: int = 500) -> tuple[float, float]:
+def projected_gradient(
+    workload: np.ndarray, epsilon: float, iterations: int = 500
+) -> tuple[float, float]:
     """The method of McKenna, Maity, Mazumdar and Miklau (PVLDB 2020): variance and seconds.
 
     A table Q of 4k rows, begun at random, and bounds z: steps down the gradient of both, that of z through the projection of
@@ -103,7 +107,9 @@ def projected_gradient(workload: np.ndarray, epsilon: float, iterations: int = 5
     paces = [1 / scale, 0.1 / scale, 0.02 / scale]
     limits = [start + LONGEST * (place + 1) / len(paces) for place in range(len(paces))]
     pairs = zip(paces, limits, strict=True)
-    value = min(descend(workload, math.exp(epsilon), pace, iterations, until) for pace, until in pairs)
+    value = min(
+        descend(workload, math.exp(epsilon), pace, iterations, until) for pace, until in pairs
+    )
     return value, time.perf_counter() - start
 
 
@@ -126,7 +132,9 @@ def of_one_user(rmse: float) -> float:
     return rmse**2 * MANY
 
 
-def cells(domains: list[int], epsilons: list[float], rounds: int, designs: Designs) -> Iterator[list[str]]:
+def cells(
+    domains: list[int], epsilons: list[float], rounds: int, designs: Designs
+) -> Iterator[list[str]]:
     cases = [(name, k, epsilon) for k in domains for name in WORKLOADS for epsilon in epsilons]
     for name, k, epsilon in tqdm(cases, desc="designs", leave=False):
         start = time.perf_counter()
@@ -135,11 +143,23 @@ def cells(domains: list[int], epsilons: list[float], rounds: int, designs: Desig
         designs[name, k, epsilon] = design
         variance = design.variance / design.queries
         found = optimise(k, epsilon, MANY, WORKLOADS[name])
-        rivals = [best_of(found, haar)[1], best_of(found, hierarchy)[1], best_tree(found), best_of(found, circle)[1]]
+        rivals = [
+            best_of(found, haar)[1],
+            best_of(found, hierarchy)[1],
+            best_tree(found),
+            best_of(found, circle)[1],
+        ]
         ratios = [f"{math.sqrt(variance / of_one_user(rmse)):.3f}" for rmse in rivals]
         other, seconds = projected_gradient(gram(name, k)[0], epsilon)
         ratios += [f"{math.sqrt(design.variance / other):.3f}", f"{seconds:.1f}"]
-        row = [name, str(k), f"{epsilon:g}", f"{variance:.5g}", *ratios, f"{100 * design.gap:.2f} %"]
+        row = [
+            name,
+            str(k),
+            f"{epsilon:g}",
+            f"{variance:.5g}",
+            *ratios,
+            f"{100 * design.gap:.2f} %",
+        ]
         yield [*row, str(design.mechanism.outputs), f"{taken:.1f}"]
 
 
@@ -149,21 +169,44 @@ def worst(rounds: int) -> Iterator[list[str]]:
     taken = time.perf_counter() - start
     published = [f"{total} ({design.variance / total:.3f})" for total in PUBLISHED_WORST.values()]
     gap = f"{100 * design.gap:.2f} %"
-    yield [f"{design.variance:.0f}", f"{design.bound:.0f}", gap, *published, str(design.mechanism.outputs), f"{taken:.1f}"]
+    yield [
+        f"{design.variance:.0f}",
+        f"{design.bound:.0f}",
+        gap,
+        *published,
+        str(design.mechanism.outputs),
+        f"{taken:.1f}",
+    ]
 
 
-def composites(domain: int, sizes: list[int], repeats: int, rounds: int, designs: Designs) -> Iterator[list[str]]:
+def composites(
+    domain: int, sizes: list[int], repeats: int, rounds: int, designs: Designs
+) -> Iterator[list[str]]:
     rng, users = np.random.default_rng(1), 1 << 20
     for epsilon in (0.2, 1.1):
         found = optimise(domain, epsilon, users)
         for k in sizes:
-            design = designs.get(("ranges", k, epsilon)) or workload_optimal("ranges", k, epsilon, rounds=rounds)
+            design = designs.get(("ranges", k, epsilon)) or workload_optimal(
+                "ranges", k, epsilon, rounds=rounds
+            )
             composite = compose(design.mechanism, domain, epsilon)
             rmse = composite.average_rmse(users)
             measured = simulated(composite, users, repeats, rng) / rmse
-            ratios = [rmse / best_tree(found), rmse / best_of(found, circle)[1], rmse / found.bound, measured]
+            ratios = [
+                rmse / best_tree(found),
+                rmse / best_of(found, circle)[1],
+                rmse / found.bound,
+                measured,
+            ]
             bits = str(composite.report_bits)
-            yield [str(domain), str(k), f"{epsilon:g}", f"{1000 * rmse:.3f}", *(f"{ratio:.3f}" for ratio in ratios), bits]
+            yield [
+                str(domain),
+                str(k),
+                f"{epsilon:g}",
+                f"{1000 * rmse:.3f}",
+                *(f"{ratio:.3f}" for ratio in ratios),
+                bits,
+            ]
 
 
 def main() -> None:
@@ -176,11 +219,22 @@ def main() -> None:
     designs: Designs = {}
 
     epsilons = [0.2, 0.6, 1.1, 1.4]
-    head = ["workload", "k", "epsilon", "variance a query", "/ HaarHRR", "/ best HH_Bc", "/ best tree", "/ circle"]
+    head = [
+        "workload",
+        "k",
+        "epsilon",
+        "variance a query",
+        "/ HaarHRR",
+        "/ best HH_Bc",
+        "/ best tree",
+        "/ circle",
+    ]
     head += ["/ projected gradient", "its seconds", "gap to the bound", "outputs", "seconds"]
     domains = [8, 16, 32] if quick else [8, 16, 32, 64, 128, 256]
     # Rows are printed as they come.
-    table("Variance of one user, and ratios of RMSE", head, cells(domains, epsilons, rounds, designs))
+    table(
+        "Variance of one user, and ratios of RMSE", head, cells(domains, epsilons, rounds, designs)
+    )
 
     if not quick:
         head = [
@@ -191,8 +245,22 @@ def main() -> None:
             "outputs",
             "seconds",
         ]
-        table("All prefixes, k = 128, epsilon = 1: total variance of the worst input", head, worst(rounds))
-    head = ["D", "k", "epsilon", "RMSE x 1000", "/ best tree", "/ circle", "/ bound", "simulated / predicted", "bits"]
+        table(
+            "All prefixes, k = 128, epsilon = 1: total variance of the worst input",
+            head,
+            worst(rounds),
+        )
+    head = [
+        "D",
+        "k",
+        "epsilon",
+        "RMSE x 1000",
+        "/ best tree",
+        "/ circle",
+        "/ bound",
+        "simulated / predicted",
+        "bits",
+    ]
     repeats, sizes, domain = (10, [32], 1 << 12) if quick else (30, [128, 256], 1 << 16)
     title = f"Composite: a mechanism for ranges over k blocks, a binary tree within them; 2^20 users, {repeats} repeats"
     table(title, head, composites(domain, sizes, repeats, rounds, designs))

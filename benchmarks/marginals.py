@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -19,7 +21,18 @@ import numpy as np
 from range_queries import one_core, seconds, table
 from tqdm import tqdm
 
-from frequency.marginals import Domain, InpHT, InpHTCMS, InpOLH, InpPS, InpRR, MargHT, MarginalProtocol, MargPS, MargRR
+from frequency.marginals import (
+    Domain,
+    InpHT,
+    InpHTCMS,
+    InpOLH,
+    InpPS,
+    InpRR,
+    MargHT,
+    MarginalProtocol,
+    MargPS,
+    MargRR,
+)
 
 EPSILON = 1.1
 
@@ -32,7 +45,9 @@ def records_of(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """Binary attributes in groups of four that agree more often than not, and are not as often 1 as 0."""
     common = rng.random((n, -(-d // 4))) < 0.3
     own = rng.random((n, d)) < 0.4
-    return np.where(rng.random((n, d)) < 0.7, np.repeat(common, 4, axis=1)[:, :d], own).astype(np.int64)
+    return np.where(rng.random((n, d)) < 0.7, np.repeat(common, 4, axis=1)[:, :d], own).astype(
+        np.int64
+    )
 
 
 def speed(n: int) -> None:
@@ -40,8 +55,15 @@ def speed(n: int) -> None:
     for d, k in ((8, 2), (16, 2), (16, 3), (24, 2)):
         rng = np.random.default_rng(d)
         protocol, records = InpHT(binary(d), k, EPSILON), records_of(d, n, rng)
-        setup = seconds(lambda protocol=protocol: InpHT(protocol.domain, protocol.k, EPSILON).channel.part_weights, 1)
-        client = seconds(lambda protocol=protocol, records=records, rng=rng: protocol.privatize(records, rng))
+        setup = seconds(
+            lambda protocol=protocol: (
+                InpHT(protocol.domain, protocol.k, EPSILON).channel.part_weights
+            ),
+            1,
+        )
+        client = seconds(
+            lambda protocol=protocol, records=records, rng=rng: protocol.privatize(records, rng)
+        )
         reports = protocol.privatize(records, rng)
         server = seconds(lambda protocol=protocol, reports=reports: protocol.aggregate(reports))
         aggregate, views = protocol.aggregate(reports), protocol.domain.views(k)
@@ -65,8 +87,18 @@ def speed(n: int) -> None:
             f"{n / client / 1e6:.1f}",
             f"{n / server / 1e6:.1f}",
         ]
-        rows.append([*row, str(len(views)), f"{everything:.2f}", f"{error:.4f}", str(protocol.report_bits)])
-    head = ["d", "k", "directions", "set-up, s", "client, M users/s", "server, M reports/s", "marginals"]
+        rows.append(
+            [*row, str(len(views)), f"{everything:.2f}", f"{error:.4f}", str(protocol.report_bits)]
+        )
+    head = [
+        "d",
+        "k",
+        "directions",
+        "set-up, s",
+        "client, M users/s",
+        "server, M reports/s",
+        "marginals",
+    ]
     head += ["all with variances, s", "total variation", "bits"]
     table(f"InpHT: one core, N = {n} records as 64-bit integers, epsilon = {EPSILON}", head, rows)
 
@@ -95,16 +127,46 @@ def many_values(n: int) -> None:
     rows = []
     for r in (2, 3, 4, 5, 6, 7, 8):
         protocol = InpHT(Domain({f"a{k}": r for k in range(6)}), 2, EPSILON)
-        error = math.sqrt(np.mean([protocol.cell_variances(n, view) for view in protocol.domain.views(2)]))
+        error = math.sqrt(
+            np.mean([protocol.cell_variances(n, view) for view in protocol.domain.views(2)])
+        )
         plain, needed = as_bits(r, n)
-        row = [str(r), str(len(protocol.channel.parts)), str(protocol.report_bits), f"{1000 * error:.3f}", f"{1000 * plain:.3f}"]
+        row = [
+            str(r),
+            str(len(protocol.channel.parts)),
+            str(protocol.report_bits),
+            f"{1000 * error:.3f}",
+            f"{1000 * plain:.3f}",
+        ]
         rows.append([*row, f"{error / plain:.3f}", f"{1000 * needed:.3f}", f"{error / needed:.3f}"])
-    head = ["values", "directions", "bits", "RMSE x 1000", "as bits", "ratio", "as bits, only what is needed", "ratio"]
-    table(f"InpHT, six attributes of r values, k = 2: predicted RMSE of a cell of a marginal of two, N = {n}", head, rows)
+    head = [
+        "values",
+        "directions",
+        "bits",
+        "RMSE x 1000",
+        "as bits",
+        "ratio",
+        "as bits, only what is needed",
+        "ratio",
+    ]
+    table(
+        f"InpHT, six attributes of r values, k = 2: predicted RMSE of a cell of a marginal of two, N = {n}",
+        head,
+        rows,
+    )
 
 
 def accuracy(n: int, sizes: list[int], degrees: list[int]) -> None:
-    kinds: list[type[MarginalProtocol]] = [InpRR, InpPS, InpOLH, InpHTCMS, MargRR, MargPS, MargHT, InpHT]
+    kinds: list[type[MarginalProtocol]] = [
+        InpRR,
+        InpPS,
+        InpOLH,
+        InpHTCMS,
+        MargRR,
+        MargPS,
+        MargHT,
+        InpHT,
+    ]
     rows = []
     for d, k in tqdm(list(product(sizes, degrees)), leave=False):
         rng = np.random.default_rng(d)
@@ -121,12 +183,21 @@ def accuracy(n: int, sizes: list[int], degrees: list[int]) -> None:
                 continue
             protocol = kind(domain, k, Fraction(11, 10))
             estimate = protocol.estimate(protocol.simulate(held, rng))
-            found = np.mean([np.abs(estimate.marginal(view) - m).sum() / 2 for view, m in zip(views, truth, strict=True)])
+            found = np.mean(
+                [
+                    np.abs(estimate.marginal(view) - m).sum() / 2
+                    for view, m in zip(views, truth, strict=True)
+                ]
+            )
             expected = protocol.total_variation(n, views[0])
             row.append(f"{found:.4f} ({expected:.4f})")
         rows.append(row)
     title = f"Mean total variation of up to 20 marginals, N = {n}, epsilon = {EPSILON}, the same records for all"
-    table(f"{title} (in parentheses: as predicted for even records)", ["d", "k", *(kind.__name__ for kind in kinds)], rows)
+    table(
+        f"{title} (in parentheses: as predicted for even records)",
+        ["d", "k", *(kind.__name__ for kind in kinds)],
+        rows,
+    )
 
 
 def main() -> None:
@@ -136,7 +207,11 @@ def main() -> None:
     one_core()
     speed(1 << 16 if quick else 1 << 19)
     many_values(1 << 20)
-    accuracy(1 << 14 if quick else 1 << 18, [4, 8] if quick else [4, 8, 16], [1, 2] if quick else [1, 2, 3])
+    accuracy(
+        1 << 14 if quick else 1 << 18,
+        [4, 8] if quick else [4, 8, 16],
+        [1, 2] if quick else [1, 2, 3],
+    )
     print(f"\npeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -18,7 +20,15 @@ from collections.abc import Callable
 import numpy as np
 from tqdm import tqdm
 
-from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, central, optimise
+from rangeq import (
+    CircularHistogram,
+    HaarHRR,
+    HierarchicalHistogram,
+    Optimised,
+    RangeProtocol,
+    central,
+    optimise,
+)
 from rangeq.consistency import consistent
 from rangeq.optimise import describe
 from rangeq.tree import Tree
@@ -57,7 +67,11 @@ def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[Ra
 
 def short(protocol: RangeProtocol) -> str:
     """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal branching."""
-    if isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, str) and protocol.tree.height > 1:
+    if (
+        isinstance(protocol, HierarchicalHistogram)
+        and isinstance(protocol.oracle, str)
+        and protocol.tree.height > 1
+    ):
         return f"HH{max(protocol.tree.branching)}{'c' if protocol.consistent else ''}, {protocol.oracle}"
     return describe(protocol).split(":")[0]
 
@@ -68,7 +82,9 @@ def simulated(protocol: RangeProtocol, n: int, repeats: int, rng: np.random.Gene
     held = np.full(domain, n // domain)
     truth, total = np.arange(domain + 1) / domain, 0.0
     for _ in range(repeats):
-        error = np.concatenate([[0.0], protocol.estimate(protocol.simulate(held, rng)).cdf()]) - truth
+        error = (
+            np.concatenate([[0.0], protocol.estimate(protocol.simulate(held, rng)).cdf()]) - truth
+        )
         squares = (domain + 1) * (error**2).sum() - error.sum() ** 2 - (np.diff(error) ** 2).sum()
         total += squares / (domain * (domain - 1) / 2)
     return math.sqrt(total / repeats)
@@ -83,7 +99,9 @@ def accuracy(domains: list[int], epsilons: list[float], repeats: int) -> None:
             rival, error = best_of(best, published)
             of_prefixes = best_of(prefixes, published)[1]
             users = 1 << 18
-            measured = simulated(best.protocol, users, repeats, rng) / best.protocol.average_rmse(users)
+            measured = simulated(best.protocol, users, repeats, rng) / best.protocol.average_rmse(
+                users
+            )
             ratios = [best_of(best, tree)[1] / error, best.rmse / error, best.bound / error]
             ratios += [prefixes.rmse / of_prefixes, prefixes.bound / of_prefixes, measured]
             row = [
@@ -96,8 +114,19 @@ def accuracy(domains: list[int], epsilons: list[float], repeats: int) -> None:
             ]
             rows.append(row + [f"{ratio:.3f}" for ratio in ratios])
     head = ["D", "epsilon", "best published", "its RMSE x 1000", "optimised", "bits"]
-    head += ["best tree", "optimised", "proved bound", "prefixes: optimised", "proved bound", "simulated / predicted"]
-    table(f"All ranges, N = 2^26: ratios to the RMSE of the best published protocol; {repeats} repeats", head, rows)
+    head += [
+        "best tree",
+        "optimised",
+        "proved bound",
+        "prefixes: optimised",
+        "proved bound",
+        "simulated / predicted",
+    ]
+    table(
+        f"All ranges, N = 2^26: ratios to the RMSE of the best published protocol; {repeats} repeats",
+        head,
+        rows,
+    )
 
 
 def seconds(call: Callable[[], object], repeats: int = 5) -> float:
@@ -115,7 +144,9 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     domain = protocol.domain
     values = np.minimum((rng.beta(2, 5, users) * domain).astype(np.int64), domain - 1)
     start = time.process_time()
-    total = sum(protocol.aggregate(protocol.privatize(part, rng)) for part in np.array_split(values, 16))
+    total = sum(
+        protocol.aggregate(protocol.privatize(part, rng)) for part in np.array_split(values, 16)
+    )
     collected = time.process_time()
     estimate = protocol.estimate(total)
     _ = estimate.frequencies
@@ -124,8 +155,19 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     estimate.interval(*ends)
     answered = time.process_time()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    times = [f"{collected - start:.1f}", f"{estimated - collected:.1f}", f"{answered - estimated:.2f}"]
-    return [short(protocol), str(domain), str(users), str(protocol.report_bits), *times, f"{memory:.1f}"]
+    times = [
+        f"{collected - start:.1f}",
+        f"{estimated - collected:.1f}",
+        f"{answered - estimated:.2f}",
+    ]
+    return [
+        short(protocol),
+        str(domain),
+        str(users),
+        str(protocol.report_bits),
+        *times,
+        f"{memory:.1f}",
+    ]
 
 
 def main() -> None:
@@ -134,9 +176,15 @@ def main() -> None:
     quick = parser.parse_args().quick
     one_core()
 
-    domains, users = ([1 << 14, 1 << 16], 1 << 20) if quick else ([1 << 16, 1 << 20, 1 << 22], 1 << 24)
+    domains, users = (
+        ([1 << 14, 1 << 16], 1 << 20) if quick else ([1 << 16, 1 << 20, 1 << 22], 1 << 24)
+    )
     domain = domains[-1]
-    protocols = [HierarchicalHistogram(domain, 1.1, 4, "HRR"), HaarHRR(domain, 1.1), HierarchicalHistogram(domain, 1.1, 16, "OLH")]
+    protocols = [
+        HierarchicalHistogram(domain, 1.1, 4, "HRR"),
+        HaarHRR(domain, 1.1),
+        HierarchicalHistogram(domain, 1.1, 16, "OLH"),
+    ]
     protocols += [best_of(optimise(domain, 1.1, users), circle)[0] for domain in domains]
     head = [
         "protocol",
@@ -156,14 +204,21 @@ def main() -> None:
     counts = rng.integers(0, 100, 1 << 20)
     curator = central.Hierarchy(1 << 20, 1.0, 16)
     rows = [
-        ["consistency, 2^20 leaves, B = 16", f"{seconds(lambda: consistent(large, levels, [1.0] * large.height)):.3f}"],
+        [
+            "consistency, 2^20 leaves, B = 16",
+            f"{seconds(lambda: consistent(large, levels, [1.0] * large.height)):.3f}",
+        ],
         [
             "central release with exact noise and inference, 2^20 leaves, b = 16",
             f"{seconds(lambda: curator.release(counts), 3):.2f}",
         ],
     ]
     table("Speed", ["", "seconds"], rows)
-    accuracy([256] if quick else [17, 256, 1000, 1 << 16], [0.2, 1.1] if quick else [0.2, 0.6, 1.1, 1.4, 3.0], 10 if quick else 60)
+    accuracy(
+        [256] if quick else [17, 256, 1000, 1 << 16],
+        [0.2, 1.1] if quick else [0.2, 0.6, 1.1, 1.4, 3.0],
+        10 if quick else 60,
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import platform
@@ -30,7 +32,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from frequency import GRR, HRR, OLH, OUE, HadamardCountMeanSketch, ProjectiveGeometry, SubsetSelection
+from frequency import (
+    GRR,
+    HRR,
+    OLH,
+    OUE,
+    HadamardCountMeanSketch,
+    ProjectiveGeometry,
+    SubsetSelection,
+)
 from frequency.heavy import PrefixExtension
 from frequency.marginals import Domain, InpHT
 from frequency.storage import aggregate_files, write_reports
@@ -53,11 +63,17 @@ def protocols() -> dict[str, tuple[Any, tuple[int, ...]]]:
         "HRR, 65536 items": (HRR(pages, EPSILON), (pages,)),
         "OLH, 65536 items": (OLH(pages, EPSILON), (pages,)),
         "ProjectiveGeometry, 65536 items": (ProjectiveGeometry(pages, EPSILON), (pages,)),
-        "HadamardCountMeanSketch, 2^32 items": (HadamardCountMeanSketch(1 << 32, EPSILON), (1 << 32,)),
+        "HadamardCountMeanSketch, 2^32 items": (
+            HadamardCountMeanSketch(1 << 32, EPSILON),
+            (1 << 32,),
+        ),
         "HH4 of HRR, 2^20 values": (HierarchicalHistogram(1 << 20, EPSILON, 4, "HRR"), (1 << 20,)),
         "HaarHRR, 2^20 values": (HaarHRR(1 << 20, EPSILON), (1 << 20,)),
         "CircularHistogram, 1024 values": (CircularHistogram(1024, EPSILON), (1024,)),
-        "InpHT, 16 binary attributes, k = 2": (InpHT(Domain.binary(*"abcdefghijklmnop"), 2, EPSILON), (2,) * 16),
+        "InpHT, 16 binary attributes, k = 2": (
+            InpHT(Domain.binary(*"abcdefghijklmnop"), 2, EPSILON),
+            (2,) * 16,
+        ),
         "PrefixExtension, 64 bits": (PrefixExtension(64, EPSILON), (1 << 40,)),
         "HDG, 4 attributes": (HDG(attributes, EPSILON, 10**6), tuple(attributes.values())),
         "WaveGrid, 4 attributes": (best(attributes, EPSILON, 10**6), tuple(attributes.values())),
@@ -82,7 +98,10 @@ def cpu() -> float:
 
 
 def memory() -> int:
-    return 1024 * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return 1024 * max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -109,7 +128,9 @@ def written(name: str, n: int, place: Path, secure: bool) -> tuple[Cost, int]:
             nonlocal spent
             for start in range(0, step, len(values)):
                 wall, used = time.perf_counter(), cpu()
-                part = protocol.privatize(values[: step - start], None if secure else np.random.default_rng([k, start]))
+                part = protocol.privatize(
+                    values[: step - start], None if secure else np.random.default_rng([k, start])
+                )
                 spent = Cost(spent.wall + time.perf_counter() - wall, spent.cpu + cpu() - used, 0)
                 yield part
 
@@ -143,18 +164,32 @@ def estimated(name: str, place: Path) -> tuple[Cost, int]:
 
 def best_of(repeats: int, function: Callable[..., Any], *arguments: Any) -> Cost:
     found = [alone(function, *arguments) for _ in range(repeats)]
-    return Cost(min(cost.wall for cost in found), min(cost.cpu for cost in found), max(cost.memory for cost in found))
+    return Cost(
+        min(cost.wall for cost in found),
+        min(cost.cpu for cost in found),
+        max(cost.memory for cost in found),
+    )
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [headings, ["---"] * len(headings), *rows])
+    return "\n".join(
+        f"| {' | '.join(cells)} |" for cells in [headings, ["---"] * len(headings), *rows]
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few reports: shows that everything runs")
-    parser.add_argument("--out", type=Path, default=Path("SCALE.md"), help="the page to write (default: SCALE.md)")
-    parser.add_argument("--place", type=Path, help="where to put the files of reports (default: the system's temporary directory)")
+    parser.add_argument(
+        "--quick", action="store_true", help="few reports: shows that everything runs"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("SCALE.md"), help="the page to write (default: SCALE.md)"
+    )
+    parser.add_argument(
+        "--place",
+        type=Path,
+        help="where to put the files of reports (default: the system's temporary directory)",
+    )
     options = parser.parse_args()
     many, some = (10**6, 10**5) if options.quick else (10**8, 4 * 10**6)
     repeats = 1 if options.quick else 3
@@ -172,13 +207,31 @@ def main() -> None:
                 rates.append([name, n, counting, two])
         finally:
             shutil.rmtree(place)
-        costs.append([name, protocol.report_dtype.itemsize, client.cpu / n, stored / n, counting, n, state, estimating])
+        costs.append(
+            [
+                name,
+                protocol.report_dtype.itemsize,
+                client.cpu / n,
+                stored / n,
+                counting,
+                n,
+                state,
+                estimating,
+            ]
+        )
     page = PAGE.format(
         machine=f"{os.cpu_count()} cores, {platform.machine()}",
         versions=f"Python {platform.python_version()}, numpy {version('numpy')}, pyarrow {version('pyarrow')}",
         quick="**A quick run, with too few reports to judge by.**\n\n" if options.quick else "",
         rates=table(
-            ["protocol", "reports", "M/s a core", "required", "memory, MiB", "two processes: times as fast"],
+            [
+                "protocol",
+                "reports",
+                "M/s a core",
+                "required",
+                "memory, MiB",
+                "two processes: times as fast",
+            ],
             [
                 [
                     name,
@@ -217,7 +270,14 @@ def main() -> None:
             ],
         ),
         day=table(
-            ["protocol", "received, GB a day", "mean Mbit/s", "stored, GB a day", "CPU minutes a day", "reads at, MB/s"],
+            [
+                "protocol",
+                "received, GB a day",
+                "mean Mbit/s",
+                "stored, GB a day",
+                "CPU minutes a day",
+                "reads at, MB/s",
+            ],
             [
                 [
                     name,

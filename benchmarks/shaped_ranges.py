@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
 
 import argparse
 import math
@@ -72,7 +74,9 @@ def mean_square(estimate: Distribution, held: np.ndarray) -> float:
 
 def covered(estimate: ShapedEstimate, held: np.ndarray, rng: np.random.Generator) -> float:
     """Of RANGES ranges, how many are in their 95 % interval: rounded errors count as none."""
-    first = rng.choice(len(held) - 1, RANGES, p=(chances := np.arange(len(held) - 1, 0, -1)) / chances.sum())
+    first = rng.choice(
+        len(held) - 1, RANGES, p=(chances := np.arange(len(held) - 1, 0, -1)) / chances.sum()
+    )
     last = first + 1 + rng.integers(0, len(held) - 1 - first)
     sums = np.concatenate([[0.0], np.cumsum(held) / N])
     low, high = estimate.interval(first, last)
@@ -88,7 +92,11 @@ def measured(values: list[float], factor: float = 1e5) -> str:
 def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> list[str]:
     """Shaped; predicted and, of rivals, simulated errors of the others; how often intervals cover."""
     ours = shaped(domain, epsilon, N)
-    best, haar, wave = best_of(optimise(domain, epsilon, N), circle)[0], HaarHRR(domain, epsilon), SquareWave(domain, epsilon)
+    best, haar, wave = (
+        best_of(optimise(domain, epsilon, N), circle)[0],
+        HaarHRR(domain, epsilon),
+        SquareWave(domain, epsilon),
+    )
     errors: dict[str, list[float]] = {"ours": [], "circle": [], "haar": [], "wave": []}
     coverage: list[float] = []
     for repeat in tqdm(range(repeats), desc=f"{name}, D = {domain}, {epsilon:g}", leave=False):
@@ -101,7 +109,9 @@ def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> l
             errors["wave"].append(mean_square(wave.estimate(wave.simulate(held, rng)), held))
         if rivals:
             for key, protocol in (("circle", best), ("haar", haar)):
-                errors[key].append(mean_square(protocol.estimate(protocol.simulate(held, rng)), held))
+                errors[key].append(
+                    mean_square(protocol.estimate(protocol.simulate(held, rng)), held)
+                )
     cells = [name, str(domain), f"{epsilon:g}", measured(errors["ours"])]
     for key, protocol in (("circle", best), ("haar", haar)):
         simulated = f" / {measured(errors[key])}" if errors[key] else ""
@@ -127,7 +137,12 @@ def seconds(domain: int, epsilon: float) -> list[str]:
     times.append(time.process_time())
     estimate.interval(*np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))
     times.append(time.process_time())
-    return [str(domain), f"{epsilon:g}", str(protocol.report_bits), *(f"{t:.2f}" for t in np.diff(times))]
+    return [
+        str(domain),
+        f"{epsilon:g}",
+        str(protocol.report_bits),
+        *(f"{t:.2f}" for t in np.diff(times)),
+    ]
 
 
 def main() -> None:
@@ -137,18 +152,50 @@ def main() -> None:
     one_core()
     repeats = 3 if quick else 15
     domains = (256,) if quick else (256, 1024, 1 << 16)
-    head = ["data", "D", "epsilon", "shaped", "circle", "HaarHRR", "square wave, EM", "circle / shaped", "coverage", "repeats"]
+    head = [
+        "data",
+        "D",
+        "epsilon",
+        "shaped",
+        "circle",
+        "HaarHRR",
+        "square wave, EM",
+        "circle / shaped",
+        "coverage",
+        "repeats",
+    ]
     rows = [
         row("Cauchy", domain, epsilon, min(repeats, 10) if domain > 1024 else repeats, True)
         for domain in domains
         for epsilon in EPSILONS
     ]
-    table("Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted / simulated", head, rows)
+    table(
+        "Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted / simulated",
+        head,
+        rows,
+    )
     names = [name for name in DENSITIES if name != "Cauchy"]
     rows = [row(name, 256, epsilon, repeats, False) for name in names for epsilon in EPSILONS]
-    table("Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted", head, rows)
-    head = ["D", "epsilon", "bits", "design, s", "privatize, s", "aggregate, s", "estimate, s", "10^5 intervals, s"]
-    table("CPU seconds for 10^6 reports", head, [seconds(domain, epsilon) for domain in domains for epsilon in (0.6, 1.4)])
+    table(
+        "Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted",
+        head,
+        rows,
+    )
+    head = [
+        "D",
+        "epsilon",
+        "bits",
+        "design, s",
+        "privatize, s",
+        "aggregate, s",
+        "estimate, s",
+        "10^5 intervals, s",
+    ]
+    table(
+        "CPU seconds for 10^6 reports",
+        head,
+        [seconds(domain, epsilon) for domain in domains for epsilon in (0.6, 1.4)],
+    )
 
 
 if __name__ == "__main__":

@@ -17,8 +17,21 @@ html_title = "Count people without exposing them"
 extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files then work here too.
-mirrors = ["NOTATION.md", "LIMITS.md", "CHANGELOG.md", "REPRODUCTION.md", "BENCHMARKS.md", "SCALE.md", "benchmarks/README.md"]
-exclude_patterns = ["_build", "*.py", "notebooks/settings.py", *(name for name in mirrors if not (HERE.parent / name).exists())]
+mirrors = [
+    "NOTATION.md",
+    "LIMITS.md",
+    "CHANGELOG.md",
+    "REPRODUCTION.md",
+    "BENCHMARKS.md",
+    "SCALE.md",
+    "benchmarks/README.md",
+]
+exclude_patterns = [
+    "_build",
+    "*.py",
+    "notebooks/settings.py",
+    *(name for name in mirrors if not (HERE.parent / name).exists()),
+]
 
 # Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no script from elsewhere.
 html_math_renderer = "mathml"
@@ -33,7 +46,9 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_output_stderr = "error"
 nb_ipywidgets_js: dict[str, object] = {}
-logging.getLogger("traitlets").setLevel(logging.WARNING)  # a theme of the code's colours switches all messages on
+logging.getLogger("traitlets").setLevel(
+    logging.WARNING
+)  # a theme of the code's colours switches all messages on
 
 # Docstrings name things in single backticks and write formulas as plain text.
 default_role = "py:obj"
@@ -41,8 +56,14 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False  # what a class does as its base does stands there
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {name: name for name in ("npt.ArrayLike", "Floats", "Items", "Reports", "Number", "Words")}
+autodoc_type_aliases = {
+    name: name for name in ("npt.ArrayLike", "Floats", "Items", "Reports", "Number", "Words")
+}
 python_maximum_signature_line_length = 100
-autodoc_mock_imports = ["dask", "distributed", "pyarrow"]  # large, and not needed to document what uses them
+autodoc_mock_imports = [
+    "dask",
+    "distributed",
+    "pyarrow",
+]  # large, and not needed to document what uses them
 # A member's type may have namesakes; the first of them is linked.
 suppress_warnings = ["ref.python"]

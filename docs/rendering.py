@@ -17,7 +17,9 @@ ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
 def escaped(line: str) -> str:
     """A line of a docstring, with what reStructuredText would take for markup outside of backticks taken as it is."""
     parts = re.split(r"(``.*?``|`[^`]*`)", line)
-    return "".join(part if k % 2 else re.sub(r"([*|]|_(?!\w))", r"\\\1", part) for k, part in enumerate(parts))
+    return "".join(
+        part if k % 2 else re.sub(r"([*|]|_(?!\w))", r"\\\1", part) for k, part in enumerate(parts)
+    )
 
 
 def plain(app, what, name, obj, options, lines):
@@ -51,12 +53,18 @@ def linked(app, env, node, contnode):
     if len(names) != 1:
         return contnode
     entry = objects[names[0]]
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, names[0])
+    return make_refnode(
+        app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, names[0]
+    )
 
 
 def formula(translator, node):
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    text = node.astext().replace(r"\begin{aligned}", r"\begin{array}{rl}").replace(r"\end{aligned}", r"\end{array}")
+    text = (
+        node.astext()
+        .replace(r"\begin{aligned}", r"\begin{array}{rl}")
+        .replace(r"\end{aligned}", r"\end{array}")
+    )
     translator.body.append(convert(text, display=display))
     raise nodes.SkipNode
 
@@ -66,18 +74,27 @@ def gallery(app, docname, content):
     if docname == "gallery":
         for path in sorted(Path(app.srcdir).glob("notebooks/*.py")):
             if path.name != "settings.py":
-                title, question = re.search(r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE).groups()
-                content[0] += f"\n- {{doc}}`{title.replace('*', '')} <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
+                title, question = re.search(
+                    r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE
+                ).groups()
+                content[0] += (
+                    f"\n- {{doc}}`{title.replace('*', '')} <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
+                )
 
 
 def shortened(app, what, name, obj, options, signature, returns):
     """Names of types that stay names are not to be told from others."""
-    return tuple(text and re.sub(r"TypeAliasForwardRef\('(.*?)'\)", r"\1", text) for text in (signature, returns))
+    return tuple(
+        text and re.sub(r"TypeAliasForwardRef\('(.*?)'\)", r"\1", text)
+        for text in (signature, returns)
+    )
 
 
 def without_object(app, doctree):
     """Every class has the base object: those that have no other need not say it."""
-    for paragraph in [node for node in doctree.findall(nodes.paragraph) if node.astext() == "Bases: object"]:
+    for paragraph in [
+        node for node in doctree.findall(nodes.paragraph) if node.astext() == "Bases: object"
+    ]:
         paragraph.parent.remove(paragraph)
 
 

@@ -30,11 +30,23 @@ def survey() -> list[str]:
     try:
         from statsmodels.datasets import fair
     except ImportError:
-        sys.exit("this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)")
+        sys.exit(
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+        )
     data = fair.load_pandas().data
-    schooling = {9: "grade school", 12: "high school", 14: "some college", 16: "college", 17: "some graduate", 20: "advanced"}
+    schooling = {
+        9: "grade school",
+        12: "high school",
+        14: "some college",
+        16: "college",
+        17: "some graduate",
+        20: "advanced",
+    }
     faith = {1: "not", 2: "mildly", 3: "fairly", 4: "strongly"}
-    return [f"{schooling[e]}, {faith[r]} religious" for e, r in zip(data["educ"], data["religious"], strict=True)]
+    return [
+        f"{schooling[e]}, {faith[r]} religious"
+        for e, r in zip(data["educ"], data["religious"], strict=True)
+    ]
 
 
 def column(path: Path, name: str) -> list[str]:
@@ -43,7 +55,9 @@ def column(path: Path, name: str) -> list[str]:
         with path.open(newline="", encoding="utf-8") as stream:
             rows = csv.DictReader(stream)
             if name not in (rows.fieldnames or []):
-                sys.exit(f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}")
+                sys.exit(
+                    f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}"
+                )
             return [row[name].strip() for row in rows]
     except OSError as error:
         sys.exit(f"cannot read {path}: {error.strerror}")
@@ -51,11 +65,19 @@ def column(path: Path, name: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--csv", type=Path, help="a CSV file with a header (default: the survey of statsmodels)")
+    parser.add_argument(
+        "--csv", type=Path, help="a CSV file with a header (default: the survey of statsmodels)"
+    )
     parser.add_argument("--column", help="the column with the answers, with --csv")
-    parser.add_argument("--epsilon", type=float, default=2.0, help="privacy loss of a report (default: 2)")
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory for the figure (default: demo)")
-    parser.add_argument("--seed", type=int, help="reproducible randomness (default: the operating system's)")
+    parser.add_argument(
+        "--epsilon", type=float, default=2.0, help="privacy loss of a report (default: 2)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), help="directory for the figure (default: demo)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="reproducible randomness (default: the operating system's)"
+    )
     options = parser.parse_args()
     if (options.csv is None) != (options.column is None):
         parser.error("--csv and --column go together")
@@ -71,7 +93,9 @@ def main() -> None:
     oracle = choice.recommended
     audit = oracle.audit()
     print(f"{choice}\n\n{oracle}")
-    print(f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}")
+    print(
+        f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}"
+    )
     assert audit.holds
 
     # Every person sends one report to one of the sites; a site sends its aggregate on. One message of the survey is damaged.
@@ -83,7 +107,9 @@ def main() -> None:
         aggregates.append(oracle.aggregate(oracle.reports_from_bytes(received, tally)).to_bytes())
     total = sum(oracle.aggregate_from_bytes(message) for message in aggregates)
     estimate = oracle.estimate(total)
-    print(f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes {len(aggregates[0])} bytes")
+    print(
+        f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes {len(aggregates[0])} bytes"
+    )
     assert estimate.n == len(answers) - tally.total()
 
     truth = np.bincount(values, minlength=len(labels)) / len(answers)
@@ -99,19 +125,27 @@ def report(estimate: frequency.Estimate, truth: npt.NDArray[np.float64], labels:
     width = max(map(len, labels))
     print(f"\n{'':{width}}  estimate  95% interval         truth (a check, not for publication)")
     for k in np.argsort(-estimate.frequencies)[:8]:
-        print(f"{labels[k]:{width}}   {estimate.frequencies[k]:7.4f}  [{low[k]:7.4f}, {high[k]:7.4f}]  {truth[k]:7.4f}")
+        print(
+            f"{labels[k]:{width}}   {estimate.frequencies[k]:7.4f}  [{low[k]:7.4f}, {high[k]:7.4f}]  {truth[k]:7.4f}"
+        )
 
     covered = int(((low <= truth) & (truth <= high)).sum())
     print(f"\n{covered} of {len(labels)} intervals hold the truth")
-    assert covered >= 0.5 * len(labels) - 2  # fails by chance about once in a million runs, whatever the number of items
+    assert (
+        covered >= 0.5 * len(labels) - 2
+    )  # fails by chance about once in a million runs, whatever the number of items
 
     college = np.array([label.startswith(("college", "Bachelors", "Masters")) for label in labels])
     if college.any():  # a sum of some items, with the error of the sum
         value, variance = estimate.linear(college.astype(float))
-        print(f"college: {value:.4f} +- {1.96 * math.sqrt(variance):.4f}, truth {truth[college].sum():.4f}")
+        print(
+            f"college: {value:.4f} +- {1.96 * math.sqrt(variance):.4f}, truth {truth[college].sum():.4f}"
+        )
 
     published = postprocess.norm_sub(estimate.frequencies)
-    before, after = (math.sqrt(np.mean((f - truth) ** 2)) for f in (estimate.frequencies, published))
+    before, after = (
+        math.sqrt(np.mean((f - truth) ** 2)) for f in (estimate.frequencies, published)
+    )
     print(f"RMSE {before:.4f}; made a distribution by norm_sub: {after:.4f}")
     assert math.isclose(published.sum(), 1)
     assert after <= before

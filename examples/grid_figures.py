@@ -25,7 +25,19 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, PairwiseEstimate, Uniform, WaveGrid, granularities
+from rangeq.grids import (
+    CALM,
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    ConjunctionProtocol,
+    PairwiseEstimate,
+    Uniform,
+    WaveGrid,
+    granularities,
+)
 from rangeq.grids.consistency import clean
 from rangeq.grids.piecewise import Line, Plane
 from rangeq.grids.queries import grouped
@@ -72,14 +84,25 @@ class Study:
 
     @property
     def systems(self) -> list[type[ConjunctionProtocol]]:
-        of_paper = [Uniform, MSW, CALM, LHIO, TDG, HDG] if self.quick else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+        of_paper = (
+            [Uniform, MSW, CALM, LHIO, TDG, HDG]
+            if self.quick
+            else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+        )
         return [*of_paper, WaveGrid]
 
     @property
     def epsilons(self) -> tuple[float, ...]:
         return (0.4, 1.0, 2.0) if self.quick else tuple(k / 5 for k in range(1, 11))
 
-    def people(self, kind: str, n: int | None = None, d: int | None = None, c: int | None = None, covariance: float = 0.8) -> Array:
+    def people(
+        self,
+        kind: str,
+        n: int | None = None,
+        d: int | None = None,
+        c: int | None = None,
+        covariance: float = 0.8,
+    ) -> Array:
         """Records of n people, drawn once for each kind, n, d and covariance as long as no others are asked for."""
         n, d, c = n or self.n, d or self.d, c or self.c
         values = self._people.get((kind, n, d, covariance))
@@ -90,14 +113,18 @@ class Study:
             values = np.empty((n, d), dtype=np.float32)
             for start in range(0, n, 1 << 20):
                 size = min(n - start, 1 << 20)
-                part = self.rng.multivariate_normal(np.zeros(d), matrix, size=size, method="cholesky")
+                part = self.rng.multivariate_normal(
+                    np.zeros(d), matrix, size=size, method="cholesky"
+                )
                 if kind == "laplace":
                     part *= np.sqrt(self.rng.exponential(size=(size, 1)))
                 values[start : start + size] = part
             self._people[kind, n, d, covariance] = values
         return np.clip((values + 6) / 12 * c, 0, c - 1).astype(np.int64)
 
-    def asked(self, several: int, d: int | None = None, c: int | None = None, volume: float = 0.5) -> Queries:
+    def asked(
+        self, several: int, d: int | None = None, c: int | None = None, volume: float = 0.5
+    ) -> Queries:
         """Queries of so many attributes, whose sides are that part of the domain."""
         d, c = d or self.d, c or self.c
         places = np.array([self.rng.choice(d, several, replace=False) for _ in range(self.queries)])
@@ -105,19 +132,40 @@ class Study:
         left = self.rng.integers(0, c - side + 1, size=(self.queries, several))
         return places, left, left + side - 1
 
-    def errors(self, protocol: ConjunctionProtocol, records: Array, asked: Sequence[Queries], true: Sequence[Array]) -> list[float]:
+    def errors(
+        self,
+        protocol: ConjunctionProtocol,
+        records: Array,
+        asked: Sequence[Queries],
+        true: Sequence[Array],
+    ) -> list[float]:
         """The mean absolute error of each list of queries, over users and queries."""
         found = []
         for _ in range(self.repeats):
             estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, self.rng)))
-            found.append([np.abs(estimate.answers(*each) - t).mean() for each, t in zip(asked, true, strict=True)])
+            found.append(
+                [
+                    np.abs(estimate.answers(*each) - t).mean()
+                    for each, t in zip(asked, true, strict=True)
+                ]
+            )
         return np.mean(found, axis=0).tolist()
 
-    def swept(self, what: str, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def swept(
+        self, what: str, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
         """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` is for people alone, the same for each."""
         kept: dict[tuple[str, int, int, float], Array] = {}
-        of = [(replace(self, rng=apart(self.rng, kind), _people=kept), apart(self.rng, what, kind, *rest)) for kind, *rest in cases]
-        return self.sweep(function, [(*own, *case) for own, case in zip(of, cases, strict=True)], description=what)
+        of = [
+            (
+                replace(self, rng=apart(self.rng, kind), _people=kept),
+                apart(self.rng, what, kind, *rest),
+            )
+            for kind, *rest in cases
+        ]
+        return self.sweep(
+            function, [(*own, *case) for own, case in zip(of, cases, strict=True)], description=what
+        )
 
 
 def truth(records: Array, asked: Queries) -> Array:
@@ -132,7 +180,9 @@ def truth(records: Array, asked: Queries) -> Array:
     return np.array(found)
 
 
-def panels(title: str, names: Sequence[str], x: str, y: str = "mean absolute error") -> tuple[Figure, list[Any]]:
+def panels(
+    title: str, names: Sequence[str], x: str, y: str = "mean absolute error"
+) -> tuple[Figure, list[Any]]:
     """One panel a name, in rows of at most four."""
     columns = min(len(names), 4)
     rows = -(-len(names) // columns)
@@ -152,14 +202,24 @@ def panels(title: str, names: Sequence[str], x: str, y: str = "mean absolute err
 
 def legend(figure: Figure, axes: Any) -> None:
     columns = 4 if figure.get_figwidth() < 6 else 9
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=8,
+    )
 
 
 Point = tuple[Array, list[Queries], Callable[[type[ConjunctionProtocol]], ConjunctionProtocol]]
 
 
 def measured(
-    point: Callable[[Study, str, float], Point], study: Study, rng: np.random.Generator, kind: str, value: float
+    point: Callable[[Study, str, float], Point],
+    study: Study,
+    rng: np.random.Generator,
+    kind: str,
+    value: float,
 ) -> list[list[float]]:
     """The errors of all systems at a point, a list each; of a system that cannot be, nan."""
     records, asked, make = point(study, kind, value)
@@ -173,23 +233,42 @@ def measured(
 
 
 def compared(
-    study: Study, title: str, x: str, values: Sequence[float], names: Sequence[str], point: Callable[[Study, str, float], Point]
+    study: Study,
+    title: str,
+    x: str,
+    values: Sequence[float],
+    names: Sequence[str],
+    point: Callable[[Study, str, float], Point],
 ) -> tuple[Figure, dict[tuple[str, str], list[float]]]:
     """A figure of all systems: for each population and each list of queries the error against some parameter.
 
     ``point(study, kind, value)`` has the records, the lists of queries and how to make a system, and draws people alone. A system
     that cannot be is left out.
     """
-    figure, axes = panels(title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x)
-    found = study.swept(title.split(":")[0], partial(measured, point), list(product(study.kinds, values)))
+    figure, axes = panels(
+        title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x
+    )
+    found = study.swept(
+        title.split(":")[0], partial(measured, point), list(product(study.kinds, values))
+    )
     errors = np.reshape(found, (len(study.kinds), len(values), len(study.systems), len(names)))
     means: dict[tuple[str, str], list[float]] = {}
     for (row, kind), (column, name) in product(enumerate(study.kinds), enumerate(names)):
         panel = axes[row * len(names) + column]
         for number, system in enumerate(study.systems):
-            mean = means[system.__name__, f"{kind}, {name}"] = errors[row, :, number, column].tolist()
+            mean = means[system.__name__, f"{kind}, {name}"] = errors[
+                row, :, number, column
+            ].tolist()
             color, marker = STYLES[system.__name__]
-            panel.plot(values, mean, color=color, marker=marker, markersize=4, linewidth=1, label=system.__name__)
+            panel.plot(
+                values,
+                mean,
+                color=color,
+                marker=marker,
+                markersize=4,
+                linewidth=1,
+                label=system.__name__,
+            )
     legend(figure, axes[0])
     return figure, means
 
@@ -199,29 +278,51 @@ def figure_1(study: Study) -> Figure:
     asked = [study.asked(2), study.asked(4)]
 
     def point(study: Study, kind: str, epsilon: float) -> Point:
-        return study.people(kind), asked, lambda system: system([study.c] * study.d, epsilon, study.n)
+        return (
+            study.people(kind),
+            asked,
+            lambda system: system([study.c] * study.d, epsilon, study.n),
+        )
 
     names = ("λ = 2", "λ = 4")
-    figure, means = compared(study, f"Figure 1: n = {study.n:,}, d = 6, c = 64, ω = 0.5", "ε", study.epsilons, names, point)
+    figure, means = compared(
+        study,
+        f"Figure 1: n = {study.n:,}, d = 6, c = 64, ω = 0.5",
+        "ε",
+        study.epsilons,
+        names,
+        point,
+    )
     for (system, panel), errors in means.items():
         if system in ("CALM", "LHIO", "TDG", "HDG"):
             assert errors[-1] < errors[0], (system, panel)
         # HDG has the least error of those that see correlation, once there is enough to go by; with all of a pair's levels
         # combined by least squares LHIO comes near for λ = 4.
         if system in ("Uniform", "CALM", "LHIO", "TDG"):
-            assert means["HDG", panel][-1] < errors[-1] * (1.5 if system == "LHIO" else 1), (system, panel)
+            assert means["HDG", panel][-1] < errors[-1] * (1.5 if system == "LHIO" else 1), (
+                system,
+                panel,
+            )
     return figure
 
 
 def figure_2(study: Study) -> Figure:
     """Varying the volume of queries."""
     volumes = (0.1, 0.5, 0.9) if study.quick else tuple(k / 10 for k in range(1, 10))
-    asked = {volume: [study.asked(2, volume=volume), study.asked(4, volume=volume)] for volume in volumes}
+    asked = {
+        volume: [study.asked(2, volume=volume), study.asked(4, volume=volume)] for volume in volumes
+    }
 
     def point(study: Study, kind: str, volume: float) -> Point:
-        return study.people(kind), asked[volume], lambda system: system([study.c] * study.d, 1.0, study.n)
+        return (
+            study.people(kind),
+            asked[volume],
+            lambda system: system([study.c] * study.d, 1.0, study.n),
+        )
 
-    return compared(study, "Figure 2: d = 6, c = 64, ε = 1", "ω", volumes, ("λ = 2", "λ = 4"), point)[0]
+    return compared(
+        study, "Figure 2: d = 6, c = 64, ε = 1", "ω", volumes, ("λ = 2", "λ = 4"), point
+    )[0]
 
 
 def figure_3(study: Study) -> Figure:
@@ -230,9 +331,15 @@ def figure_3(study: Study) -> Figure:
     asked = {c: [study.asked(several, c=c) for several in (2, 4)] for c in sizes}
 
     def point(study: Study, kind: str, c: float) -> Point:
-        return study.people(kind, c=int(c)), asked[c], lambda system: system([int(c)] * study.d, 1.0, study.n)
+        return (
+            study.people(kind, c=int(c)),
+            asked[c],
+            lambda system: system([int(c)] * study.d, 1.0, study.n),
+        )
 
-    figure, means = compared(study, "Figure 3: d = 6, ε = 1, ω = 0.5", "c", sizes, ("λ = 2", "λ = 4"), point)
+    figure, means = compared(
+        study, "Figure 3: d = 6, ε = 1, ω = 0.5", "c", sizes, ("λ = 2", "λ = 4"), point
+    )
     for panel in {panel for _, panel in means}:
         calm, hdg = means["CALM", panel], means["HDG", panel]
         assert calm[-1] > calm[0]  # more values, more noise to add up
@@ -248,9 +355,20 @@ def figure_4(study: Study) -> Figure:
     asked = {d: [study.asked(several, d=d) for several in (2, min(4, d))] for d in dimensions}
 
     def point(study: Study, kind: str, d: float) -> Point:
-        return study.people(kind, d=int(d)), asked[d], lambda system: system([study.c] * int(d), 1.0, study.n)
+        return (
+            study.people(kind, d=int(d)),
+            asked[d],
+            lambda system: system([study.c] * int(d), 1.0, study.n),
+        )
 
-    return compared(study, "Figure 4: c = 64, ε = 1, ω = 0.5", "d", dimensions, ("λ = 2", "λ = 4 (3 for d = 3)"), point)[0]
+    return compared(
+        study,
+        "Figure 4: c = 64, ε = 1, ω = 0.5",
+        "d",
+        dimensions,
+        ("λ = 2", "λ = 4 (3 for d = 3)"),
+        point,
+    )[0]
 
 
 def figure_5(study: Study) -> Figure:
@@ -260,20 +378,36 @@ def figure_5(study: Study) -> Figure:
     asked = {number: [study.asked(number, d=d)] for number in several}
 
     def point(study: Study, kind: str, number: float) -> Point:
-        return study.people(kind, d=d), asked[number], lambda system: system([study.c] * d, 1.0, study.n)
+        return (
+            study.people(kind, d=d),
+            asked[number],
+            lambda system: system([study.c] * d, 1.0, study.n),
+        )
 
-    return compared(study, f"Figure 5: d = {d}, c = 64, ε = 1, ω = 0.5", "λ", several, ("",), point)[0]
+    return compared(
+        study, f"Figure 5: d = {d}, c = 64, ε = 1, ω = 0.5", "λ", several, ("",), point
+    )[0]
 
 
 def figure_6(study: Study) -> Figure:
     """Varying the number of users."""
-    users = (study.n // 10, study.n) if study.quick else tuple(round(10 ** (5 + k / 4)) for k in range(9))
+    users = (
+        (study.n // 10, study.n)
+        if study.quick
+        else tuple(round(10 ** (5 + k / 4)) for k in range(9))
+    )
     asked = [study.asked(2), study.asked(4)]
 
     def point(study: Study, kind: str, n: float) -> Point:
-        return study.people(kind, int(n)), asked, lambda system: system([study.c] * study.d, 1.0, int(n))
+        return (
+            study.people(kind, int(n)),
+            asked,
+            lambda system: system([study.c] * study.d, 1.0, int(n)),
+        )
 
-    figure, means = compared(study, "Figure 6: d = 6, c = 64, ε = 1, ω = 0.5", "n", users, ("λ = 2", "λ = 4"), point)
+    figure, means = compared(
+        study, "Figure 6: d = 6, c = 64, ε = 1, ω = 0.5", "n", users, ("λ = 2", "λ = 4"), point
+    )
     for panel in {panel for _, panel in means}:
         assert means["HDG", panel][-1] < means["HDG", panel][0]
     for axes in figure.axes:
@@ -282,13 +416,25 @@ def figure_6(study: Study) -> Figure:
 
 
 def of_granularity(
-    asked: dict[int, Queries], study: Study, rng: np.random.Generator, kind: str, d: int, granularity: tuple[int, int] | None
+    asked: dict[int, Queries],
+    study: Study,
+    rng: np.random.Generator,
+    kind: str,
+    d: int,
+    granularity: tuple[int, int] | None,
 ) -> list[float]:
     """The errors of HDG along epsilon, with granularities g1 and g2, or those of the guideline."""
     records, sizes = study.people(kind, d=d), [study.c] * d
     true, study = [truth(records, asked[d])], replace(study, rng=rng)
-    chosen = {} if granularity is None else {"line_granularity": granularity[0], "granularity": granularity[1]}
-    return [study.errors(HDG(sizes, epsilon, study.n, **chosen), records, [asked[d]], true)[0] for epsilon in study.epsilons]
+    chosen = (
+        {}
+        if granularity is None
+        else {"line_granularity": granularity[0], "granularity": granularity[1]}
+    )
+    return [
+        study.errors(HDG(sizes, epsilon, study.n, **chosen), records, [asked[d]], true)[0]
+        for epsilon in study.epsilons
+    ]
 
 
 def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
@@ -303,13 +449,31 @@ def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
     for number, panel in enumerate(axes):
         *found, chosen = measured[number * (len(pairs) + 1) :][: len(pairs) + 1]
         for k, ((g1, g2), errors) in enumerate(zip(pairs, found, strict=True)):
-            panel.plot(study.epsilons, errors, color=("#56B4E9", "#009E73", "#CC79A7")[g2.bit_length() - 2], linewidth=0.7)
+            panel.plot(
+                study.epsilons,
+                errors,
+                color=("#56B4E9", "#009E73", "#CC79A7")[g2.bit_length() - 2],
+                linewidth=0.7,
+            )
             # Those that would overlap stand side by side.
             beside = sum(abs(np.log(other[-1] / errors[-1])) < 0.07 for other in found[:k])
             offset = (18 * beside, -2)
-            panel.annotate(f" {g1},{g2}", (study.epsilons[-1], errors[-1]), offset, textcoords="offset points", fontsize=5)
+            panel.annotate(
+                f" {g1},{g2}",
+                (study.epsilons[-1], errors[-1]),
+                offset,
+                textcoords="offset points",
+                fontsize=5,
+            )
         color, marker = STYLES["HDG"]
-        panel.plot(study.epsilons, chosen, color=color, marker=marker, linewidth=1.6, label="HDG by the guideline")
+        panel.plot(
+            study.epsilons,
+            chosen,
+            color=color,
+            marker=marker,
+            linewidth=1.6,
+            label="HDG by the guideline",
+        )
         # "it can consistently achieve a very close accuracy to the best performing version": never three times its error here.
         assert (np.array(chosen) < 3 * np.min(found, axis=0)).all()
     legend(figure, axes[0])
@@ -317,25 +481,42 @@ def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
 
 
 def of_shares(
-    asked: Queries, shares: Sequence[Fraction], study: Study, rng: np.random.Generator, kind: str, epsilon: float
+    asked: Queries,
+    shares: Sequence[Fraction],
+    study: Study,
+    rng: np.random.Generator,
+    kind: str,
+    epsilon: float,
 ) -> list[float]:
     """The errors of HDG along the share of users that report on 1-D grids."""
     records, sizes = study.people(kind), [study.c] * study.d
     true, study = [truth(records, asked)], replace(study, rng=rng)
-    return [study.errors(HDG(sizes, epsilon, study.n, line_share=share), records, [asked], true)[0] for share in shares]
+    return [
+        study.errors(HDG(sizes, epsilon, study.n, line_share=share), records, [asked], true)[0]
+        for share in shares
+    ]
 
 
 def figure_15(study: Study) -> Figure:
     """Varying the share of users that report on 1-D grids."""
     shares = [Fraction(k, 10) for k in ((1, 3, 6, 9) if study.quick else range(1, 10))]
     epsilons = (0.4, 1.0, 2.0) if study.quick else (0.2, 0.6, 1.0, 1.4, 2.0)
-    figure, axes = panels("Figure 15: users of 1-D grids, n1 / n = σ; λ = 2", list(study.kinds), "σ")
+    figure, axes = panels(
+        "Figure 15: users of 1-D grids, n1 / n = σ; λ = 2", list(study.kinds), "σ"
+    )
     cases = list(product(study.kinds, epsilons))
     found = study.swept("Figure 15", partial(of_shares, study.asked(2), shares), cases)
     for (kind, epsilon), errors in zip(cases, found, strict=True):
         color, label = f"C{epsilons.index(epsilon)}", f"ε = {epsilon}"
         panel = axes[study.kinds.index(kind)]
-        panel.plot([float(share) for share in shares], errors, marker="o", markersize=3, color=color, label=label)
+        panel.plot(
+            [float(share) for share in shares],
+            errors,
+            marker="o",
+            markersize=3,
+            color=color,
+            label=label,
+        )
         # "0.2 to 0.6 nearly the best"; in a quick run granularities jump from one of few shares to the next.
         assert min(errors[1:-1]) < (2 if study.quick else 1.2) * min(errors[0], errors[-1])
     for panel in axes:
@@ -344,7 +525,9 @@ def figure_15(study: Study) -> Figure:
     return figure
 
 
-def rounds_of_both(study: Study, rng: np.random.Generator, kind: str, epsilon: float) -> tuple[Array, Array]:
+def rounds_of_both(
+    study: Study, rng: np.random.Generator, kind: str, epsilon: float
+) -> tuple[Array, Array]:
     """The changes in each round for cells that nest, and for cells that do not."""
     records, sizes = study.people(kind), [study.c] * study.d
     straddling = HDG(sizes, epsilon, granularity=5, line_granularity=18)
@@ -357,12 +540,25 @@ def figure_17(study: Study) -> Figure:
     With the guideline's powers of two the first round is the last that changes anything, whatever the grids say. Where 1-D
     cells straddle the borders of 2-D cells, little changes after the paper's twenty rounds.
     """
-    figure, axes = panels("Figure 17: convergence of Algorithm 1", list(study.kinds), "round", "mean change of a matrix")
+    figure, axes = panels(
+        "Figure 17: convergence of Algorithm 1",
+        list(study.kinds),
+        "round",
+        "mean change of a matrix",
+    )
     cases = list(product(study.kinds, study.epsilons))
-    for (kind, epsilon), (nested, straddling) in zip(cases, study.swept("Figure 17", rounds_of_both, cases), strict=True):
+    for (kind, epsilon), (nested, straddling) in zip(
+        cases, study.swept("Figure 17", rounds_of_both, cases), strict=True
+    ):
         panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
         panel.plot([1], nested[:1], "o", color=color, markersize=3)
-        panel.plot(np.arange(1, len(straddling) + 1), straddling, color=color, linewidth=1, label=f"ε = {epsilon}")
+        panel.plot(
+            np.arange(1, len(straddling) + 1),
+            straddling,
+            color=color,
+            linewidth=1,
+            label=f"ε = {epsilon}",
+        )
         assert (nested[1:] < 1e-9).all()
         assert straddling[19] < 0.01 * straddling[0]
     for panel in axes:
@@ -376,31 +572,52 @@ def rounds(protocol: HDG, records: Array, rng: np.random.Generator) -> Array:
     """The mean change of response matrices in each round."""
     aggregate = protocol.aggregate(protocol.privatize(records, rng))
     grids, channel = protocol.channel.grids, protocol.channel
-    tables = clean(grids, [channel.frequencies(aggregate, k) for k in range(len(grids))], channel.precisions(aggregate))
+    tables = clean(
+        grids,
+        [channel.frequencies(aggregate, k) for k in range(len(grids))],
+        channel.precisions(aggregate),
+    )
     lines = [Line(g.edges[0], t) for g, t in zip(grids, tables, strict=True) if len(g.places) == 1]
-    planes = [Plane((g.edges[0], g.edges[1]), t) for g, t in zip(grids, tables, strict=True) if len(g.places) == 2]
+    planes = [
+        Plane((g.edges[0], g.edges[1]), t)
+        for g, t in zip(grids, tables, strict=True)
+        if len(g.places) == 2
+    ]
     return response_matrices(lines, protocol.attributes.pairs, planes, 1e-9).changes
 
 
-def rounds_of_queries(asked: Queries, study: Study, rng: np.random.Generator, kind: str, epsilon: float) -> Array:
+def rounds_of_queries(
+    asked: Queries, study: Study, rng: np.random.Generator, kind: str, epsilon: float
+) -> Array:
     """The mean change of a query's parts in each round of Algorithm 2."""
     protocol = HDG([study.c] * study.d, epsilon, study.n)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(study.people(kind), rng)))
     assert isinstance(estimate, PairwiseEstimate)
-    quadrants = np.concatenate([estimate.quadrants(queries) for queries in grouped(protocol.attributes, *asked)[1]])
+    quadrants = np.concatenate(
+        [estimate.quadrants(queries) for queries in grouped(protocol.attributes, *asked)[1]]
+    )
     return weighted_update(quadrants, 4, 1e-12)[1]
 
 
 def figure_18(study: Study) -> Figure:
     """The change of a query's parts in each round of Algorithm 2."""
     figure, axes = panels(
-        "Figure 18: convergence of Algorithm 2, λ = 4", list(study.kinds), "round", "mean change of a query's parts"
+        "Figure 18: convergence of Algorithm 2, λ = 4",
+        list(study.kinds),
+        "round",
+        "mean change of a query's parts",
     )
     cases = list(product(study.kinds, study.epsilons))
     found = study.swept("Figure 18", partial(rounds_of_queries, study.asked(4)), cases)
     for (kind, epsilon), changes in zip(cases, found, strict=True):
         panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
-        panel.plot(np.arange(1, len(changes) + 1), changes, color=color, linewidth=1, label=f"ε = {epsilon}")
+        panel.plot(
+            np.arange(1, len(changes) + 1),
+            changes,
+            color=color,
+            linewidth=1,
+            label=f"ε = {epsilon}",
+        )
         assert changes[19] < 0.1 * changes[0]
     legend(figure, axes[0])
     return figure
@@ -410,7 +627,9 @@ def table(study: Study) -> None:
     """The errors of all systems in the default set-up, and the granularities of HDG."""
     records, asked = study.people("normal"), [study.asked(2), study.asked(4)]
     true = [truth(records, each) for each in asked]
-    print(f"\nmean absolute errors, normal people, n = {study.n}, d = {study.d}, c = {study.c}, ω = 0.5, ε = 1")
+    print(
+        f"\nmean absolute errors, normal people, n = {study.n}, d = {study.d}, c = {study.c}, ω = 0.5, ε = 1"
+    )
     print(f"granularities (g1, g2) of HDG: {granularities(study.d, study.n, 1.0, study.c)}")
     print("system    λ = 2   λ = 4")
     for system in study.systems:
@@ -420,10 +639,21 @@ def table(study: Study) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
-    parser.add_argument("--quick", action="store_true", help="fewer people, points and panels: seconds, not an hour")
-    parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("figures"),
+        help="directory for the pictures (default: figures)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer people, points and panels: seconds, not an hour"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+    )
     add_arguments(parser)
     options = parser.parse_args()
     less = {"n": 100_000, "repeats": 1, "queries": 60} if options.quick else {}
@@ -437,10 +667,14 @@ def main() -> None:
         "4": figure_4,
         "5": figure_5,
         "6": figure_6,
-        "7": lambda study: guideline(study, "Figure 7: granularities (g1, g2) of HDG, λ = 2", (study.d,)),
+        "7": lambda study: guideline(
+            study, "Figure 7: granularities (g1, g2) of HDG, λ = 2", (study.d,)
+        ),
         "15": figure_15,
         "16": lambda study: guideline(
-            study, "Figure 16: granularities (g1, g2) of HDG, λ = 2", (4,) if study.quick else (4, 8, 10)
+            study,
+            "Figure 16: granularities (g1, g2) of HDG, λ = 2",
+            (4,) if study.quick else (4, 8, 10),
         ),
         "17": figure_17,
         "18": figure_18,

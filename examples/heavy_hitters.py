@@ -50,7 +50,21 @@ SITES = 3
 LN2 = math.log(2)
 BATCH = 100_000
 SUPPORT = 1 << 16
-TOWNS = ("", "Zürich", "Łódź", "Málaga", "Київ", "Praha", "Genève", "Århus", "Κως", "Roma", "Tromsø", "Braga", "Győr")
+TOWNS = (
+    "",
+    "Zürich",
+    "Łódź",
+    "Málaga",
+    "Київ",
+    "Praha",
+    "Genève",
+    "Århus",
+    "Κως",
+    "Roma",
+    "Tromsø",
+    "Braga",
+    "Győr",
+)
 STYLES = {
     "OLH": ("#0072B2", "o"),
     "HRR": ("#009E73", "^"),
@@ -67,9 +81,14 @@ STYLES = {
 def typed(n: int, rng: np.random.Generator) -> list[str]:
     """What people type: one of the towns in two cases of three, else a string that hardly anybody else types."""
     weights = 1 / np.arange(2, len(TOWNS) + 2)
-    names = [TOWNS[place] for place in rng.choice(len(TOWNS), n, p=weights / weights.sum()).tolist()]
+    names = [
+        TOWNS[place] for place in rng.choice(len(TOWNS), n, p=weights / weights.sum()).tolist()
+    ]
     rare = rng.random(n) < 1 / 3
-    return [f"é{number:x}" if other else name for name, other, number in zip(names, rare, rng.integers(0, 1 << 24, n), strict=True)]
+    return [
+        f"é{number:x}" if other else name
+        for name, other, number in zip(names, rare, rng.integers(0, 1 << 24, n), strict=True)
+    ]
 
 
 def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None:
@@ -77,9 +96,14 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     values = typed(n, rng)
     protocol = PrefixExtension(64, epsilon, text=True)
     assert protocol.audit().holds
-    messages = [protocol.aggregate(protocol.privatize(values[site::SITES], rng)).to_bytes() for site in range(SITES)]
+    messages = [
+        protocol.aggregate(protocol.privatize(values[site::SITES], rng)).to_bytes()
+        for site in range(SITES)
+    ]
     found = protocol.find(sum(protocol.aggregate_from_bytes(message) for message in messages))
-    print(f"{n} people type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each, {SITES} sites\n")
+    print(
+        f"{n} people type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each, {SITES} sites\n"
+    )
     print(found.table())
     try:
         protocol.privatize(["Zürich", "Reykjavík"])
@@ -95,7 +119,9 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     assert listed <= set(TOWNS)
     true = np.array([truth[name] for name in found.items])
     held = int(((found.intervals.low <= true) & (true <= found.intervals.high)).sum())
-    print(f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are listed, and nothing else")
+    print(
+        f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are listed, and nothing else"
+    )
     assert held >= len(found) - 1
     plot.found(found, truth).savefig(out / "heavy-strings.png", dpi=150)
 
@@ -123,7 +149,9 @@ class People:
     def items(self) -> Array:
         """Of every rank; multiples of an odd number, so that they differ, near the golden section of all items."""
         odd = int((1 << self.bits) * (math.sqrt(5) - 1) / 2) | 1
-        return np.arange(len(self.counts), dtype=np.uint64) * np.uint64(odd) & np.uint64((1 << self.bits) - 1)
+        return np.arange(len(self.counts), dtype=np.uint64) * np.uint64(odd) & np.uint64(
+            (1 << self.bits) - 1
+        )
 
     def batches(self) -> Iterator[Array]:
         items, ends = self.items, np.cumsum(self.counts)
@@ -159,16 +187,28 @@ def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) ->
     protocol, item = UniqueHeavyHitter(bits, epsilon), (1 << bits) // 3
 
     def find(share: float) -> Found:
-        values = np.ma.array(np.full(n, item, dtype=np.uint64), mask=np.arange(n) >= round(share * n))
+        values = np.ma.array(
+            np.full(n, item, dtype=np.uint64), mask=np.arange(n) >= round(share * n)
+        )
         return protocol.find(protocol.privatize(values, rng))
 
     noise, errors = 0.0, []
-    for factor in (0.0, 0.7, 0.95, 1.2, 1.5):  # of what noise alone may reach: fewer are not listed, more are found for sure
+    for factor in (
+        0.0,
+        0.7,
+        0.95,
+        1.2,
+        1.5,
+    ):  # of what noise alone may reach: fewer are not listed, more are found for sure
         share = min(1.0, factor * noise)
         found = find(share)
         noise, sure = found.noise, found.significant
-        estimates = dict(zip(found.items[sure].tolist(), found.frequencies[sure].tolist(), strict=True))
-        errors.append(max(abs(share - estimates.pop(item, 0.0)), *map(abs, estimates.values()), 0.0))
+        estimates = dict(
+            zip(found.items[sure].tolist(), found.frequencies[sure].tolist(), strict=True)
+        )
+        errors.append(
+            max(abs(share - estimates.pop(item, 0.0)), *map(abs, estimates.values()), 0.0)
+        )
     return max(errors)
 
 
@@ -184,7 +224,11 @@ class Curve:
 
     def cases(self, rng: np.random.Generator) -> list[tuple[Any, ...]]:
         """Each with a generator of its own."""
-        return [(self.measure, x, apart(rng, self.panel, self.name, x, k)) for x in self.x for k in range(self.repeats)]
+        return [
+            (self.measure, x, apart(rng, self.panel, self.name, x, k))
+            for x in self.x
+            for k in range(self.repeats)
+        ]
 
 
 class Study:
@@ -197,19 +241,42 @@ class Study:
     def draw(self, curve: Curve, errors: Array) -> None:
         """``errors`` has a row for each x."""
         mean = errors.mean(axis=1)
-        arms = np.maximum(np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0)  # rounding may go below
+        arms = np.maximum(
+            np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0
+        )  # rounding may go below
         colour, marker = STYLES[curve.name.removeprefix("OneBit(").removesuffix(")")]
-        style = {"linestyle": "--", "markerfacecolor": "white"} if curve.name.startswith("OneBit") else {}
+        style = (
+            {"linestyle": "--", "markerfacecolor": "white"}
+            if curve.name.startswith("OneBit")
+            else {}
+        )
         self.panels[curve.panel].errorbar(
-            curve.x, mean, yerr=arms, color=colour, marker=marker, markersize=6, linewidth=1.3, capsize=2, label=curve.name, **style
+            curve.x,
+            mean,
+            yerr=arms,
+            color=colour,
+            marker=marker,
+            markersize=6,
+            linewidth=1.3,
+            capsize=2,
+            label=curve.name,
+            **style,
         )
         self.curves[curve.panel, curve.name] = dict(zip(curve.x, mean.tolist(), strict=True))
 
     def bound(self, panel: int, x: Sequence[float], bound: Callable[[float], float]) -> None:
         dense = np.geomspace(x[0], x[-1], 60) if panel != 1 else np.arange(x[0], x[-1] + 1)
-        self.panels[panel].plot(dense, [bound(value) for value in dense], "k:", linewidth=1.8, label="lower bound of any protocol")
+        self.panels[panel].plot(
+            dense,
+            [bound(value) for value in dense],
+            "k:",
+            linewidth=1.8,
+            label="lower bound of any protocol",
+        )
         for (where, name), curve in self.curves.items():
-            if where == panel and name != "UniqueHeavyHitter":  # the bound is for all distributions; that has a promise
+            if (
+                where == panel and name != "UniqueHeavyHitter"
+            ):  # the bound is for all distributions; that has a promise
                 assert all(error > bound(value) for value, error in curve.items()), name
 
 
@@ -218,7 +285,9 @@ def practical(bits: int, epsilon: float) -> SuccinctHistogram:
     return SuccinctHistogram(bits, epsilon, n=10**6, hashes=1, channels=64)
 
 
-def errors(quick: bool, out: Path, rng: np.random.Generator, swept: Callable[..., list[Any]] = sweep) -> None:
+def errors(
+    quick: bool, out: Path, rng: np.random.Generator, swept: Callable[..., list[Any]] = sweep
+) -> None:
     exponents = (4, 5, 6) if quick else (4, 4.5, 5, 5.5, 6, 6.5, 7)
     users = [round(10**exponent) for exponent in exponents]
     bits = [4, 16, 40] if quick else [4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64]
@@ -226,11 +295,19 @@ def errors(quick: bool, out: Path, rng: np.random.Generator, swept: Callable[...
     fewer = [n for n in users if n <= many]  # for what goes through users one at a time
     listable, some = [b for b in bits if b <= 20], [b for b in bits if b in (4, 8, 16, 32, 40, 64)]
 
-    def by_users(panel: int, name: str, make: Callable[[], Protocol], x: Sequence[int] = users) -> Curve:
-        return Curve(panel, name, x, lambda n, rng: error(make(), People.draw(16, n, rng), rng), repeats)
+    def by_users(
+        panel: int, name: str, make: Callable[[], Protocol], x: Sequence[int] = users
+    ) -> Curve:
+        return Curve(
+            panel, name, x, lambda n, rng: error(make(), People.draw(16, n, rng), rng), repeats
+        )
 
-    def by_bits(name: str, make: Callable[[int], Protocol], x: Sequence[int], times: int = repeats) -> Curve:
-        return Curve(1, name, x, lambda b, rng: error(make(b), People.draw(b, many, rng), rng), times)
+    def by_bits(
+        name: str, make: Callable[[int], Protocol], x: Sequence[int], times: int = repeats
+    ) -> Curve:
+        return Curve(
+            1, name, x, lambda b, rng: error(make(b), People.draw(b, many, rng), rng), times
+        )
 
     curves = [
         by_users(0, "OLH", lambda: OLH(1 << 16, 1.0)),
@@ -243,15 +320,28 @@ def errors(quick: bool, out: Path, rng: np.random.Generator, swept: Callable[...
         by_bits("HRR", lambda b: HRR(1 << b, 1.0), listable),
         by_bits("PrefixExtension", lambda b: PrefixExtension(b, 1.0), bits),
         by_bits("TreeHist", lambda b: TreeHist(b, 1.0), bits),
-        by_bits("SuccinctHistogram", lambda b: practical(b, 1.0), some[::2] if not quick else some[1:2], 1),
-        Curve(1, "UniqueHeavyHitter", some, lambda b, rng: unique_error(b, 1.0, many, rng), repeats),
+        by_bits(
+            "SuccinctHistogram",
+            lambda b: practical(b, 1.0),
+            some[::2] if not quick else some[1:2],
+            1,
+        ),
+        Curve(
+            1, "UniqueHeavyHitter", some, lambda b, rng: unique_error(b, 1.0, many, rng), repeats
+        ),
         by_users(2, "HRR", lambda: HRR(1 << 16, LN2)),
         by_users(2, "OneBit(HRR)", lambda: OneBit(HRR(1 << 16, LN2))),
         by_users(2, "PrefixExtension", lambda: PrefixExtension(16, LN2)),
         by_users(2, "OneBit(PrefixExtension)", lambda: OneBit(PrefixExtension(16, LN2))),
         by_users(2, "OneBit(SuccinctHistogram)", lambda: OneBit(practical(16, LN2)), fewer),
     ]
-    found = iter(swept(operator.call, [case for curve in curves for case in curve.cases(rng)], description="errors"))
+    found = iter(
+        swept(
+            operator.call,
+            [case for curve in curves for case in curve.cases(rng)],
+            description="errors",
+        )
+    )
     figure = Figure(figsize=(13.5, 5.4), layout="constrained")
     study = Study(figure)
     for curve in curves:
@@ -275,7 +365,11 @@ def errors(quick: bool, out: Path, rng: np.random.Generator, swept: Callable[...
 def finish(figure: Figure, study: Study, many: int) -> None:
     first = study.panels[0]
     shares = [1 / (np.arange(1, min(SUPPORT, 1 << b) + 1) ** -1.1).sum() for b in range(65)]
-    titles = ("ε = 1, d = $2^{16}$ items", f"ε = 1, n = {many:,} users", "ε = ln 2, d = $2^{16}$ items: reports, and one bit each")
+    titles = (
+        "ε = 1, d = $2^{16}$ items",
+        f"ε = 1, n = {many:,} users",
+        "ε = ln 2, d = $2^{16}$ items: reports, and one bit each",
+    )
     for panel, axes in enumerate(study.panels):
         axes.set_title(titles[panel], fontsize=10)
         axes.set_yscale("log")
@@ -292,35 +386,74 @@ def finish(figure: Figure, study: Study, many: int) -> None:
             axes.set_xticks(range(4, 65, 12), [f"$2^{{{b}}}$" for b in range(4, 65, 12)])
         else:
             axes.set_xscale("log")
-            axes.axhline(shares[16], color="0.6", linewidth=1, linestyle=(0, (1, 1)), label="nothing listed: the largest share")
+            axes.axhline(
+                shares[16],
+                color="0.6",
+                linewidth=1,
+                linestyle=(0, (1, 1)),
+                label="nothing listed: the largest share",
+            )
     first.set_ylabel("largest |estimate − frequency| over all items")
     handles: dict[str, Any] = {}
     for axes in study.panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault("UniqueHeavyHitter (one item or none)" if label == "UniqueHeavyHitter" else label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
+            handles.setdefault(
+                "UniqueHeavyHitter (one item or none)" if label == "UniqueHeavyHitter" else label,
+                handle,
+            )
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=9,
+    )
 
 
 def table(study: Study, users: Sequence[int], bits: Sequence[int]) -> None:
     """The curves as numbers."""
-    for panel, (title, x) in enumerate((("n", users), ("bits", bits), ("n, epsilon = ln 2", users))):
+    for panel, (title, x) in enumerate(
+        (("n", users), ("bits", bits), ("n, epsilon = ln 2", users))
+    ):
         print(f"\n{title:26s}" + "".join(f"{value:>9}" for value in x))
         for (where, name), curve in study.curves.items():
             if where == panel:
-                print(f"{name:26s}" + "".join(f"{curve[value]:9.4f}" if value in curve else " " * 9 for value in x))
+                print(
+                    f"{name:26s}"
+                    + "".join(f"{curve[value]:9.4f}" if value in curve else " " * 9 for value in x)
+                )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
-    parser.add_argument("--quick", action="store_true", help="fewer users, points and repeats: seconds instead of minutes")
-    parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("figures"),
+        help="directory for the pictures (default: figures)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer users, points and repeats: seconds instead of minutes",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+    )
     add_arguments(parser)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(options.seed)
     strings(200_000, 2.0, options.out, rng)
-    errors(options.quick, options.out, rng, partial(sweep, workers=options.workers, scheduler=options.scheduler))
+    errors(
+        options.quick,
+        options.out,
+        rng,
+        partial(sweep, workers=options.workers, scheduler=options.scheduler),
+    )
     print(f"\nwrote heavy-strings.png and heavy-errors.png to {options.out}")
 
 

@@ -84,7 +84,9 @@ class People:
     def some(self, d: int) -> People:
         """The first d attributes; more than there are by repeating columns."""
         columns = [k % len(self.attributes) for k in range(d)]
-        names = [self.attributes[c] + "'" * (k // len(self.attributes)) for k, c in enumerate(columns)]
+        names = [
+            self.attributes[c] + "'" * (k // len(self.attributes)) for k, c in enumerate(columns)
+        ]
         return People(self.name, tuple(names), self.records[:, columns])
 
     @property
@@ -116,12 +118,17 @@ def taxi(path: Path) -> People:
             drop.hour < 3,  # at or before 3 AM, but for the one second of 3:00:00
             row["pickup_borough"] == "Manhattan",
             row["dropoff_borough"] == "Manhattan",
-            float(row["tip"]) >= 0.25 * float(row["fare"]),  # of the total, tip included, hardly any is
+            float(row["tip"])
+            >= 0.25 * float(row["fare"]),  # of the total, tip included, hardly any is
         ]
 
     try:
         with path.open(newline="", encoding="utf-8") as stream:
-            return People("taxi trips", ATTRIBUTES, np.array([attributes(row) for row in csv.DictReader(stream)], dtype=np.int64))
+            return People(
+                "taxi trips",
+                ATTRIBUTES,
+                np.array([attributes(row) for row in csv.DictReader(stream)], dtype=np.int64),
+            )
     except OSError as error:
         sys.exit(f"cannot read {path}: {error.strerror}")
     except (KeyError, ValueError) as error:
@@ -146,8 +153,12 @@ def viewers(rng: np.random.Generator, d: int = 16, n: int = 50_000) -> People:
     """Who watches which genres: the more active a viewer, the likelier each, so that all pairs go together."""
     activity, taste = rng.normal(size=(n, 1)), rng.normal(size=(n, d))
     weight = np.sqrt(rng.permutation(np.linspace(0.1, 0.9, d)))
-    records = weight * activity + np.sqrt(1 - weight**2) * taste > rng.permutation(np.linspace(-0.8, 0.8, d))
-    return People("made-up viewers", tuple(f"genre {k + 1}" for k in range(d)), records.astype(np.int64))
+    records = weight * activity + np.sqrt(1 - weight**2) * taste > rng.permutation(
+        np.linspace(-0.8, 0.8, d)
+    )
+    return People(
+        "made-up viewers", tuple(f"genre {k + 1}" for k in range(d)), records.astype(np.int64)
+    )
 
 
 def skewed(d: int) -> People:
@@ -155,7 +166,11 @@ def skewed(d: int) -> People:
     rng, size = np.random.default_rng(d), 1 << d
     weights = 1 / (np.arange(size) + size / 4)
     items = rng.choice(rng.permutation(size), size=50_000, p=weights / weights.sum())
-    return People("lightly skewed records", tuple(f"a{k}" for k in range(d)), items[:, None] >> np.arange(d)[::-1] & 1)
+    return People(
+        "lightly skewed records",
+        tuple(f"a{k}" for k in range(d)),
+        items[:, None] >> np.arange(d)[::-1] & 1,
+    )
 
 
 def summary(values: Sequence[float]) -> tuple[float, float]:
@@ -173,7 +188,13 @@ class Study:
     sweep: Callable[..., list[Any]] = sweep
 
     def error(
-        self, kind: type[MarginalProtocol], people: People, n: int, k: int, epsilon: float, repeats: int = 0
+        self,
+        kind: type[MarginalProtocol],
+        people: People,
+        n: int,
+        k: int,
+        epsilon: float,
+        repeats: int = 0,
     ) -> tuple[float, float]:
         """The total variation distance of k-way marginals: mean over up to 20 of them, and its deviation between repeats."""
         protocol, found = kind(people.domain, k, epsilon), []
@@ -182,11 +203,16 @@ class Study:
             counts = people.draw(n, self.rng)
             estimate = protocol.estimate(protocol.simulate(counts, self.rng))
             chosen = self.rng.permutation(len(views))[:20]
-            distances = [np.abs(estimate.marginal(views[v]) - people.marginal(counts, views[v])).sum() / 2 for v in chosen]
+            distances = [
+                np.abs(estimate.marginal(views[v]) - people.marginal(counts, views[v])).sum() / 2
+                for v in chosen
+            ]
             found.append(float(np.mean(distances)))
         return summary(found)
 
-    def errors(self, some: Callable[[int], People], points: Sequence[Point], what: str = "") -> list[tuple[float, float]]:
+    def errors(
+        self, some: Callable[[int], People], points: Sequence[Point], what: str = ""
+    ) -> list[tuple[float, float]]:
         """`error` at every point, with a generator of its own, among the people of d attributes that ``some(d)`` has."""
         cases = [(apart(self.rng, kind.__name__, *rest), kind, *rest) for kind, *rest in points]
         return self.sweep(partial(at_point, self, some), cases, description=what)
@@ -209,22 +235,41 @@ def at_point(
     return replace(study, rng=rng).error(kind, some(d), n, k, epsilon)
 
 
-def curve(axes: Any, name: str, x: Sequence[float], points: Sequence[tuple[float, float]]) -> list[float]:
+def curve(
+    axes: Any, name: str, x: Sequence[float], points: Sequence[tuple[float, float]]
+) -> list[float]:
     """Draw what was measured at every x, means and deviations, with error bars; the means."""
     colour, marker = STYLES[name]
     mean, deviation = np.array(points).T
     # On a logarithmic axis a bar must end above 0.
     arms = np.stack([np.minimum(deviation, 0.9 * mean), deviation])
-    axes.errorbar(x, mean, yerr=arms, color=colour, marker=marker, markersize=5, linewidth=1.3, capsize=2, label=name)
+    axes.errorbar(
+        x,
+        mean,
+        yerr=arms,
+        color=colour,
+        marker=marker,
+        markersize=5,
+        linewidth=1.3,
+        capsize=2,
+        label=name,
+    )
     return mean.tolist()
 
 
-def curves(axes: Any, kinds: Sequence[type], x: Sequence[float], points: Sequence[tuple[float, float]]) -> dict[str, list[float]]:
+def curves(
+    axes: Any, kinds: Sequence[type], x: Sequence[float], points: Sequence[tuple[float, float]]
+) -> dict[str, list[float]]:
     """A curve for each protocol, whose points follow each other."""
-    return {kind.__name__: curve(axes, kind.__name__, x, points[i * len(x) :][: len(x)]) for i, kind in enumerate(kinds)}
+    return {
+        kind.__name__: curve(axes, kind.__name__, x, points[i * len(x) :][: len(x)])
+        for i, kind in enumerate(kinds)
+    }
 
 
-def grid(rows: int, columns: int, title: str, x: str, y: str = "total variation distance") -> tuple[Figure, Array]:
+def grid(
+    rows: int, columns: int, title: str, x: str, y: str = "total variation distance"
+) -> tuple[Figure, Array]:
     figure = Figure(figsize=(1.2 + 3.2 * columns, 1.1 + 2.4 * rows), layout="constrained")
     figure.suptitle(title, fontsize=11)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True)
@@ -248,7 +293,9 @@ def logarithmic(axes: Any) -> None:
 
 def legend(figure: Figure, axes: Any, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False
+    )
 
 
 def figure_4_2(study: Study, people: People) -> Figure:
@@ -264,27 +311,47 @@ def figure_4_2(study: Study, people: People) -> Figure:
     assert np.abs(seen - true).mean() < 0.1
     assert all(seen[names.index(a), names.index(b)] > 0.2 for a, b in DEPENDENT[1:])
     figure = Figure(figsize=(11, 5.2), layout="constrained")
-    figure.suptitle(f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {people.name}", fontsize=11)
+    figure.suptitle(
+        f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {people.name}", fontsize=11
+    )
     panels = figure.subplots(1, 2)
-    for axes, table, title in zip(panels, (true, seen), ("true", "from InpHT reports, exp(ε) = 3, k = 2"), strict=True):
+    for axes, table, title in zip(
+        panels, (true, seen), ("true", "from InpHT reports, exp(ε) = 3, k = 2"), strict=True
+    ):
         image = axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
         axes.set_title(title, fontsize=10)
         axes.set_xticks(range(size), names, rotation=45, ha="right")
         axes.set_yticks(range(size), names)
         for i, j in np.ndindex(size, size):
             axes.text(
-                j, i, f"{table[i, j]:.2f}", ha="center", va="center", fontsize=8, color="w" if abs(table[i, j]) > 0.6 else "k"
+                j,
+                i,
+                f"{table[i, j]:.2f}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="w" if abs(table[i, j]) > 0.6 else "k",
             )
     figure.colorbar(image, ax=panels, shrink=0.8, label="correlation")
     return figure
 
 
-def against(study: Study, people: People, title: str, x: str, values: Sequence[float], users: Callable[[float], int]) -> Figure:
+def against(
+    study: Study,
+    people: People,
+    title: str,
+    x: str,
+    values: Sequence[float],
+    users: Callable[[float], int],
+) -> Figure:
     """Figures 4.3 and 4.6: rows are dimensions, columns sizes of marginals."""
     dimensions, sizes = ((4, 8), (1, 2)) if study.quick else ((4, 8, 16), (1, 2, 3))
     figure, panels = grid(len(dimensions), len(sizes), title, x)
     epsilon = (lambda value: LN3) if x.startswith("users") else float
-    points = [(kind, d, users(v), k, epsilon(v)) for d, k, kind, v in product(dimensions, sizes, SIX, values)]
+    points = [
+        (kind, d, users(v), k, epsilon(v))
+        for d, k, kind, v in product(dimensions, sizes, SIX, values)
+    ]
     found = iter(study.errors(people.some, points, title.split(":")[0]))
     for (row, column), axes in np.ndenumerate(panels):
         d, k = dimensions[row], sizes[column]
@@ -305,12 +372,19 @@ def against(study: Study, people: People, title: str, x: str, values: Sequence[f
 
 
 def figure_4_4(study: Study, people: People) -> Figure:
-    figure, panels = grid(1, 1, f"Figure 4.4: N = 2^18 {people.name}, d = 8, exp(ε) = 3", "k, attributes of a marginal")
+    figure, panels = grid(
+        1,
+        1,
+        f"Figure 4.4: N = 2^18 {people.name}, d = 8, exp(ε) = 3",
+        "k, attributes of a marginal",
+    )
     axes = panels[0, 0]
     figure.set_size_inches(6.4, 4.4)
     logarithmic(axes)
     ways = range(1, 8)
-    found = study.errors(people.some, [(kind, 8, 1 << 18, k, LN3) for kind in SIX for k in ways], "Figure 4.4")
+    found = study.errors(
+        people.some, [(kind, 8, 1 << 18, k, LN3) for kind in SIX for k in ways], "Figure 4.4"
+    )
     means = curves(axes, SIX, ways, found)
     for k in (2, 3, 4):  # "the method of choice for k <= d/2"
         assert min(means, key=lambda name: means[name][k - 1]) == "InpHT"
@@ -322,8 +396,15 @@ def figure_4_5(study: Study, people: People) -> Figure:
     dimensions = (8, 10) if study.quick else (8, 12, 16)
     values = (0.4, 0.8, 1.2) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     kinds = (InpEM, MargPS, InpHT)
-    figure, panels = grid(1, len(dimensions), f"Figure 4.5: N = 2^19 {people.name}, k = 2 (columns repeated for d > 8)", "ε")
-    points = [(kind, d, 1 << 19, 2, epsilon) for d, kind, epsilon in product(dimensions, kinds, values)]
+    figure, panels = grid(
+        1,
+        len(dimensions),
+        f"Figure 4.5: N = 2^19 {people.name}, k = 2 (columns repeated for d > 8)",
+        "ε",
+    )
+    points = [
+        (kind, d, 1 << 19, 2, epsilon) for d, kind, epsilon in product(dimensions, kinds, values)
+    ]
     found = iter(study.errors(people.some, points, "Figure 4.5"))
     for d, axes in zip(dimensions, panels[0], strict=True):
         axes.set_title(f"d = {d}", fontsize=10)
@@ -336,12 +417,22 @@ def figure_4_5(study: Study, people: People) -> Figure:
 def figure_4_7(study: Study) -> Figure:
     values = (4, 6, 8, 10) if study.quick else (4, 6, 8, 10, 12, 14, 16)
     kinds = (InpHTCMS, InpOLH, InpHT)
-    figure, panels = grid(1, 1, "Figure 4.7: N = 2^18 lightly skewed records, k = 2, exp(ε) = 3", "d, attributes of a record")
+    figure, panels = grid(
+        1,
+        1,
+        "Figure 4.7: N = 2^18 lightly skewed records, k = 2, exp(ε) = 3",
+        "d, attributes of a record",
+    )
     axes = panels[0, 0]
     figure.set_size_inches(6.4, 4.4)
     logarithmic(axes)
     means = curves(
-        axes, kinds, values, study.errors(skewed, [(kind, d, 1 << 18, 2, LN3) for kind in kinds for d in values], "Figure 4.7")
+        axes,
+        kinds,
+        values,
+        study.errors(
+            skewed, [(kind, d, 1 << 18, 2, LN3) for kind in kinds for d in values], "Figure 4.7"
+        ),
     )
     assert means["InpHT"][-1] < min(means["InpOLH"][-1], means["InpHTCMS"][-1])
     legend(figure, axes, 4)
@@ -354,7 +445,9 @@ def figure_4_8(study: Study, people: People) -> Figure:
     counts = people.draw(n, study.rng)
     figure = Figure(figsize=(9.5, 4.8), layout="constrained")
     axes = figure.add_subplot(yscale="log", ylabel="χ² statistic", axisbelow=True)
-    axes.set_title(f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {people.name}, ε = 1.1", fontsize=11)
+    axes.set_title(
+        f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {people.name}, ε = 1.1", fontsize=11
+    )
     axes.grid(axis="y", color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
     exact = [statistic(people.marginal(counts, pair), n) for pair in pairs]
@@ -364,18 +457,40 @@ def figure_4_8(study: Study, people: People) -> Figure:
         protocol = kind(people.domain, 2, 1.1)
         estimate = protocol.estimate(protocol.simulate(counts, study.rng))
         tests = [chi_square(estimate, a, b) for a, b in pairs]
-        axes.bar(place + offset, [test.statistic for test in tests], 0.25, color=STYLES[kind.__name__][0], label=kind.__name__)
+        axes.bar(
+            place + offset,
+            [test.statistic for test in tests],
+            0.25,
+            color=STYLES[kind.__name__][0],
+            label=kind.__name__,
+        )
         label = "95 % critical value with the protocol's noise" if kind is MargPS else None
         axes.hlines(
-            [test.critical for test in tests], place + offset - 0.125, place + offset + 0.125, "k", linewidth=2, label=label
+            [test.critical for test in tests],
+            place + offset - 0.125,
+            place + offset + 0.125,
+            "k",
+            linewidth=2,
+            label=label,
         )
         print(f"\n{kind.__name__:24s}   statistic  critical  p-value")
         for (a, b), test in zip(pairs, tests, strict=True):
             verdict = "dependent" if test.dependent else "-"
-            print(f"{a + ', ' + b:24s}  {test.statistic:10.1f}  {test.critical:8.1f}  {test.p_value:7.4f}  {verdict}")
+            print(
+                f"{a + ', ' + b:24s}  {test.statistic:10.1f}  {test.critical:8.1f}  {test.p_value:7.4f}  {verdict}"
+            )
         # Ten times the critical value is four deviations above it.
-        assert all(test.dependent for test, value in zip(tests, exact, strict=True) if value > 10 * test.critical)
-    axes.axhline(tests[0].critical_without_noise, color="0.3", linestyle="--", label="95 % critical value for exact counts, 3.84")
+        assert all(
+            test.dependent
+            for test, value in zip(tests, exact, strict=True)
+            if value > 10 * test.critical
+        )
+    axes.axhline(
+        tests[0].critical_without_noise,
+        color="0.3",
+        linestyle="--",
+        label="95 % critical value for exact counts, 3.84",
+    )
     low = min(1.0, *exact)
     axes.set_ylim(max(low / 2, 1e-2))
     axes.set_xticks(place, [f"{a}\n{b}" for a, b in pairs])
@@ -384,7 +499,11 @@ def figure_4_8(study: Study, people: People) -> Figure:
 
 
 def learned(
-    people: People, samples: Sequence[Array], kind: type[MarginalProtocol], epsilon: float, rng: np.random.Generator
+    people: People,
+    samples: Sequence[Array],
+    kind: type[MarginalProtocol],
+    epsilon: float,
+    rng: np.random.Generator,
 ) -> list[float]:
     """The true mutual information in total of the trees that are learned from the reports of each sample of people."""
     protocol, totals = kind(people.domain, 2, epsilon), []
@@ -398,21 +517,35 @@ def figure_4_9(study: Study, people: People) -> Figure:
     n, values = 200_000, (0.4, 0.8, 1.4) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     people, kinds = people.some(10), (MargPS, InpHT)
     figure, panels = grid(
-        1, 1, f"Figure 4.9: trees of d = 10 attributes, N = 200,000 {people.name}", "ε", "total mutual information, nats"
+        1,
+        1,
+        f"Figure 4.9: trees of d = 10 attributes, N = 200,000 {people.name}",
+        "ε",
+        "total mutual information, nats",
     )
     figure.set_size_inches(6.4, 4.4)
     axes = panels[0, 0]
     samples = [people.draw(n, study.rng) for _ in range(study.repeats)]
     truths = [lambda a, b, counts=counts: people.marginal(counts, (a, b)) for counts in samples]
     best = summary([chow_liu(truth, people.attributes).total() for truth in truths])
-    cases = [(kind, epsilon, apart(study.rng, "tree", kind.__name__, epsilon)) for kind in kinds for epsilon in values]
+    cases = [
+        (kind, epsilon, apart(study.rng, "tree", kind.__name__, epsilon))
+        for kind in kinds
+        for epsilon in values
+    ]
     totals = study.sweep(partial(learned, people, samples), cases, description="Figure 4.9")
     curve(axes, "true marginals", values, [best] * len(values))
     means = curves(axes, kinds, values, [summary(each) for each in totals])
     assert all(mean <= best[0] + 1e-12 for mean in means["InpHT"])
     print(f"\ntotal mutual information of trees, true marginals: {best[0]:.4f} nats")
     for name, found in means.items():
-        print(f"{name:8s}" + "".join(f"  {total:.4f} at ε = {epsilon:g}" for epsilon, total in zip(values, found, strict=True)))
+        print(
+            f"{name:8s}"
+            + "".join(
+                f"  {total:.4f} at ε = {epsilon:g}"
+                for epsilon, total in zip(values, found, strict=True)
+            )
+        )
     assert means["InpHT"][-1] > 0.8 * best[0]
     axes.set_ylim(0)
     legend(figure, axes, 4)
@@ -428,15 +561,34 @@ def of_coefficients(n: int, t: int, domain: int, rng: np.random.Generator) -> fl
 
 
 def figure_4_10(study: Study) -> Figure:
-    domains, exponent = ([1 << 8, 1 << 9], 19) if study.quick else ([1 << 8, 1 << 9, 1 << 10, 1 << 12], 24)
-    figure, panels = grid(1, 1, f"Figure 4.10: HRR with t coefficients a report, N = 2^{exponent}, exp(ε) = 3", "D, items")
+    domains, exponent = (
+        ([1 << 8, 1 << 9], 19) if study.quick else ([1 << 8, 1 << 9, 1 << 10, 1 << 12], 24)
+    )
+    figure, panels = grid(
+        1,
+        1,
+        f"Figure 4.10: HRR with t coefficients a report, N = 2^{exponent}, exp(ε) = 3",
+        "D, items",
+    )
     figure.set_size_inches(6.4, 4.4)
     axes = panels[0, 0]
     repeats = min(study.repeats, 5)
-    cases = [(t, D, apart(study.rng, "HRR", t, D, repeat)) for t, D, repeat in product(range(1, 5), domains, range(repeats))]
-    errors = np.reshape(study.sweep(partial(of_coefficients, 1 << exponent), cases, description="Figure 4.10"), (4, -1, repeats))
-    for t, mean, deviation in zip(range(1, 5), errors.mean(axis=2), errors.std(axis=2, ddof=1), strict=True):
-        style = {"color": f"C{t - 1}", "label": f"t = {t}", "error_kw": {"elinewidth": 1, "capsize": 2}}
+    cases = [
+        (t, D, apart(study.rng, "HRR", t, D, repeat))
+        for t, D, repeat in product(range(1, 5), domains, range(repeats))
+    ]
+    errors = np.reshape(
+        study.sweep(partial(of_coefficients, 1 << exponent), cases, description="Figure 4.10"),
+        (4, -1, repeats),
+    )
+    for t, mean, deviation in zip(
+        range(1, 5), errors.mean(axis=2), errors.std(axis=2, ddof=1), strict=True
+    ):
+        style = {
+            "color": f"C{t - 1}",
+            "label": f"t = {t}",
+            "error_kw": {"elinewidth": 1, "capsize": 2},
+        }
         axes.bar(np.arange(len(domains)) + 0.2 * (t - 2.5), mean, 0.18, yerr=deviation, **style)
         if t == 1:
             least = mean
@@ -450,29 +602,54 @@ def figure_4_10(study: Study) -> Figure:
 def table(study: Study, people: People) -> None:
     """Predicted and measured errors at d = 8, k = 2, and the order that the thesis reports."""
     n, found = 1 << 18, {}
-    print(f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8, exp(ε) = 3")
+    print(
+        f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8, exp(ε) = 3"
+    )
     print("protocol  bits  predicted  measured")
     kinds = (*SIX, InpOLH)
-    errors = replace(study, repeats=20).errors(people.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table")
+    errors = replace(study, repeats=20).errors(
+        people.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table"
+    )
     for kind, (measured, _) in zip(kinds, errors, strict=True):
         protocol = kind(people.domain, 2, LN3)
-        predicted = float(np.mean([protocol.total_variation(n, view) for view in people.domain.views(2)]))
+        predicted = float(
+            np.mean([protocol.total_variation(n, view) for view in people.domain.views(2)])
+        )
         found[kind.__name__] = measured
         print(f"{kind.__name__:8s}  {protocol.report_bits:4d}  {predicted:9.4f}  {measured:8.4f}")
-        assert 0.6 < measured / predicted < 1.5  # predicted for evenly spread people, which these are not
+        assert (
+            0.6 < measured / predicted < 1.5
+        )  # predicted for evenly spread people, which these are not
     assert found["InpHT"] < found["MargPS"] < found["MargRR"] < found["InpRR"] < found["InpPS"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--taxi", type=Path, help="a CSV file of taxi trips (default: made-up trips)")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
-    parser.add_argument("--quick", action="store_true", help="fewer panels, points and repeats: seconds, not a quarter of an hour")
-    parser.add_argument("--seed", type=int, default=1, help="of the people and the reports (default: 1)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--taxi", type=Path, help="a CSV file of taxi trips (default: made-up trips)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("figures"),
+        help="directory for the pictures (default: figures)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer panels, points and repeats: seconds, not a quarter of an hour",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+    )
     add_arguments(parser)
     options = parser.parse_args()
     where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
-    study = Study(np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick, where)
+    study = Study(
+        np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick, where
+    )
     if options.taxi is None:
         print("without --taxi: the trips are made up")
     people = trips(study.rng) if options.taxi is None else taxi(options.taxi)
@@ -484,10 +661,19 @@ def main() -> None:
     title = f"{watching.name}, exp(ε) = 3"
     figures = {
         "4.2": lambda: figure_4_2(study, people),
-        "4.3": lambda: against(study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int),
+        "4.3": lambda: against(
+            study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int
+        ),
         "4.4": lambda: figure_4_4(study, people),
         "4.5": lambda: figure_4_5(study, people),
-        "4.6": lambda: against(study, watching, f"Figure 4.6: N = 2^18 {watching.name}", "ε", epsilons, lambda _: 1 << 18),
+        "4.6": lambda: against(
+            study,
+            watching,
+            f"Figure 4.6: N = 2^18 {watching.name}",
+            "ε",
+            epsilons,
+            lambda _: 1 << 18,
+        ),
         "4.7": lambda: figure_4_7(study),
         "4.8": lambda: figure_4_8(study, people),
         "4.9": lambda: figure_4_9(study, watching),

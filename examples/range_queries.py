@@ -26,7 +26,9 @@ def visits() -> npt.NDArray[np.int64]:
     try:
         from statsmodels.datasets import randhie
     except ImportError:
-        sys.exit("this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)")
+        sys.exit(
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+        )
     return randhie.load_pandas().data["mdvis"].to_numpy().astype(np.int64)
 
 
@@ -36,7 +38,9 @@ def column(path: Path, name: str) -> npt.NDArray[np.int64]:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.DictReader(stream)
             if name not in (rows.fieldnames or []):
-                sys.exit(f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}")
+                sys.exit(
+                    f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}"
+                )
             return np.array([int(row[name]) for row in rows], dtype=np.int64)
     except OSError as error:
         sys.exit(f"cannot read {path}: {error.strerror}")
@@ -46,14 +50,25 @@ def column(path: Path, name: str) -> npt.NDArray[np.int64]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--csv", type=Path, help="a CSV file with a header (default: the data of statsmodels)")
+    parser.add_argument(
+        "--csv", type=Path, help="a CSV file with a header (default: the data of statsmodels)"
+    )
     parser.add_argument("--column", help="the column with the numbers, with --csv")
     parser.add_argument(
-        "--domain", type=int, default=64, help="numbers are 0 .. domain-1, others are moved to the ends (default: 64)"
+        "--domain",
+        type=int,
+        default=64,
+        help="numbers are 0 .. domain-1, others are moved to the ends (default: 64)",
     )
-    parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss of a report (default: 1)")
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory for the figure (default: demo)")
-    parser.add_argument("--seed", type=int, help="reproducible randomness (default: the operating system's)")
+    parser.add_argument(
+        "--epsilon", type=float, default=1.0, help="privacy loss of a report (default: 1)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), help="directory for the figure (default: demo)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="reproducible randomness (default: the operating system's)"
+    )
     options = parser.parse_args()
     if (options.csv is None) != (options.column is None):
         parser.error("--csv and --column go together")
@@ -64,7 +79,9 @@ def main() -> None:
         sys.exit(f"{options.csv} has no records")
     numbers = given.clip(0, options.domain - 1)
     if (moved := int((numbers != given).sum())) and options.csv is not None:
-        print(f"{moved} of {len(given)} numbers are not in 0 .. {options.domain - 1} and were moved to the ends\n")
+        print(
+            f"{moved} of {len(given)} numbers are not in 0 .. {options.domain - 1} and were moved to the ends\n"
+        )
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -73,7 +90,9 @@ def main() -> None:
     print("\n".join(str(best).splitlines()[:6]))
     protocol = best.protocol
     audit = protocol.audit()
-    print(f"\nworst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}")
+    print(
+        f"\nworst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}"
+    )
     assert audit.holds
 
     reports = protocol.privatize(numbers, rng)  # on the people's devices
@@ -90,23 +109,37 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     domain = len(truth)
     sums = np.concatenate([[0.0], np.cumsum(truth)])
     ends = sorted({0, 1, 2, domain // 16, domain // 8, domain // 4, domain // 2, domain - 1})
-    first, last = np.array([(a, b) for a in ends for b in ends if a < b][:: max(1, len(ends) // 3)]).T
+    first, last = np.array(
+        [(a, b) for a in ends for b in ends if a < b][:: max(1, len(ends) // 3)]
+    ).T
     low, high = estimate.interval(first, last)
-    print(f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not for publication)")
-    for a, b, value, start, end in zip(first, last, estimate.range(first, last), low, high, strict=True):
-        print(f"{a:4d}  {b:4d}   {value:7.4f}  [{start:7.4f}, {end:7.4f}]  {sums[b + 1] - sums[a]:7.4f}")
+    print(
+        f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not for publication)"
+    )
+    for a, b, value, start, end in zip(
+        first, last, estimate.range(first, last), low, high, strict=True
+    ):
+        print(
+            f"{a:4d}  {b:4d}   {value:7.4f}  [{start:7.4f}, {end:7.4f}]  {sums[b + 1] - sums[a]:7.4f}"
+        )
 
     phi = np.arange(1, 10) / 10
     left, right = estimate.quantile_interval(phi)
     print("\ndecile      " + " ".join(f"{p:7.0%}" for p in phi))
     print("estimate    " + " ".join(f"{q:7d}" for q in estimate.quantile(phi)))
-    print(("95% interval" + " ".join(f"{a:3d}-{b:<3d}" for a, b in zip(left, right, strict=True))).rstrip())
+    print(
+        (
+            "95% interval" + " ".join(f"{a:3d}-{b:<3d}" for a, b in zip(left, right, strict=True))
+        ).rstrip()
+    )
     print("truth       " + " ".join(f"{q:7d}" for q in np.searchsorted(sums[1:], phi - 1e-12)))
 
     a, b = np.triu_indices(domain, 1)
     rmse = math.sqrt(np.mean((estimate.range(a, b) - (sums[b + 1] - sums[a])) ** 2))
     print(f"\nRMSE over all {len(a)} ranges: predicted {predicted:.4f}, measured {rmse:.4f}")
-    assert rmse <= 3 * predicted + 1e-9  # errors of ranges are few independent numbers: the ratio varies, but not as much
+    assert (
+        rmse <= 3 * predicted + 1e-9
+    )  # errors of ranges are few independent numbers: the ratio varies, but not as much
 
 
 if __name__ == "__main__":

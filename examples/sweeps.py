@@ -21,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str 
     """Where to compute. ``workers`` is the default, ``needs`` what the cluster's workers must have beside the toolkit."""
     what = "processes of this machine; more than one need loky, of the extra 'storage' (default: %(default)s)"
     parser.add_argument("--workers", type=int, default=workers, metavar="N", help=what)
-    what = "of a Dask cluster that computes instead; needs the extra 'distributed', and its workers this toolkit" + needs
+    what = (
+        "of a Dask cluster that computes instead; needs the extra 'distributed', and its workers this toolkit"
+        + needs
+    )
     parser.add_argument("--scheduler", metavar="ADDRESS", help=what)
 
 
@@ -42,10 +45,19 @@ def sweep(
 
     ``workers`` is a number of processes; with the address of a Dask ``scheduler`` its workers compute instead.
     """
-    progress: dict[str, Any] = {"total": len(cases), "desc": description, "leave": False, "disable": None}
+    progress: dict[str, Any] = {
+        "total": len(cases),
+        "desc": description,
+        "leave": False,
+        "disable": None,
+    }
     if scheduler is None and workers == 1:
         return [function(*case) for case in tqdm(cases, **progress)]
-    with _processes(function, workers) if scheduler is None else _cluster(function, scheduler) as submit:
+    with (
+        _processes(function, workers)
+        if scheduler is None
+        else _cluster(function, scheduler) as submit
+    ):
         futures = [submit(*case) for case in cases]
         for future in tqdm(as_completed(futures), **progress):
             future.result()  # the first that fails ends the sweep
@@ -57,7 +69,9 @@ Submit = Callable[..., Future[Any]]
 
 @contextmanager
 def _processes(function: Callable[..., Any], workers: int) -> Iterator[Submit]:
-    from loky import get_reusable_executor  # takes functions of scripts by value, unlike the standard library's
+    from loky import (
+        get_reusable_executor,
+    )  # takes functions of scripts by value, unlike the standard library's
 
     pool = get_reusable_executor(workers)
     try:
@@ -72,8 +86,13 @@ def _cluster(function: Callable[..., Any], scheduler: str) -> Iterator[Submit]:
     import cloudpickle
     from distributed import Client  # here, as it takes a second to import
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # like the script: the workers have neither
-    with Client(scheduler, set_as_default=False) as client, client.get_executor(pure=False) as executor:
+    cloudpickle.register_pickle_by_value(
+        sys.modules[__name__]
+    )  # like the script: the workers have neither
+    with (
+        Client(scheduler, set_as_default=False) as client,
+        client.get_executor(pure=False) as executor,
+    ):
         # Bytes, which the scheduler need not understand; the function, with what it holds, goes once to each worker.
         held = client.scatter(cloudpickle.dumps(function), broadcast=True)
 

@@ -36,10 +36,17 @@ def family(n: int, alpha: Fraction) -> dict[str, Mechanism]:
 
 def figure_6_1() -> Figure:
     privacy = Privacy("62/100")
-    panels = {"L0, d = 1, n = 5": (5, L0(1)), "L1, n = 7": (7, L1()), "L2, n = 4": (4, L2()), "L2, n = 7": (7, L2())}
+    panels = {
+        "L0, d = 1, n = 5": (5, L0(1)),
+        "L1, n = 7": (7, L1()),
+        "L2, n = 4": (4, L2()),
+        "L2, n = 7": (7, L2()),
+    }
     tables = {name: design(n, privacy, loss).mechanism for name, (n, loss) in panels.items()}
     # "all these optimal mechanisms never report some outputs": here the two ends.
-    assert all(not any(table.weights[0]) and not any(table.weights[-1]) for table in tables.values())
+    assert all(
+        not any(table.weights[0]) and not any(table.weights[-1]) for table in tables.values()
+    )
     return plot.heatmaps(tables)
 
 
@@ -52,14 +59,24 @@ def figure_6_6() -> Figure:
 
 def figure_6_7a() -> Figure:
     alpha = Fraction(76, 100)
-    sets = {"WH": (), "WH + RM": ("RM",), "WH + CH": ("CH",), "WH + CM": ("CM",), "WH + RM + CM": ("RM", "CM")}
+    sets = {
+        "WH": (),
+        "WH + RM": ("RM",),
+        "WH + CH": ("CH",),
+        "WH + CM": ("CM",),
+        "WH + RM + CM": ("RM", "CM"),
+    }
     curves: dict[str, Callable[[int], Mechanism]] = {
-        name: partial(lambda extra, n: weakly_honest(n, alpha, *extra), extra) for name, extra in sets.items()
+        name: partial(lambda extra, n: weakly_honest(n, alpha, *extra), extra)
+        for name, extra in sets.items()
     }
     # Two behaviours; from n > 2 alpha / (1 - alpha) = 6.33 on, WH alone costs what GM costs.
     for n in range(2, 13):
         assert weakly_honest(n, alpha).scaled_l0() == weakly_honest(n, alpha, "RM").scaled_l0()
-        assert weakly_honest(n, alpha, "CH").scaled_l0() == weakly_honest(n, alpha, "RM", "CM").scaled_l0()
+        assert (
+            weakly_honest(n, alpha, "CH").scaled_l0()
+            == weakly_honest(n, alpha, "RM", "CM").scaled_l0()
+        )
         assert (weakly_honest(n, alpha).scaled_l0() == 2 * alpha / (1 + alpha)) == (n >= 7)
     return plot.l0_against_n(curves, range(2, 13))
 
@@ -87,7 +104,12 @@ def figure_6_8(alpha: Fraction) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="directory for the pictures (default: figures)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("figures"),
+        help="directory for the pictures (default: figures)",
+    )
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
 
@@ -104,7 +126,9 @@ def main() -> None:
         "6.10": plot.l0d_against_p(private, grid, d=1),
         "6.11": plot.l0d_against_d(private, losses.binomial(8, "1/2")),
         "6.12": plot.rmse_against_p(private, grid),
-        "6.13": plot.error_histograms({name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")),
+        "6.13": plot.error_histograms(
+            {name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")
+        ),
     }
     # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a smaller one.
     balanced = losses.binomial(8, "1/2")

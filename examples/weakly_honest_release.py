@@ -32,7 +32,9 @@ def group_counts() -> npt.NDArray[np.int64]:
     try:
         from statsmodels.datasets import fair
     except ImportError:
-        sys.exit("this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)")
+        sys.exit(
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+        )
     bits = fair.load_pandas().data["affairs"].to_numpy() > 0
     bits = np.random.default_rng(1974).permutation(bits)
     whole = len(bits) // GROUP * GROUP
@@ -52,8 +54,12 @@ def designed() -> tuple[Design, dict[str, Mechanism]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory for the files (default: demo)")
-    parser.add_argument("--seed", type=int, help="reproducible randomness (default: the operating system's)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), help="directory for the files (default: demo)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="reproducible randomness (default: the operating system's)"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -63,7 +69,9 @@ def main() -> None:
     print(f"  objective {certificate.objective}, bound {certificate.bound}, gap {certificate.gap}")
     assert certificate.gap == 0
     assert certificate.verify(found.mechanism)
-    print(f"\nfor uniformly distributed counts of 0 .. {GROUP}, alpha = {ALPHA} (worst ratio allowed: 1.11111):\n{compare(table)}")
+    print(
+        f"\nfor uniformly distributed counts of 0 .. {GROUP}, alpha = {ALPHA} (worst ratio allowed: 1.11111):\n{compare(table)}"
+    )
 
     found.save(options.out / "wm.json")
     assert Mechanism.load(options.out / "wm.json") == found.mechanism
@@ -73,10 +81,16 @@ def main() -> None:
     prior = losses.prior(np.bincount(truth, minlength=GROUP + 1).tolist())
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     released = found.mechanism.release(truth, rng)
-    print(f"\n{len(truth)} groups of {GROUP} survey respondents; how many of each group reported an affair")
+    print(
+        f"\n{len(truth)} groups of {GROUP} survey respondents; how many of each group reported an affair"
+    )
     print("group     " + " ".join(f"{k:2d}" for k in range(1, 21)))
     print("true      " + " ".join(f"{count:2d}" for count in truth[:20]))
-    print("released  " + " ".join(f"{count:2d}" for count in released[:20]) + "   (only this row may be published)")
+    print(
+        "released  "
+        + " ".join(f"{count:2d}" for count in released[:20])
+        + "   (only this row may be published)"
+    )
 
     # This looks at the truth again: it is a check of the library, and no part of what may be published.
     print(
@@ -92,7 +106,9 @@ def main() -> None:
     ):
         standard_error = float(np.std(each)) / math.sqrt(len(each))
         deviations.append(abs(each.mean() - predicted) / standard_error)
-        print(f"  {name:20s} predicted {predicted:7.4f}   measured {each.mean():7.4f} +- {standard_error:.4f}")
+        print(
+            f"  {name:20s} predicted {predicted:7.4f}   measured {each.mean():7.4f} +- {standard_error:.4f}"
+        )
     # Seven standard errors: about 1e-11 for each of the three normal approximations.
     assert max(deviations) < 7, deviations
     # For publication: a guess that owes nothing to the data, that one respondent in three has the bit.
@@ -101,7 +117,9 @@ def main() -> None:
     figure.suptitle(f"groups of {GROUP}, alpha = {ALPHA}, counts Binomial({GROUP}, 1/3)")
     figure.savefig(options.out / "errors.png")
 
-    print(f"\nwrote {', '.join(str(options.out / name) for name in ('wm.json', 'heatmaps.png', 'errors.png'))}")
+    print(
+        f"\nwrote {', '.join(str(options.out / name) for name in ('wm.json', 'heatmaps.png', 'errors.png'))}"
+    )
 
 
 if __name__ == "__main__":

@@ -52,7 +52,9 @@ class Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented
         if (self.parameters, self.counts.shape) != (other.parameters, other.counts.shape):
-            raise IncompatibleAggregate(f"cannot merge aggregates of {differing(self.parameters, other.parameters)}")
+            raise IncompatibleAggregate(
+                f"cannot merge aggregates of {differing(self.parameters, other.parameters)}"
+            )
         if self.n + other.n >= 1 << 63:
             raise OverflowError("an aggregate holds fewer than 2^63 reports")
         return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
@@ -63,7 +65,9 @@ class Aggregate:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate):
             return NotImplemented
-        return (self.parameters, self.n) == (other.parameters, other.n) and np.array_equal(self.counts, other.counts)
+        return (self.parameters, self.n) == (other.parameters, other.n) and np.array_equal(
+            self.counts, other.counts
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -72,7 +76,12 @@ class Aggregate:
 
     def to_bytes(self) -> bytes:
         """A message that `Oracle.aggregate_from_bytes` reads back."""
-        header = {"kind": "aggregate", "parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
+        header = {
+            "kind": "aggregate",
+            "parameters": self.parameters,
+            "n": self.n,
+            "shape": list(self.counts.shape),
+        }
         message = pack(header, self.counts.astype("<i8").tobytes())
         return message + hashlib.sha256(message).digest()
 
@@ -92,7 +101,9 @@ class Aggregate:
             n, shape, parameters = header["n"], header["shape"], header["parameters"]
             if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
                 raise ValueError("the header is not of an aggregate")
-            if not isinstance(shape, list) or not all(type(length) is int and length >= 0 for length in shape):
+            if not isinstance(shape, list) or not all(
+                type(length) is int and length >= 0 for length in shape
+            ):
                 raise ValueError("the shape is not a list of lengths")
             counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
         except (ValueError, KeyError, TypeError) as error:
@@ -117,8 +128,14 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
         header = json.loads(message[8:end].decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the header is not JSON: {error}") from error
-    if not isinstance(header, dict) or header.get("version") != VERSION or isinstance(header["version"], bool):
-        raise ValueError(f"version {header.get('version') if isinstance(header, dict) else None!r}, this library reads {VERSION}")
+    if (
+        not isinstance(header, dict)
+        or header.get("version") != VERSION
+        or isinstance(header["version"], bool)
+    ):
+        raise ValueError(
+            f"version {header.get('version') if isinstance(header, dict) else None!r}, this library reads {VERSION}"
+        )
     return header, message[end:]
 
 
@@ -130,7 +147,9 @@ def differing(ours: str, theirs: str) -> str:
         if names[0] != names[1]:
             return f"{names[0]!s:.60} and of {names[1]!s:.60}"
         keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
-        keys = [key for key in keys if key in ("domain", "alpha")] or keys  # from which the others follow
+        keys = [
+            key for key in keys if key in ("domain", "alpha")
+        ] or keys  # from which the others follow
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]

@@ -66,10 +66,16 @@ class Channel(ABC):
             or not isinstance(self.domain, (int, np.integer))
             or not 1 <= self.domain <= self.largest_domain
         ):
-            raise ValueError(f"domain must be a number of items, 1 to {self.largest_domain}, got {shown(self.domain)}")
+            raise ValueError(
+                f"domain must be a number of items, 1 to {self.largest_domain}, got {shown(self.domain)}"
+            )
         object.__setattr__(self, "domain", int(self.domain))
-        if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):  # the alpha of 2^-32 itself is rounded a little
-            raise ValueError(f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say nothing")
+        if self.privacy.epsilon < LEAST_EPSILON * (
+            1 - 2.0**-20
+        ):  # the alpha of 2^-32 itself is rounded a little
+            raise ValueError(
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say nothing"
+            )
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -84,7 +90,11 @@ class Channel(ABC):
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on: protocol, domain, alpha, and the integers that decide how a report is drawn."""
-        public = {"protocol": type(self).__name__, "domain": self.domain, "alpha": to_text(self.privacy.alpha)}
+        public = {
+            "protocol": type(self).__name__,
+            "domain": self.domain,
+            "alpha": to_text(self.privacy.alpha),
+        }
         return {**public, **self._details()}
 
     @cached_property
@@ -117,14 +127,18 @@ class Channel(ABC):
         items = self._items(values)
         reports = np.zeros(len(items), dtype=self.report_dtype)
         for start in range(0, len(items), self._batch):
-            self._privatize(items[start : start + self._batch], reports[start : start + self._batch], source)
+            self._privatize(
+                items[start : start + self._batch], reports[start : start + self._batch], source
+            )
         return reports
 
     def _items(self, values: Any) -> Items:
         """The users' values as what `_privatize` takes, one row a user; InvalidValue names the first bad one."""
         items = checked_counts(values, self.domain - 1, InvalidValue)
         if items.ndim > 1:
-            raise ValueError(f"values must be one-dimensional, one item a user, got shape {items.shape}")
+            raise ValueError(
+                f"values must be one-dimensional, one item a user, got shape {items.shape}"
+            )
         return items.reshape(-1)
 
     @property
@@ -155,7 +169,10 @@ class Channel(ABC):
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """A message with any number of reports; InvalidReport if one is not of this channel."""
         self._accepted(reports, None)
-        return pack({"kind": "reports", "parameters": self._signature, "count": len(reports)}, reports.tobytes())
+        return pack(
+            {"kind": "reports", "parameters": self._signature, "count": len(reports)},
+            reports.tobytes(),
+        )
 
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
         """The reports in a message.
@@ -171,22 +188,37 @@ class Channel(ABC):
         try:
             header, body = unpack(bytes(memoryview(message)))
             count = header.get("count")
-            if header.get("kind") != "reports" or type(count) is not int or not 0 <= count < 1 << 63:
+            if (
+                header.get("kind") != "reports"
+                or type(count) is not int
+                or not 0 <= count < 1 << 63
+            ):
                 raise ValueError("it does not hold reports")
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
         if header.get("parameters") != self._signature:
             return self._refuse(
-                "foreign", max(count, 1), f"reports of {header.get('parameters')!r:.300}, not of {self._signature}", tally
+                "foreign",
+                max(count, 1),
+                f"reports of {header.get('parameters')!r:.300}, not of {self._signature}",
+                tally,
             )
         size = self.report_dtype.itemsize
         whole, rest = divmod(len(body), size)
         if whole < count:
-            self._refuse("truncated", count - whole, f"{count} reports were announced, {whole} are whole", tally)
+            self._refuse(
+                "truncated",
+                count - whole,
+                f"{count} reports were announced, {whole} are whole",
+                tally,
+            )
         elif whole > count or rest:
             surplus = -(-(len(body) - count * size) // size)
             self._refuse(
-                "malformed", surplus, f"{count} reports were announced, {len(body) - count * size} bytes follow them", tally
+                "malformed",
+                surplus,
+                f"{count} reports were announced, {len(body) - count * size} bytes follow them",
+                tally,
             )
         reports = np.frombuffer(body, dtype=self.report_dtype, count=min(whole, count))
         return self._accepted(reports, tally)
@@ -200,17 +232,34 @@ class Channel(ABC):
     def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
         """The reports that this channel's clients can have sent; with no tally, all or InvalidReport."""
         masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
-        if masked or not isinstance(reports, np.ndarray) or reports.dtype != self.report_dtype or reports.ndim != 1:
-            found = f"{reports.dtype} of shape {reports.shape}" if isinstance(reports, np.ndarray) else type(reports).__name__
+        if (
+            masked
+            or not isinstance(reports, np.ndarray)
+            or reports.dtype != self.report_dtype
+            or reports.ndim != 1
+        ):
+            found = (
+                f"{reports.dtype} of shape {reports.shape}"
+                if isinstance(reports, np.ndarray)
+                else type(reports).__name__
+            )
             count = max(1, reports.size) if isinstance(reports, np.ndarray) else 1
             return self._refuse(
-                "malformed", count, f"reports must be a one-dimensional array of {self.report_dtype}, got {found}", tally
+                "malformed",
+                count,
+                f"reports must be a one-dimensional array of {self.report_dtype}, got {found}",
+                tally,
             )
         possible = self._possible(reports)
         if possible.all():
             return reports
         first = int(np.argmin(possible))
-        self._refuse("impossible", int((~possible).sum()), f"reports[{first}] = {reports[first]} cannot have been sent", tally)
+        self._refuse(
+            "impossible",
+            int((~possible).sum()),
+            f"reports[{first}] = {reports[first]} cannot have been sent",
+            tally,
+        )
         return reports[possible]
 
     @abstractmethod
@@ -247,21 +296,30 @@ class Channel(ABC):
 
     def _own(self, aggregate: Aggregate) -> Aggregate:
         if not isinstance(aggregate, Aggregate):
-            raise TypeError(f"expected an Aggregate, which aggregate(reports) makes, got {type(aggregate).__name__}")
+            raise TypeError(
+                f"expected an Aggregate, which aggregate(reports) makes, got {type(aggregate).__name__}"
+            )
         if aggregate.parameters != self._signature:
-            raise IncompatibleAggregate(f"not an aggregate of this protocol: of {differing(aggregate.parameters, self._signature)}")
+            raise IncompatibleAggregate(
+                f"not an aggregate of this protocol: of {differing(aggregate.parameters, self._signature)}"
+            )
         if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
         return aggregate
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         """Whether reports may have these counts: here that they are counts of kinds of reports."""
-        return bool((aggregate.counts >= 0).all()) and sum(map(int, aggregate.counts.ravel())) == aggregate.n
+        return (
+            bool((aggregate.counts >= 0).all())
+            and sum(map(int, aggregate.counts.ravel())) == aggregate.n
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         """The counts of n reports as `frequency.screening` compares them: here as those of kinds of reports."""
         if int(counts.sum()) != n:
-            raise TypeError(f"{type(self).__name__} does not say how its counts vary from one sample of users to another")
+            raise TypeError(
+                f"{type(self).__name__} does not say how its counts vary from one sample of users to another"
+            )
         return [cells(n, counts)]
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
@@ -277,13 +335,22 @@ class Channel(ABC):
             A Generator, or None for a fresh one.
         """
         held = np.asarray(counts)
-        if held.shape != (self.domain,) or held.dtype.kind not in "iu" or (held < 0).any() or sum(map(int, held)) >= 1 << 63:
+        if (
+            held.shape != (self.domain,)
+            or held.dtype.kind not in "iu"
+            or (held < 0).any()
+            or sum(map(int, held)) >= 1 << 63
+        ):
             raise ValueError(
                 f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got {held.dtype} of shape {held.shape}"
             )
         bit_source(rng)  # refuses what is not a generator
         held = held.astype(np.int64)
-        return Aggregate(self._signature, int(held.sum()), self._simulate(held, np.random.default_rng() if rng is None else rng))
+        return Aggregate(
+            self._signature,
+            int(held.sum()),
+            self._simulate(held, np.random.default_rng() if rng is None else rng),
+        )
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Here: user by user, in batches, since no shortcut has the same distribution."""
@@ -292,7 +359,9 @@ class Channel(ABC):
         step = max(16 * self._batch, total.size)
         for start in range(0, int(ends[-1]), step):
             users = np.arange(start, min(start + step, int(ends[-1])))
-            total += self._aggregate(self.privatize(np.searchsorted(ends, users, side="right"), rng))
+            total += self._aggregate(
+                self.privatize(np.searchsorted(ends, users, side="right"), rng)
+            )
         return total
 
     # ------------------------------------------------------------------------------------------------ what public coins can draw

@@ -86,7 +86,16 @@ class Choice:
         for item in self.candidates:
             mark = "*" if item.oracle == self.recommended else " "
             name = f"{mark} {type(item.oracle).__name__}"
-            rows.append((name, f"{item.rmse:.3g}", str(item.bits), item.client, item.server, _bytes(item.memory)))
+            rows.append(
+                (
+                    name,
+                    f"{item.rmse:.3g}",
+                    str(item.bits),
+                    item.client,
+                    item.server,
+                    _bytes(item.memory),
+                )
+            )
         return "\n".join([*aligned(rows), f"* {type(self.recommended).__name__}: {self.reason}"])
 
 
@@ -114,7 +123,9 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
         why = f"the domain, {domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the simplest oracle is good"
         return Choice(tuple(found), chosen.oracle, f"{why}: {_against(chosen, best)}")
     short = [item for item in found if item.bits <= _SHORT]
-    chosen = min((item for item in short if item.rmse <= 1.01 * short[0].rmse), key=lambda item: item.bits)
+    chosen = min(
+        (item for item in short if item.rmse <= 1.01 * short[0].rmse), key=lambda item: item.bits
+    )
     return Choice(tuple(found), chosen.oracle, _against(chosen, best))
 
 
@@ -132,7 +143,14 @@ def _candidates(domain: int, epsilon: float | Rational, n: int) -> Iterator[Cand
             oracle = kind(domain, epsilon)
             memory = 8 * math.prod(oracle._shape)
             if memory <= _MEMORY:
-                yield Candidate(oracle, math.sqrt(oracle.variance(n, 1 / domain)), oracle.report_bits, client, server, memory)
+                yield Candidate(
+                    oracle,
+                    math.sqrt(oracle.variance(n, 1 / domain)),
+                    oracle.report_bits,
+                    client,
+                    server,
+                    memory,
+                )
 
 
 def _bytes(number: float) -> str:

@@ -71,7 +71,9 @@ class Collected:
     left_out: dict[str, dict[str, int]]
 
     def __str__(self) -> str:
-        lines = [f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)} files refused"]
+        lines = [
+            f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)} files refused"
+        ]
         lines += [f"  {path}: {reason}" for path, reason in self.refused.items()]
         lines += [
             f"  {path}: left out {', '.join(f'{count} {reason}' for reason, count in reasons.items())}"
@@ -127,7 +129,9 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
     for piece in task:
         mark, tally, n = len(held), Counter[str](), 0
         try:
-            for reports in batches(piece.path, channel, range(*piece.groups), batch, tally, piece.digest):
+            for reports in batches(
+                piece.path, channel, range(*piece.groups), batch, tally, piece.digest
+            ):
                 held.append(reports)
                 n += len(reports)
                 if alone:  # nothing else would be lost with these counts
@@ -169,7 +173,10 @@ def settle(part: Part) -> Part:
     if reason is not None:
         return Part(np.zeros_like(part.counts), (Entry(path, 0, {}, reason),))
     left_out = sum((Counter(entry.left_out) for entry in part.entries), Counter[str]())
-    return Part(part.counts, (Entry(path, sum(entry.counted for entry in part.entries), dict(left_out), None),))
+    return Part(
+        part.counts,
+        (Entry(path, sum(entry.counted for entry in part.entries), dict(left_out), None),),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ what has been counted
@@ -217,7 +224,9 @@ class State:
             return
         begun = time.monotonic()
         places = {path: name for name, path in self.ids.items()}
-        files = [[path, places[path], n, self.left_out.get(path, {})] for path, n in self.counted.items()]
+        files = [
+            [path, places[path], n, self.left_out.get(path, {})] for path, n in self.counted.items()
+        ]
         message = pack({"kind": "counted files", "files": files}, self.aggregate().to_bytes())
         with replacing(self.path) as stream:
             stream.write(message + hashlib.sha256(message).digest())
@@ -233,13 +242,20 @@ class State:
             if header.get("kind") != "counted files":
                 raise ValueError("it holds no state of a collection")
             aggregate = Aggregate.from_bytes(body)
-            files = [(str(place), str(name), int(n), dict(left_out)) for place, name, n, left_out in header["files"]]
-            if sum(n for _, _, n, _ in files) != aggregate.n or len({name for _, name, _, _ in files}) != len(files):
+            files = [
+                (str(place), str(name), int(n), dict(left_out))
+                for place, name, n, left_out in header["files"]
+            ]
+            if sum(n for _, _, n, _ in files) != aggregate.n or len(
+                {name for _, name, _, _ in files}
+            ) != len(files):
                 raise ValueError("its files do not add up to its counts")
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise InvalidFile(f"{path}: {error}") from error
         if aggregate.parameters != self.channel._signature:
-            raise IncompatibleAggregate(f"{path} is of {differing(aggregate.parameters, self.channel._signature)}")
+            raise IncompatibleAggregate(
+                f"{path} is of {differing(aggregate.parameters, self.channel._signature)}"
+            )
         self.channel._own(aggregate)
         self.n, self.counts = aggregate.n, aggregate.counts.copy()
         for place, name, n, left_out in files:
@@ -294,7 +310,9 @@ def aggregate_files(
     channel = channel_of(protocol)
     if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
         raise ValueError(f"workers must be a number of processes, at least 1, got {shown(workers)}")
-    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1):
+    if batch is not None and (
+        isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1
+    ):
         raise ValueError(f"batch must be a number of reports, at least 1, got {shown(batch)}")
     size = batch_of(channel) if batch is None else int(batch)
     sizes = _files(paths)
@@ -303,7 +321,9 @@ def aggregate_files(
     try:
         with (
             _runner(workers, client, counting) as run,
-            tqdm(total=sum(sizes.values()), unit="B", unit_scale=True, disable=None, leave=False) as bar,
+            tqdm(
+                total=sum(sizes.values()), unit="B", unit_scale=True, disable=None, leave=False
+            ) as bar,
         ):
             left = list(sizes)
             while left:
@@ -313,7 +333,13 @@ def aggregate_files(
                     state.absorb(part)
                 # A copy takes the place of a file that turned out to be damaged.
                 left = [path for path, original in copies.items() if original not in state.counted]
-                state.refused.update({path: _repeated(path, copies[path], channel) for path in copies if path not in left})
+                state.refused.update(
+                    {
+                        path: _repeated(path, copies[path], channel)
+                        for path in copies
+                        if path not in left
+                    }
+                )
     finally:
         state.save()
     return Collected(state.aggregate(), state.counted, state.refused, state.left_out)
@@ -323,7 +349,9 @@ def _files(paths: Paths) -> dict[str, int]:
     """All files, and their sizes in bytes."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[str, int] = {}
-    for path in (Path(os.path.abspath(path)) for path in given):  # the same for whoever resumes elsewhere
+    for path in (
+        Path(os.path.abspath(path)) for path in given
+    ):  # the same for whoever resumes elsewhere
         if not path.is_dir():
             found[str(path)] = _size(path)
             continue
@@ -338,7 +366,11 @@ def _below(directory: Path) -> Iterator[Path]:
 
     for place, folders, names in os.walk(directory, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        yield from (Path(place, name) for name in names if name.endswith(".parquet") and not name.startswith((".", "_")))
+        yield from (
+            Path(place, name)
+            for name in names
+            if name.endswith(".parquet") and not name.startswith((".", "_"))
+        )
 
 
 def _size(path: Path) -> int:
@@ -348,7 +380,13 @@ def _size(path: Path) -> int:
     return found.st_size
 
 
-def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str], done: Callable[[int], object]) -> Iterator[Job]:
+def _jobs(
+    sizes: dict[str, int],
+    state: State,
+    batch: int,
+    copies: dict[str, str],
+    done: Callable[[int], object],
+) -> Iterator[Job]:
     """What is to be counted of these files, as one gets to them; what need not or cannot be is noted."""
     small: list[Piece] = []
     reports = 0
@@ -383,7 +421,9 @@ def _jobs(sizes: dict[str, int], state: State, batch: int, copies: dict[str, str
 def _repeated(path: str, original: str, channel: Channel) -> str:
     """Why a file is not counted that ends like another one: somebody may have made it, or the other one, to end so."""
     try:
-        whole = footer_of(path, channel).digest == footer_of(original, channel).digest  # nobody has replaced one since
+        whole = (
+            footer_of(path, channel).digest == footer_of(original, channel).digest
+        )  # nobody has replaced one since
         if whole and not filecmp.cmp(path, original, shallow=False):
             return f"it ends like {original}, but is not the same: one of them is made up"
     except (RefusedFile, OSError):
@@ -413,7 +453,11 @@ class _Open:
 
 
 def _settled(
-    executor: Executor, window: int, counting: Counting, jobs: Iterator[Job], done: Callable[[int], object]
+    executor: Executor,
+    window: int,
+    counting: Counting,
+    jobs: Iterator[Job],
+    done: Callable[[int], object],
 ) -> Iterator[Part]:
     """The settled parts of jobs, as they come, with at most ``window`` tasks under way."""
     waiting: dict[Future[Part], tuple[_Open, int]] = {}
@@ -425,7 +469,9 @@ def _settled(
             try:
                 part = future.result()
             except BrokenExecutor as error:
-                raise OSError("a process ended in the middle of its work, perhaps for want of memory; resume to go on") from error
+                raise OSError(
+                    "a process ended in the middle of its work, perhaps for want of memory; resume to go on"
+                ) from error
             job.part = part if job.part is None else merge(job.part, part)
             job.left -= 1
             done(size)
@@ -464,7 +510,9 @@ def _runner(workers: int, client: Any, counting: Counting) -> Iterator[Runner]:
     elif workers == 1:
         yield partial(_settled, _Here(), 1, counting)
     else:
-        from loky import get_reusable_executor  # of processes that need nothing of the caller's script, and stay for the next call
+        from loky import (
+            get_reusable_executor,
+        )  # of processes that need nothing of the caller's script, and stay for the next call
 
         pool = get_reusable_executor(workers, timeout=_IDLE)
         try:

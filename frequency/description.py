@@ -35,7 +35,9 @@ def channel_of(protocol: Any) -> Channel:
         return protocol
     if isinstance(protocol, Protocol):
         return protocol.channel
-    raise TypeError(f"expected a protocol, such as frequency.HRR(1024, 1.0), got {type(protocol).__name__}")
+    raise TypeError(
+        f"expected a protocol, such as frequency.HRR(1024, 1.0), got {type(protocol).__name__}"
+    )
 
 
 def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
@@ -51,7 +53,12 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     TypeError
         It is no protocol, or one of a class that is not public in this library, whose file nobody could load.
     """
-    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **_encoded(protocol), "agreed": _agreed(protocol)}
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        **_encoded(protocol),
+        "agreed": _agreed(protocol),
+    }
     content["digest"] = digest_of(content)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     with replacing(path) as stream:
@@ -72,10 +79,19 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         theirs = content["agreed"]
         protocol = _decoded(content, str(path))
         ours = _agreed(protocol)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
     if ours != theirs:
-        raise InvalidFile(f"{path}: this library would draw reports otherwise: of {differing(canonical(ours), canonical(theirs))}")
+        raise InvalidFile(
+            f"{path}: this library would draw reports otherwise: of {differing(canonical(ours), canonical(theirs))}"
+        )
     return protocol
 
 
@@ -91,7 +107,9 @@ def _public_name(kind: type) -> str:
             module = import_module(name)
             if kind.__name__ in module.__all__ and getattr(module, kind.__name__) is kind:
                 return f"{name}.{kind.__name__}"
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot be named in a file")
+    raise TypeError(
+        f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot be named in a file"
+    )
 
 
 def _encoded(value: Any) -> Any:
@@ -110,10 +128,15 @@ def _encoded(value: Any) -> Any:
         return {"mechanism": described(value)}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
-    if hasattr(value, "names") and hasattr(value, "sizes"):  # rangeq's Attributes, which this package does not know
+    if hasattr(value, "names") and hasattr(
+        value, "sizes"
+    ):  # rangeq's Attributes, which this package does not know
         return {"sizes": [list(pair) for pair in zip(value.names, value.sizes, strict=True)]}
     if isinstance(value, (Channel, Protocol)):
-        given = {name: _encoded(getattr(value, name)) for name in inspect.signature(type(value)).parameters}
+        given = {
+            name: _encoded(getattr(value, name))
+            for name in inspect.signature(type(value)).parameters
+        }
         return {"protocol": _public_name(type(value)), "arguments": given}
     raise TypeError(f"a {type(value).__name__} cannot be written to a protocol file")
 
@@ -126,7 +149,11 @@ def _decoded(value: Any, place: str) -> Any:
     if "protocol" in value:
         module, _, name = value["protocol"].rpartition(".")
         kind = getattr(import_module(module), name, None) if module in _MODULES else None
-        if not inspect.isclass(kind) or not issubclass(kind, (Channel, Protocol)) or _public_name(kind) != value["protocol"]:
+        if (
+            not inspect.isclass(kind)
+            or not issubclass(kind, (Channel, Protocol))
+            or _public_name(kind) != value["protocol"]
+        ):
             raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
         return kind(**{name: _decoded(item, place) for name, item in value["arguments"].items()})
     if "fraction" in value:

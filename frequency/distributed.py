@@ -25,23 +25,31 @@ _FAN_IN = 8
 """How many parts are merged into one, on the cluster, before they travel."""
 
 
-def on_cluster(client: Any, counting: Counting, jobs: Iterator[Job], done: Callable[[int], object]) -> Iterator[Part]:
+def on_cluster(
+    client: Any, counting: Counting, jobs: Iterator[Job], done: Callable[[int], object]
+) -> Iterator[Part]:
     """The settled parts of jobs, several merged into one, with as many under way as keep the workers busy."""
     from distributed import as_completed  # here, as it takes a second to import
 
     def submit(function: Callable[..., Part], *arguments: Any) -> Any:
-        return client.submit(function, *arguments, pure=False)  # the same path may hold another file in another call
+        return client.submit(
+            function, *arguments, pure=False
+        )  # the same path may hold another file in another call
 
     def merged(futures: list[Any]) -> Any:
         while len(futures) > 1:
-            futures = [submit(merge, *futures[k : k + _FAN_IN]) for k in range(0, len(futures), _FAN_IN)]
+            futures = [
+                submit(merge, *futures[k : k + _FAN_IN]) for k in range(0, len(futures), _FAN_IN)
+            ]
         return futures[0]
 
     def begun() -> bool:
         group = list(islice(jobs, _FAN_IN))
         if not group:
             return False
-        settled = [submit(settle, merged([submit(counting, task) for task in job])) for job in group]
+        settled = [
+            submit(settle, merged([submit(counting, task) for task in job])) for job in group
+        ]
         future = merged(settled)
         sizes[future.key] = sum(piece.size for job in group for task in job for piece in task)
         waiting.add(future)
@@ -83,7 +91,11 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
     """
     dtype = channel_of(protocol).report_dtype
     blocks = [
-        da.from_delayed(delayed(_privatized)(protocol, part, None if seed is None else [seed, k]), (np.nan,), dtype)
+        da.from_delayed(
+            delayed(_privatized)(protocol, part, None if seed is None else [seed, k]),
+            (np.nan,),
+            dtype,
+        )
         for k, part in enumerate(people.to_delayed())
     ]
     return da.concatenate(blocks)
@@ -91,7 +103,9 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
 
 def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports:
     values = part if part.ndim == 2 else part.to_numpy()
-    reports: Reports = protocol.privatize(values, None if seed is None else np.random.default_rng(seed))
+    reports: Reports = protocol.privatize(
+        values, None if seed is None else np.random.default_rng(seed)
+    )
     return reports
 
 

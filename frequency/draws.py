@@ -49,7 +49,9 @@ class TruthOrLie:
     def require(self) -> None:
         """ValueError unless the truth is likelier than a lie."""
         if self.truth <= self.lie:
-            raise ValueError(f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say nothing")
+            raise ValueError(
+                f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say nothing"
+            )
 
     @property
     def ratio(self) -> Fraction:
@@ -70,7 +72,9 @@ class TruthOrLie:
             return (words < np.uint64(self.lie)).astype(np.int64)
         # The first k - 1 intervals of length ``lie`` are the lies; all that is left is the truth.
         interval = words // np.uint64(self.lie)
-        return np.where(interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)).astype(np.int64)
+        return np.where(
+            interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)
+        ).astype(np.int64)
 
 
 def root(odds: Fraction, degree: int = 2) -> Fraction:
@@ -88,7 +92,11 @@ def root(odds: Fraction, degree: int = 2) -> Fraction:
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
     """Uniform integers in 0 .. k-1, 1 <= k <= 2^63, by rejection: exactly uniform."""
     if k & (k - 1) == 0:
-        return np.zeros(size, dtype=np.int64) if k == 1 else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
+        return (
+            np.zeros(size, dtype=np.int64)
+            if k == 1
+            else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
+        )
     step = np.uint64(WORD // k)
     result = source(size) // step
     while len(over := np.flatnonzero(result >= np.uint64(k))):

@@ -45,10 +45,14 @@ class Estimate:
         Shape (items,): estimated fractions of the population, read-only.
     """
 
-    def __init__(self, oracle: Oracle, aggregate: Aggregate, items: npt.NDArray[np.int64] | None) -> None:
+    def __init__(
+        self, oracle: Oracle, aggregate: Aggregate, items: npt.NDArray[np.int64] | None
+    ) -> None:
         self._oracle, self._aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
         length = oracle.domain if items is None else len(items)
-        self.frequencies: Floats = oracle._frequencies(aggregate, items) if self.n else np.full(length, np.nan)
+        self.frequencies: Floats = (
+            oracle._frequencies(aggregate, items) if self.n else np.full(length, np.nan)
+        )
         self.frequencies.setflags(write=False)
 
     @cached_property
@@ -59,7 +63,9 @@ class Estimate:
         """
         if not self.n:
             return np.full(len(self.frequencies), np.inf)
-        return np.maximum(self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0)
+        return np.maximum(
+            self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0
+        )
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """Intervals that each cover the true frequency with about this probability.
@@ -72,7 +78,9 @@ class Estimate:
     def _of_items(self, confidence: float) -> Interval:
         z = normal_quantile(confidence)
         if not self.n:
-            return Interval(np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf))
+            return Interval(
+                np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf)
+            )
         shift = z * z * self._oracle._slope(self.n) / 2
         half = np.sqrt(z * z * self.variances + shift * shift)
         return Interval(self.frequencies + shift - half, self.frequencies + shift + half)
@@ -91,27 +99,48 @@ class Estimate:
         """
         given = np.asarray(weights, dtype=np.float64)
         rows = np.atleast_2d(given)
-        if given.ndim not in (1, 2) or rows.shape[1] != len(self.frequencies) or not np.isfinite(rows).all():
+        if (
+            given.ndim not in (1, 2)
+            or rows.shape[1] != len(self.frequencies)
+            or not np.isfinite(rows).all()
+        ):
             raise ValueError(
                 f"weights must be {len(self.frequencies)} finite numbers, one an item, or rows of them; got shape {given.shape}"
             )
         value = rows @ self.frequencies
         variance = np.full(len(rows), np.inf)
         if self.n:
-            variance = np.maximum(self._oracle._linear_variance(rows, self._aggregate, self.frequencies, self.items), 0.0)
-        return Linear(float(value[0]), float(variance[0])) if given.ndim == 1 else Linear(value, variance)
+            variance = np.maximum(
+                self._oracle._linear_variance(rows, self._aggregate, self.frequencies, self.items),
+                0.0,
+            )
+        return (
+            Linear(float(value[0]), float(variance[0]))
+            if given.ndim == 1
+            else Linear(value, variance)
+        )
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
         """The ``largest`` frequencies (None: all, in the order of the items) with their intervals, as text."""
         low, high = self._of_items(confidence)
-        order = np.arange(len(low)) if largest is None else np.argsort(-self.frequencies, kind="stable")[:largest]
-        lines = [f"{'item':>12}  {'frequency':>10}  {'deviation':>10}  {f'{confidence:.0%} interval':>24}"]
+        order = (
+            np.arange(len(low))
+            if largest is None
+            else np.argsort(-self.frequencies, kind="stable")[:largest]
+        )
+        lines = [
+            f"{'item':>12}  {'frequency':>10}  {'deviation':>10}  {f'{confidence:.0%} interval':>24}"
+        ]
         for k in order:
             item = k if self.items is None else self.items[k]
             span = f"[{low[k]:.6f}, {high[k]:.6f}]"
-            lines.append(f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f}  {span:>24}")
+            lines.append(
+                f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f}  {span:>24}"
+            )
         if len(order) < len(low):
-            lines.append(f"The largest of {len(low)}, and so too large on average: the intervals are for items chosen beforehand.")
+            lines.append(
+                f"The largest of {len(low)}, and so too large on average: the intervals are for items chosen beforehand."
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -52,13 +52,24 @@ def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     """Orders of fields in low .. high: the nearest at or above ``target`` (brought into the range) and the nearest below."""
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
-        found = next((q for q in candidates if (power := prime_power(q)) and (q <= _TABLED or power[1] == 1)), None)
+        found = next(
+            (
+                q
+                for q in candidates
+                if (power := prime_power(q)) and (q <= _TABLED or power[1] == 1)
+            ),
+            None,
+        )
         if found is not None:
             yield found
 
 
 def best_order(
-    domain: int, target: float, least_t: int, capacity: Callable[[int, int], int], variance: Callable[[int, int], float]
+    domain: int,
+    target: float,
+    least_t: int,
+    capacity: Callable[[int, int], int],
+    variance: Callable[[int, int], float],
 ) -> tuple[int, int]:
     """The field order q and dimension t >= least_t of least variance, of those near ``target`` with room for the domain.
 
@@ -82,7 +93,9 @@ class Field:
     def __init__(self, q: int) -> None:
         power = prime_power(q)
         if power is None or (power[1] > 1 and q > _TABLED) or q > _LARGEST:
-            raise ValueError(f"the order of a field must be a prime up to 2^31, or a prime power up to {_TABLED}, got {q}")
+            raise ValueError(
+                f"the order of a field must be a prime up to 2^31, or a prime power up to {_TABLED}, got {q}"
+            )
         self.q, (self.p, self.k) = q, power
 
     @cached_property
@@ -185,7 +198,9 @@ class VectorSpace:
         self.field, self.q, self.t = field_of(q), q, t
         self.size, self.directions = q**t, (q**t - 1) // (q - 1)
         if t < 1 or self.size > 1 << 53:
-            raise ValueError(f"a vector space needs a dimension of at least 1 and at most 2^53 vectors, got {q}^{t}")
+            raise ValueError(
+                f"a vector space needs a dimension of at least 1 and at most 2^53 vectors, got {q}^{t}"
+            )
         self.powers = np.array([q**j for j in range(t + 1)], dtype=np.int64)
         # As many digits at a time as a table of all pairs can hold.
         self._chunk = max(m for m in range(1, 9) if m == 1 or q**m <= _TABLED)
@@ -210,7 +225,11 @@ class VectorSpace:
             last = place + self._chunk >= self.t
             a, here_a = (a, a) if last else divmod(a, base)
             x, here_x = (x, x) if last else divmod(x, base)
-            part = self._dot[here_a * base + here_x].astype(np.int64) if self.q <= _TABLED else here_a * here_x % self.q
+            part = (
+                self._dot[here_a * base + here_x].astype(np.int64)
+                if self.q <= _TABLED
+                else here_a * here_x % self.q
+            )
             total = self.field.add(total, part) if place else part
         return np.asarray(total, dtype=np.int64)
 
@@ -234,7 +253,9 @@ class VectorSpace:
         result = np.zeros(np.shape(a), dtype=np.int64)
         for place in range(0, self.t, self._chunk):
             a, here = divmod(a, base)
-            result += self.q**place * (self._scaled[c * base + here] if self.q <= _TABLED else c * here % self.q)
+            result += self.q**place * (
+                self._scaled[c * base + here] if self.q <= _TABLED else c * here % self.q
+            )
         return result
 
     def digit(self, a: Integers, place: Integers) -> Integers:
@@ -300,19 +321,29 @@ class VectorSpace:
         """
         if self.t == 1:
             return counts[..., 0, :].copy()  # one direction, and <1, x> = x: nothing to transform
-        return self._exactly(counts, lambda part: self._incident(part.sum(axis=(-2, -1)), self._transform(part)))
+        return self._exactly(
+            counts, lambda part: self._incident(part.sum(axis=(-2, -1)), self._transform(part))
+        )
 
     def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0: (..., directions) to (..., q^t)."""
-        return self._exactly(counts, lambda part: self._incident(part.sum(axis=-1), part[..., None]))
+        return self._exactly(
+            counts, lambda part: self._incident(part.sum(axis=-1), part[..., None])
+        )
 
-    def _exactly(self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def _exactly(
+        self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
         """A transform of integers is exact while its numbers are small; larger ones go a group of binary digits at a time."""
         if counts.dtype.kind == "f":
             return transform(counts)
 
         def small(part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            return transform(part) if self.field.p == 2 else np.rint(transform(part.astype(np.float64))).astype(np.int64)
+            return (
+                transform(part)
+                if self.field.p == 2
+                else np.rint(transform(part.astype(np.float64))).astype(np.int64)
+            )
 
         room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
         if int(counts.sum()).bit_length() <= room:

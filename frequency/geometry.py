@@ -73,7 +73,12 @@ class ProjectiveGeometry(CellOracle):
 
     def _details(self) -> dict[str, Any]:
         q, t = self._order
-        return {"field": q, "dimension": t, "through": str(self._through.truth), "beside": str(self._through.lie)}
+        return {
+            "field": q,
+            "dimension": t,
+            "through": str(self._through.truth),
+            "beside": str(self._through.lie),
+        }
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         v, todo = self._space, np.arange(len(items))
@@ -112,9 +117,14 @@ class ProjectiveGeometry(CellOracle):
         order, t = self._order
         one, two, three, number = (points(order, max(t - k, 0)) for k in (1, 2, 3, 0))
         p, d = self.p, held or self.domain
-        through, beside = p / one, (1 - p) / (number - one)  # of each hyperplane, given the holder's point
+        through, beside = (
+            p / one,
+            (1 - p) / (number - one),
+        )  # of each hyperplane, given the holder's point
         on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
-        of_third = on_line * two * through + (1 - on_line) * (three * through + (two - three) * beside)
+        of_third = on_line * two * through + (1 - on_line) * (
+            three * through + (two - three) * beside
+        )
         single = (p + (d - 1) * self.q) / d
         both = (2 * two * through + (d - 2) * of_third) / d
         return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
@@ -132,7 +142,9 @@ class ProjectiveGeometry(CellOracle):
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
         v = self._space
-        return (v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0).astype(np.int64)
+        return (
+            v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
+        ).astype(np.int64)
 
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is
@@ -141,7 +153,9 @@ class ProjectiveGeometry(CellOracle):
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
-        return Audit(ratio, self.odds, "a hyperplane through point 0 and not through point 1", (0, 1))
+        return Audit(
+            ratio, self.odds, "a hyperplane through point 0 and not through point 1", (0, 1)
+        )
 
     def _kinds(self, frequencies: Floats) -> Floats:
         v, (order, t), p = self._space, self._order, float(self.p)
@@ -150,13 +164,19 @@ class ProjectiveGeometry(CellOracle):
         on = v.through(held)[v.vector(np.arange(v.directions))]
         return p / through * on + (1 - p) / (number - through) * (1 - on)
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)
         result = np.empty(len(weights))
-        for k, row in enumerate(spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)):
+        for k, row in enumerate(
+            spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)
+        ):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a point.
             on = v.through(row)[v.vector(np.arange(v.directions))]
-            result[k] = variance_of_scores((on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies)[0]
+            result[k] = variance_of_scores(
+                (on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies
+            )[0]
         return result
 
 

@@ -77,7 +77,9 @@ class GRR(CellOracle):
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         # With probability p - q the truth, otherwise any item, the true one included, all equally likely.
         kept = rng.binomial(held, float(self.p - self.q))
-        return kept + rng.multinomial(int((held - kept).sum()), np.full(self.domain, 1 / self.domain))
+        return kept + rng.multinomial(
+            int((held - kept).sum()), np.full(self.domain, 1 / self.domain)
+        )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of the reports.
@@ -103,10 +105,14 @@ class GRR(CellOracle):
     def _kinds(self, frequencies: Floats) -> Floats:
         return float(self.q) + float(self.p - self.q) * frequencies
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         p, q, w = float(self.p), float(self.q), spread_out(weights, items, self.domain)
         # The report x contributes the sum over items z of w_z ([x = z] - q) / (p - q).
-        return variance_of_scores((w - q * w.sum(axis=1, keepdims=True)) / (p - q), aggregate, weights, frequencies)
+        return variance_of_scores(
+            (w - q * w.sum(axis=1, keepdims=True)) / (p - q), aggregate, weights, frequencies
+        )
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,11 @@ class HRR(Oracle):
     def __post_init__(self) -> None:
         super().__post_init__()
         most = max(1, (self.domain - 1).bit_length())
-        if isinstance(self.coefficients, bool) or not isinstance(self.coefficients, int) or not 1 <= self.coefficients <= most:
+        if (
+            isinstance(self.coefficients, bool)
+            or not isinstance(self.coefficients, int)
+            or not 1 <= self.coefficients <= most
+        ):
             raise ValueError(
                 f"coefficients must be an integer from 1 to log2 of the padded domain, {most}, got {shown(self.coefficients)}"
             )
@@ -69,13 +73,19 @@ class HRR(Oracle):
         return self.coefficients * self.padded.bit_length()
 
     def _details(self) -> dict[str, Any]:
-        return {"coefficients": self.coefficients, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+        return {
+            "coefficients": self.coefficients,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, t = len(items), self.coefficients
         index = 1 + uniform(users * t, self.padded - 1, source).reshape(users, t)
         if t > 1:  # indices are distinct: draw all of a user's again when two agree
-            while len(again := np.flatnonzero((np.diff(np.sort(index, axis=1), axis=1) == 0).any(axis=1))):
+            while len(
+                again := np.flatnonzero((np.diff(np.sort(index, axis=1), axis=1) == 0).any(axis=1))
+            ):
                 index[again] = 1 + uniform(len(again) * t, self.padded - 1, source).reshape(-1, t)
         flips = self._choice.draw(users, source)[:, None] >> np.arange(t)
         minus = (np.bitwise_count(index & items[:, None]) ^ flips) & 1
@@ -94,7 +104,9 @@ class HRR(Oracle):
         return (self.padded,)
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        sums = np.bincount(reports["index"].ravel(), weights=reports["sign"].ravel(), minlength=self.padded)
+        sums = np.bincount(
+            reports["index"].ravel(), weights=reports["sign"].ravel(), minlength=self.padded
+        )
         return sums.astype(np.int64)  # whole numbers far below 2^53
 
     def _consistent(self, aggregate: Aggregate) -> bool:
@@ -102,7 +114,12 @@ class HRR(Oracle):
         n, sums = aggregate.n, [int(value) for value in aggregate.counts]
         least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
         drawn = n * self.coefficients
-        return sums[0] == 0 and max(map(abs, sums)) <= n and least <= drawn <= most and (drawn - least) % 2 == 0
+        return (
+            sums[0] == 0
+            and max(map(abs, sums)) <= n
+            and least <= drawn <= most
+            and (drawn - least) % 2 == 0
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)
@@ -112,7 +129,15 @@ class HRR(Oracle):
         sums = walsh_hadamard(counts.astype(np.float64)) / self.padded**0.5
         frequencies = 1 / self.padded + sums * (self.padded**0.5 * self._scale / max(n, 1))
         pair = kept * t * (t - 1) / max(m * (m - 1), 1)
-        return [Sample(n, sums, t / m - pair + pair * self.padded * np.maximum(frequencies, 0.0), sums / max(n, 1), fixed=True)]
+        return [
+            Sample(
+                n,
+                sums,
+                t / m - pair + pair * self.padded * np.maximum(frequencies, 0.0),
+                sums / max(n, 1),
+                fixed=True,
+            )
+        ]
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         sums = walsh_hadamard(aggregate.counts.astype(np.float64))
@@ -128,14 +153,20 @@ class HRR(Oracle):
     def _sum_of_signs(self, same: int) -> Fraction:
         """The variance of the sum of the t reported signs times those of item x, for a holder of x (same = 1) or not (0)."""
         t, m, kept = self.coefficients, self.padded - 1, self._contrast
-        mean, square = (Fraction(t), Fraction(t * t)) if same else (Fraction(-t, m), t * (1 - Fraction(t - 1, m)))
+        mean, square = (
+            (Fraction(t), Fraction(t * t))
+            if same
+            else (Fraction(-t, m), t * (1 - Fraction(t - 1, m)))
+        )
         return kept * square + (1 - kept) * t - (kept * mean) ** 2
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
         other, own = (self._scale**2 * float(self._sum_of_signs(same)) for same in (0, 1))
         return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         # A report contributes W/S + scale * (sum of its signs times the weights' coefficients there), W the sum of the weights.
         t, m, s, kept = self.coefficients, self.padded - 1, self.padded, float(self._contrast)
         total = weights.sum(axis=1, keepdims=True)
@@ -147,10 +178,17 @@ class HRR(Oracle):
             square: Floats = t * mean_square + kept * t * (t - 1) * pairs
             return self._scale**2 * square - (own - total / s) ** 2
 
-        return population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies) / aggregate.n
+        return (
+            population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies)
+            / aggregate.n
+        )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        return float(self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[0])
+        return float(
+            self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[
+                0
+            ]
+        )
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -159,11 +197,15 @@ class HRR(Oracle):
     def _blank(self, coins: Coins) -> Reports:
         t = self.coefficients
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        for k in range(t):  # distinct indices, by Floyd's algorithm: the last number takes the place of one that came already
+        for k in range(
+            t
+        ):  # distinct indices, by Floyd's algorithm: the last number takes the place of one that came already
             index = 1 + coins.uniform(k, self.padded - t + k)
             came = (reports["index"][:, :k] == index[:, None]).any(axis=1)
             reports["index"][:, k] = np.where(came, self.padded - t + k, index)
-        reports["sign"] = 1 - 2 * (coins.words(t)[:, None] >> np.arange(63, 63 - t, -1, dtype=np.uint64) & 1).astype(np.int64)
+        reports["sign"] = 1 - 2 * (
+            coins.words(t)[:, None] >> np.arange(63, 63 - t, -1, dtype=np.uint64) & 1
+        ).astype(np.int64)
         return reports
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:

@@ -29,7 +29,9 @@ class PublicBits:
         self._linear, self._cubic = words
         self._constant = np.frombuffer(stream[16 * rows :], dtype=np.uint8) & 1
 
-    def bits(self, row: npt.NDArray[np.int64], features: tuple[Words, Words]) -> npt.NDArray[np.uint8]:
+    def bits(
+        self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
+    ) -> npt.NDArray[np.uint8]:
         """The bits of ``features(items)`` under these rows (broadcast against each other), as 0 and 1."""
         x, cube = features
         word = (self._linear[row] & x) ^ (self._cubic[row] & cube)

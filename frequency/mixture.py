@@ -71,11 +71,15 @@ class Mixture(Channel):
     @property
     def report_dtype(self) -> np.dtype[np.void]:
         longest = max(channel.report_dtype.itemsize for channel in self.parts)
-        return np.dtype([(self.kind, smallest_integer(len(self.parts) - 1)), ("body", "u1", (longest,))])
+        return np.dtype(
+            [(self.kind, smallest_integer(len(self.parts) - 1)), ("body", "u1", (longest,))]
+        )
 
     @property
     def report_bits(self) -> int:
-        return (len(self.parts) - 1).bit_length() + max(channel.report_bits for channel in self.parts)
+        return (len(self.parts) - 1).bit_length() + max(
+            channel.report_bits for channel in self.parts
+        )
 
     @property
     def _batch(self) -> int:
@@ -83,7 +87,10 @@ class Mixture(Channel):
 
     def _details(self) -> dict[str, Any]:
         weights = [str(weight) for weight in self.part_weights]
-        return {f"{self.kind} weights": weights, f"{self.kind}s": [{**channel.parameters} for channel in self.parts]}
+        return {
+            f"{self.kind} weights": weights,
+            f"{self.kind}s": [{**channel.parameters} for channel in self.parts],
+        }
 
     def _part(self, words: npt.NDArray[np.uint64]) -> Items:
         """The part that each random word chooses."""
@@ -110,7 +117,9 @@ class Mixture(Channel):
         for k, mine in _groups(reports[self.kind]):
             if k < len(self.parts):
                 channel = self.parts[k]
-                body = np.ascontiguousarray(reports["body"][mine][:, : channel.report_dtype.itemsize])
+                body = np.ascontiguousarray(
+                    reports["body"][mine][:, : channel.report_dtype.itemsize]
+                )
                 yield k, channel, mine, body.view(channel.report_dtype).reshape(-1)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
@@ -142,7 +151,11 @@ class Mixture(Channel):
     def _level(self, aggregate: Aggregate, k: int) -> Aggregate:
         """The aggregate of the reports on one part."""
         channel = self.parts[k]
-        return Aggregate(channel._signature, int(aggregate.counts[k]), aggregate.counts[self._places[k]].reshape(channel._shape))
+        return Aggregate(
+            channel._signature,
+            int(aggregate.counts[k]),
+            aggregate.counts[self._places[k]].reshape(channel._shape),
+        )
 
     def _users(self, aggregate: Aggregate) -> Floats:
         """How many reported on each part."""
@@ -156,12 +169,18 @@ class Mixture(Channel):
         users = aggregate.counts[: len(self.parts)]
         if (users < 0).any() or sum(map(int, users)) != aggregate.n:
             return False
-        return all(channel._consistent(self._level(aggregate, k)) for k, channel in enumerate(self.parts))
+        return all(
+            channel._consistent(self._level(aggregate, k)) for k, channel in enumerate(self.parts)
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        found = [public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])]
+        found = [
+            public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])
+        ]
         for k, channel in enumerate(self.parts):
-            found += channel._samples(int(counts[k]), counts[self._places[k]].reshape(channel._shape))
+            found += channel._samples(
+                int(counts[k]), counts[self._places[k]].reshape(channel._shape)
+            )
         return found
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -189,12 +208,16 @@ class Mixture(Channel):
         own = coins.after(1)
         for k, mine in _groups(reports[self.kind]):
             part = self.parts[k]._blank(own[mine])
-            reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(len(mine), part.itemsize)
+            reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(
+                len(mine), part.itemsize
+            )
         return reports
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
         channels, kinds = self._channels
-        firsts = list(accumulate((sum(map(len, channel._likelihoods)) for channel in channels), initial=0))
+        firsts = list(
+            accumulate((sum(map(len, channel._likelihoods)) for channel in channels), initial=0)
+        )
         result = np.empty(len(items), dtype=np.int64)
         for k, channel, mine, part in self._split(reports):
             result[mine] = firsts[kinds[k]] + channel._likelihood(part, self._nodes(k, items[mine]))
@@ -208,14 +231,24 @@ def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
     """Each number that occurs, and where."""
     order = np.argsort(numbers, kind="stable")  # in linear time for one or two bytes
     found = numbers[order]
-    starts = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else order
+    starts = (
+        np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else order
+    )
     yield from zip(found[starts].tolist(), np.split(order, starts)[1:], strict=True)
 
 
-def weights_of(parts: int, probabilities: Sequence[Any] | None, name: str = "part") -> tuple[int, ...]:
+def weights_of(
+    parts: int, probabilities: Sequence[Any] | None, name: str = "part"
+) -> tuple[int, ...]:
     """Probabilities of parts (None: all the same) as integers that sum to 2^64. ValueError unless they sum to exactly 1."""
-    given = [Fraction(1, parts)] * parts if probabilities is None else [exact(p, f"a {name}'s probability") for p in probabilities]
+    given = (
+        [Fraction(1, parts)] * parts
+        if probabilities is None
+        else [exact(p, f"a {name}'s probability") for p in probabilities]
+    )
     if len(given) != parts or min(given) < 0 or sum(given) != 1:
-        raise ValueError(f"{name} probabilities must be {parts} numbers of at least 0 that sum to exactly 1")
+        raise ValueError(
+            f"{name} probabilities must be {parts} numbers of at least 0 that sum to exactly 1"
+        )
     ends = [int(end * WORD) for end in accumulate(given)]
     return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

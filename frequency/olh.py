@@ -38,7 +38,9 @@ class OLH(CellOracle):
     @cached_property
     def _order(self) -> tuple[int, int]:
         e = float(min(self.odds, Fraction(1 << 60)))
-        return best_order(self.domain, e + 1, 1, lambda q, t: q**t, lambda q, t: (e + q - 1) ** 2 / (q - 1))
+        return best_order(
+            self.domain, e + 1, 1, lambda q, t: q**t, lambda q, t: (e + q - 1) ** 2 / (q - 1)
+        )
 
     @property
     def hashes_to(self) -> int:
@@ -63,7 +65,12 @@ class OLH(CellOracle):
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("hash", smallest_integer(self._space.size - 1)), ("value", smallest_integer(self.hashes_to - 1))])
+        return np.dtype(
+            [
+                ("hash", smallest_integer(self._space.size - 1)),
+                ("value", smallest_integer(self.hashes_to - 1)),
+            ]
+        )
 
     @property
     def report_bits(self) -> int:
@@ -71,7 +78,12 @@ class OLH(CellOracle):
 
     def _details(self) -> dict[str, Any]:
         q, t = self._order
-        return {"field": q, "dimension": t, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+        return {
+            "field": q,
+            "dimension": t,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         field, users = self._space.field, len(items)
@@ -125,7 +137,10 @@ class OLH(CellOracle):
 
     def _blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["hash"], reports["value"] = coins.uniform(0, self._space.size), coins.uniform(1, self.hashes_to)
+        reports["hash"], reports["value"] = (
+            coins.uniform(0, self._space.size),
+            coins.uniform(1, self.hashes_to),
+        )
         return reports
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
@@ -147,11 +162,17 @@ class OLH(CellOracle):
         cells = (lie + more * v.sums(items).ravel()) * ((order - 1) / v.size)
         return np.concatenate([cells, [lie * (order - 1) / v.size, (lie + more) / v.size]])
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)
         result = np.empty(len(weights))
-        for k, row in enumerate(spread_out(weights, np.arange(self.domain) if items is None else items, v.size)):
+        for k, row in enumerate(
+            spread_out(weights, np.arange(self.domain) if items is None else items, v.size)
+        ):
             supported = np.concatenate([v.sums(row).ravel(), [0.0, row.sum()]])
             scores = (supported - q * row.sum()) / (p - q)
-            result[k] = variance_of_scores(scores[None], aggregate, weights[k : k + 1], frequencies)[0]
+            result[k] = variance_of_scores(
+                scores[None], aggregate, weights[k : k + 1], frequencies
+            )[0]
         return result

@@ -79,7 +79,9 @@ class Oracle(Channel):
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         """The variances of the sums weights @ estimates for n users with these frequencies: weights have shape (sums, domain)."""
         kinds: Any = self._kinds(frequencies)  # as if they were counts, of one user
-        one = self._linear_variance(weights, Aggregate(self._signature, 1, kinds), frequencies, None)
+        one = self._linear_variance(
+            weights, Aggregate(self._signature, 1, kinds), frequencies, None
+        )
         result: Floats = variance_of(n, one)
         return result
 
@@ -88,7 +90,9 @@ class Oracle(Channel):
         return np.zeros(0)
 
     @abstractmethod
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0; weights have shape (sums, items)."""
 
 
@@ -102,7 +106,9 @@ class PureOracle(Oracle):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.p <= self.q:
-            raise ValueError(f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of 2^-64")
+            raise ValueError(
+                f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of 2^-64"
+            )
 
     @property
     @abstractmethod
@@ -143,7 +149,9 @@ class CellOracle(PureOracle):
         """The flat indices of the counts that each report adds to: shape (users, cells)."""
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(self._cells(reports).ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
+        return np.bincount(self._cells(reports).ravel(), minlength=math.prod(self._shape)).reshape(
+            self._shape
+        )
 
 
 def checked_users(n: int) -> int:
@@ -168,7 +176,9 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
     return result
 
 
-def variance_of_scores(scores: Floats, aggregate: Aggregate, weights: Floats, frequencies: Floats) -> Floats:
+def variance_of_scores(
+    scores: Floats, aggregate: Aggregate, weights: Floats, frequencies: Floats
+) -> Floats:
     """The variance of weights @ frequencies when a report of kind r contributes scores[:, r] and the counts are of kinds.
 
     Users are independent, and one with item v contributes w_v on average: the variance is the mean square of what was

@@ -74,7 +74,9 @@ def batch_of(channel: Channel) -> int:
     return min(max(_GROUP, int(np.prod(channel._shape))), most)
 
 
-def write_reports(path: str | os.PathLike[str], protocol: Any, reports: Reports | Iterable[Reports]) -> int:
+def write_reports(
+    path: str | os.PathLike[str], protocol: Any, reports: Reports | Iterable[Reports]
+) -> int:
     """Write reports to a Parquet file, replacing it in one step or not at all; directories are made as needed.
 
     Parameters
@@ -96,9 +98,19 @@ def write_reports(path: str | os.PathLike[str], protocol: Any, reports: Reports 
         A report that no client of this protocol can have sent; no file is written.
     """
     channel, target = channel_of(protocol), Path(path)
-    arrays = (channel._accepted(array, None) for array in ([reports] if isinstance(reports, np.ndarray) else reports))
-    first = next(arrays, np.zeros(0, dtype=channel.report_dtype))  # before any file or directory is made
-    header = {"format": FORMAT, "version": VERSION, "parameters": channel._signature, "id": secrets.token_hex(16)}
+    arrays = (
+        channel._accepted(array, None)
+        for array in ([reports] if isinstance(reports, np.ndarray) else reports)
+    )
+    first = next(
+        arrays, np.zeros(0, dtype=channel.report_dtype)
+    )  # before any file or directory is made
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "parameters": channel._signature,
+        "id": secrets.token_hex(16),
+    }
     schema = _schema(channel).with_metadata({_KEY: canonical(header).encode()})
     target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
@@ -121,7 +133,9 @@ def write_reports(path: str | os.PathLike[str], protocol: Any, reports: Reports 
     return written
 
 
-def read_reports(path: str | os.PathLike[str], protocol: Any, tally: Counter[str] | None = None) -> Reports:
+def read_reports(
+    path: str | os.PathLike[str], protocol: Any, tally: Counter[str] | None = None
+) -> Reports:
     """All reports of a file, as an array.
 
     Parameters
@@ -137,12 +151,18 @@ def read_reports(path: str | os.PathLike[str], protocol: Any, tally: Counter[str
     channel = channel_of(protocol)
     footer = footer_of(path, channel)
     empty = np.zeros(0, dtype=channel.report_dtype)
-    return np.concatenate([empty, *batches(path, channel, range(len(footer.groups)), batch_of(channel), tally)])
+    return np.concatenate(
+        [empty, *batches(path, channel, range(len(footer.groups)), batch_of(channel), tally)]
+    )
 
 
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
-    with _refusing(), open(path, "rb") as stream, pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file:
+    with (
+        _refusing(),
+        open(path, "rb") as stream,
+        pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file,
+    ):
         schema, metadata = file.schema_arrow, file.metadata
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
         digest = _digest(stream, metadata)
@@ -152,7 +172,9 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     if header.get("version") != VERSION:
         raise RefusedFile(f"version {header.get('version')!r:.20}, this library reads {VERSION}")
     if header.get("parameters") != channel._signature:
-        raise RefusedFile(f"foreign: its reports are of {differing(str(header.get('parameters')), channel._signature)}")
+        raise RefusedFile(
+            f"foreign: its reports are of {differing(str(header.get('parameters')), channel._signature)}"
+        )
     for field in _schema(channel):
         found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
         if [column.type for column in found] != [field.type]:
@@ -178,10 +200,14 @@ def batches(
         stream = pa.OSFile(os.fspath(path))
     with stream:
         with _refusing():
-            file = pq.ParquetFile(stream, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False)
+            file = pq.ParquetFile(
+                stream, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False
+            )
             if digest is not None and _digest(stream, file.metadata) != digest:
                 raise RefusedFile("it was replaced while it was being counted")
-        read = file.iter_batches(batch_size=batch, row_groups=list(groups), columns=names, use_threads=False)
+        read = file.iter_batches(
+            batch_size=batch, row_groups=list(groups), columns=names, use_threads=False
+        )
         while True:
             with _refusing():
                 part = next(read, None)
@@ -204,9 +230,13 @@ def _refusing() -> Iterator[None]:
     except RefusedFile:
         raise
     except (pa.ArrowException, ValueError, OSError) as error:
-        if isinstance(error, OSError) and type(error) is not OSError:  # a file that is missing stays so
+        if (
+            isinstance(error, OSError) and type(error) is not OSError
+        ):  # a file that is missing stays so
             raise
-        raise RefusedFile(f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}") from error
+        raise RefusedFile(
+            f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}"
+        ) from error
 
 
 def _header(schema: Any) -> dict[str, Any]:
@@ -225,14 +255,18 @@ def _kind(field: np.dtype[Any]) -> Any:
 
 def _schema(channel: Channel) -> Any:
     dtype = channel.report_dtype
-    return pa.schema([pa.field(name, _kind(dtype[name]), nullable=False) for name in dtype.names or ()])
+    return pa.schema(
+        [pa.field(name, _kind(dtype[name]), nullable=False) for name in dtype.names or ()]
+    )
 
 
 def _to_arrow(reports: Reports, schema: Any) -> Any:
     columns = []
     for field in schema:
         values = np.ascontiguousarray(reports[field.name])
-        columns.append(pa.Array.from_buffers(field.type, len(reports), [None, pa.py_buffer(values)]))
+        columns.append(
+            pa.Array.from_buffers(field.type, len(reports), [None, pa.py_buffer(values)])
+        )
     return pa.record_batch(columns, schema=schema)
 
 

@@ -57,9 +57,26 @@ def frequencies(
     centre = estimate.frequencies[chosen]
     arms = np.maximum(np.stack([centre - low[chosen], high[chosen] - centre]), 0.0)
     label = f"estimate, {confidence:.0%} interval"
-    axes.errorbar(centre, height, xerr=arms, fmt="o", markersize=4.5, color="#0072B2", elinewidth=1.6, label=label)
+    axes.errorbar(
+        centre,
+        height,
+        xerr=arms,
+        fmt="o",
+        markersize=4.5,
+        color="#0072B2",
+        elinewidth=1.6,
+        label=label,
+    )
     if known is not None:
-        axes.plot(known[chosen], height, "x", markersize=6, markeredgewidth=1.6, color="#D55E00", label="truth")
+        axes.plot(
+            known[chosen],
+            height,
+            "x",
+            markersize=6,
+            markeredgewidth=1.6,
+            color="#D55E00",
+            label="truth",
+        )
     axes.set_yticks(height, [names[k] for k in chosen])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(chosen) - 0.4, -0.6)

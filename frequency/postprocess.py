@@ -73,7 +73,9 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
     estimates = _estimates(values)
     noise = _deviations(deviations, estimates)
     if not 0 < level < 1:
-        raise ValueError(f"the level must be a probability between 0 and 1, exclusive, got {level!r}")
+        raise ValueError(
+            f"the level must be a probability between 0 and 1, exclusive, got {level!r}"
+        )
     # -Phi^-1(x) is Phi^-1(1 - x) without the rounding of 1 - x. It is negative only for d = 1 and a level above 1/2.
     threshold = max(0.0, -float(scipy.special.ndtri(level / estimates.size))) * noise
     return np.where(estimates > threshold, estimates, 0.0)
@@ -155,7 +157,9 @@ def norm_cut(values: npt.ArrayLike) -> Array:
     positive = base_pos(values)
     descending = np.sort(positive)[::-1]
     # The rounding of a running sum up to 1 is less than d eps; a distribution must not lose an item to it.
-    fitting = np.count_nonzero(descending.cumsum() <= 1.0 + positive.size * np.finfo(np.float64).eps)
+    fitting = np.count_nonzero(
+        descending.cumsum() <= 1.0 + positive.size * np.finfo(np.float64).eps
+    )
     if fitting == positive.size:
         return positive
     first_cut, largest = descending[fitting], descending[0]
@@ -188,7 +192,9 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     """
     estimates = _estimates(values)
     if not 0 < q < p < 1:
-        raise ValueError(f"the probabilities of a pure protocol must satisfy 0 < q < p < 1, got p = {p!r} and q = {q!r}")
+        raise ValueError(
+            f"the probabilities of a pure protocol must satisfy 0 < q < p < 1, got p = {p!r} and q = {q!r}"
+        )
     low, high = -q / (p - q), (1 - q) / (p - q)
     slack = 1e-9 * (high - low)
     _refuse(
@@ -252,7 +258,9 @@ def _support(estimates: Array, b: float) -> tuple[int, float]:
     descending = np.sort(estimates)[::-1]
     kept = descending * (np.arange(1, descending.size + 1) + b) > descending.cumsum() - 1.0
     count = int(np.count_nonzero(kept))
-    return count, float(descending[:count].sum())  # pairwise, hence more accurate than the running sum
+    return count, float(
+        descending[:count].sum()
+    )  # pairwise, hence more accurate than the running sum
 
 
 def _exponent(mean: float, people: int) -> float:
@@ -261,7 +269,12 @@ def _exponent(mean: float, people: int) -> float:
 
     def excess(s: float) -> float:
         # The integral of x^-s dx is that of exp((1 - s) t) dt over -length .. 0, which is length * exprel((s - 1) length).
-        return float(scipy.special.exprel((s - 2.0) * length) / scipy.special.exprel((s - 1.0) * length)) - mean
+        return (
+            float(
+                scipy.special.exprel((s - 2.0) * length) / scipy.special.exprel((s - 1.0) * length)
+            )
+            - mean
+        )
 
     if excess(0.0) <= 0.0:
         return 0.0
@@ -286,7 +299,9 @@ def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> A
     fall = np.maximum(fall, 1e-9 * peak)
     # The upper stretch spans a factor of 32 at most, which its panels resolve; below that, an only partly low likelihood is flat.
     top = peak + fall
-    low, high = (np.log(end.clip(1.0 + 1e-9, people)) for end in (np.maximum(peak - fall, top / 32.0), top))
+    low, high = (
+        np.log(end.clip(1.0 + 1e-9, people)) for end in (np.maximum(peak - fall, top / 32.0), top)
+    )
     nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1.0) / 2.0).ravel() / _PANELS
     weights = np.tile(_WEIGHTS, _PANELS)
     t = np.concatenate([low * nodes, low + (high - low) * nodes], axis=1)
@@ -301,7 +316,9 @@ def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> A
 def _estimates(values: npt.ArrayLike) -> Array:
     estimates = np.asarray(values, dtype=np.float64)
     if estimates.ndim != 1 or estimates.size == 0:
-        raise InvalidEstimates(f"values must hold one estimate for each of at least one item, got shape {estimates.shape}")
+        raise InvalidEstimates(
+            f"values must hold one estimate for each of at least one item, got shape {estimates.shape}"
+        )
     _refuse(~np.isfinite(estimates), estimates, "values", "is not finite")
     return estimates
 
@@ -309,8 +326,12 @@ def _estimates(values: npt.ArrayLike) -> Array:
 def _deviations(deviations: npt.ArrayLike, estimates: Array) -> Array:
     noise = np.asarray(deviations, dtype=np.float64)
     if noise.shape not in ((), estimates.shape):
-        raise InvalidEstimates(f"deviations must be one number or of shape {estimates.shape}, got shape {noise.shape}")
-    _refuse(~(np.isfinite(noise) & (noise >= 0.0)), noise, "deviations", "must be finite and at least 0")
+        raise InvalidEstimates(
+            f"deviations must be one number or of shape {estimates.shape}, got shape {noise.shape}"
+        )
+    _refuse(
+        ~(np.isfinite(noise) & (noise >= 0.0)), noise, "deviations", "must be finite and at least 0"
+    )
     return noise
 
 

@@ -51,7 +51,12 @@ class JLOracle(SignSketch):
         return PublicBits("projection", self.seed, self.rows)
 
     def _details(self) -> dict[str, Any]:
-        return {"rows": self.rows, "seed": self.seed, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+        return {
+            "rows": self.rows,
+            "seed": self.seed,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -83,7 +88,9 @@ class JLOracle(SignSketch):
         return (self.rows,)
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["row"], weights=reports["sign"], minlength=self.rows).astype(np.int64)
+        return np.bincount(reports["row"], weights=reports["sign"], minlength=self.rows).astype(
+            np.int64
+        )
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)

@@ -113,7 +113,14 @@ def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
 
 def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Floats) -> Sample:
     """The same, of kinds with known probabilities."""
-    return Sample(n, np.asarray(counts, dtype=np.float64).ravel(), np.asarray(probabilities, dtype=np.float64), None, True, True)
+    return Sample(
+        n,
+        np.asarray(counts, dtype=np.float64).ravel(),
+        np.asarray(probabilities, dtype=np.float64),
+        None,
+        True,
+        True,
+    )
 
 
 def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
@@ -160,10 +167,16 @@ def _groups(expected: Floats) -> npt.NDArray[np.int64]:
     group[large] = np.arange(len(large))
     if len(small):
         # Equally rare ones in a fixed disorder: neighbours have often opposite signs, which would cancel.
-        order = small[np.lexsort((np.random.default_rng(0).permutation(len(small)), expected[small]))]
+        order = small[
+            np.lexsort((np.random.default_rng(0).permutation(len(small)), expected[small]))
+        ]
         total = np.cumsum(expected[order])
-        place = np.minimum(total // (2 * LEAST), max(total[-1] // (2 * LEAST) - 1, 0)).astype(np.int64)
-        if total[-1] < LEAST and len(large):  # too few for a group: they join the rarest of the others
+        place = np.minimum(total // (2 * LEAST), max(total[-1] // (2 * LEAST) - 1, 0)).astype(
+            np.int64
+        )
+        if total[-1] < LEAST and len(
+            large
+        ):  # too few for a group: they join the rarest of the others
             group[order] = group[large[np.argmin(expected[large])]]
         else:
             group[order] = len(large) + place
@@ -201,7 +214,10 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
         return ChiSquare(float((gap**2 / (spread - common**2)).sum()) / scale, freedom)
     length = float((common**2 / spread).sum())
     if length > number / pool.n:
-        along, lost = float((common * gap / spread).sum()) ** 2 / length, length - number / pool.n  # less its own noise
+        along, lost = (
+            float((common * gap / spread).sum()) ** 2 / length,
+            length - number / pool.n,
+        )  # less its own noise
         if least * (1 - lost) >= LEAST:
             value += along * lost / (1 - lost)
         else:  # nearly constant in this direction: too few reports differ to be normal
@@ -302,7 +318,10 @@ class Screening:
                     str(item.reports),
                     f"{item.share:.1%}",
                     str(item.left_out),
-                    *("-" if np.isnan(check.p) else f"{check.adjusted:.2g}" for check in (item.rest, item.draws)),
+                    *(
+                        "-" if np.isnan(check.p) else f"{check.adjusted:.2g}"
+                        for check in (item.rest, item.draws)
+                    ),
                     self.verdict(item),
                 ]
                 for item in self.collectors
@@ -314,7 +333,9 @@ class Screening:
         return "\n".join([*aligned(self.rows()), note])
 
 
-def screen(protocol: Any, collectors: Mapping[str, Aggregate | Collected], level: float = 1e-3) -> Screening:
+def screen(
+    protocol: Any, collectors: Mapping[str, Aggregate | Collected], level: float = 1e-3
+) -> Screening:
     """Compare collectors with each other, and their public draws with the protocol: see above for what this tells, and what not.
 
     Parameters
@@ -345,7 +366,9 @@ def screen(protocol: Any, collectors: Mapping[str, Aggregate | Collected], level
 
     channel = channel_of(protocol)
     if not isinstance(level, float) or not 0 < level < 1:
-        raise ValueError(f"level must be a probability, strictly between 0 and 1, got {shown(level)}")
+        raise ValueError(
+            f"level must be a probability, strictly between 0 and 1, got {shown(level)}"
+        )
     held = {name: channel._own(_aggregate(value)) for name, value in collectors.items()}
     if not held:
         raise ValueError("no collectors: there is nothing to compare")
@@ -355,7 +378,9 @@ def screen(protocol: Any, collectors: Mapping[str, Aggregate | Collected], level
     values: list[float] = []
     for aggregate in held.values():
         draws, rest = list[ChiSquare](), dict[int, list[ChiSquare]]()
-        for sample, pool in zip(channel._samples(aggregate.n, aggregate.counts), pools, strict=True):
+        for sample, pool in zip(
+            channel._samples(aggregate.n, aggregate.counts), pools, strict=True
+        ):
             if sample.known:
                 draws.append(_against_known(sample))
             else:

@@ -47,14 +47,18 @@ class SignChannel(Channel):
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports[self.number] < self._numbers) & ((reports["sign"] == 1) | (reports["sign"] == -1))
+        return (reports[self.number] < self._numbers) & (
+            (reports["sign"] == 1) | (reports["sign"] == -1)
+        )
 
     @property
     def _shape(self) -> tuple[int, ...]:
         return (self._numbers,)
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports[self.number], weights=reports["sign"], minlength=self._numbers).astype(np.int64)
+        return np.bincount(
+            reports[self.number], weights=reports["sign"], minlength=self._numbers
+        ).astype(np.int64)
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return sums_of_signs(aggregate.counts, aggregate.n)

@@ -53,7 +53,9 @@ class Sketch(Oracle):
     def second_moment(self, aggregate: Aggregate) -> float:
         """An estimate of the sum of all squared frequencies, brought into [1/domain, 1]; 1 for no reports."""
 
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0, second_moment: float | None = None) -> Any:
+    def variance(
+        self, n: int, frequency: npt.ArrayLike = 0.0, second_moment: float | None = None
+    ) -> Any:
         """As `Oracle.variance`, over the seed too.
 
         Parameters
@@ -74,17 +76,29 @@ class Sketch(Oracle):
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)
-        result: Floats = self._user_variance(1.0, 1.0, frequencies) / aggregate.n + float(self.confusion) * confused
+        result: Floats = (
+            self._user_variance(1.0, 1.0, frequencies) / aggregate.n
+            + float(self.confusion) * confused
+        )
         return result
 
     def _slope(self, n: int) -> float:
         return float(self._user_variance(1.0, 1.0, 1.0) - self._user_variance(1.0, 1.0, 0.0)) / n
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         squares = (weights**2).sum(axis=1)
-        users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies) / aggregate.n
+        users = (
+            self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies)
+            / aggregate.n
+        )
         # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are uncorrelated.
-        pairs = squares * self.second_moment(aggregate) + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
+        pairs = (
+            squares * self.second_moment(aggregate)
+            + (weights @ frequencies) ** 2
+            - 2 * weights**2 @ frequencies**2
+        )
         result: Floats = users + float(self.confusion) * np.maximum(pairs, 0.0)
         return result
 
@@ -135,12 +149,21 @@ class SignSketch(Sketch):
         # The row does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._choice.ratio, self.odds, "a row whose signs of 0 and 1 differ, the sign of 0", (0, 1))
+        return Audit(
+            self._choice.ratio,
+            self.odds,
+            "a row whose signs of 0 and 1 differ, the sign of 0",
+            (0, 1),
+        )
 
 
 def checked_size(name: str, value: object, least: int) -> int:
     """``value`` as Python's integer; ValueError unless it is one, ``least`` .. 2^32."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= 1 << 32:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or not least <= value <= 1 << 32
+    ):
         raise ValueError(f"{name} must be an integer, {least} to 2^32, got {shown(value)}")
     return int(value)
 
@@ -211,7 +234,13 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("hash", smallest_integer(self.hashes - 1)), ("index", smallest_integer(self.width - 1)), ("sign", "i1")])
+        return np.dtype(
+            [
+                ("hash", smallest_integer(self.hashes - 1)),
+                ("index", smallest_integer(self.width - 1)),
+                ("sign", "i1"),
+            ]
+        )
 
     @property
     def report_bits(self) -> int:
@@ -221,12 +250,20 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
         users = len(items)
         hash_ = uniform(users, self.hashes, source)
         index = 1 + uniform(users, self.width - 1, source)
-        minus = (np.bitwise_count(index & self._cells_of(hash_, items)) ^ self._choice.draw(users, source)) & 1
+        minus = (
+            np.bitwise_count(index & self._cells_of(hash_, items))
+            ^ self._choice.draw(users, source)
+        ) & 1
         reports["hash"], reports["index"], reports["sign"] = hash_, index, 1 - 2 * minus
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         index, sign = reports["index"], reports["sign"]
-        return (reports["hash"] < self.hashes) & (index >= 1) & (index < self.width) & ((sign == 1) | (sign == -1))
+        return (
+            (reports["hash"] < self.hashes)
+            & (index >= 1)
+            & (index < self.width)
+            & ((sign == 1) | (sign == -1))
+        )
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -234,7 +271,11 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
         cell = reports["hash"].astype(np.int64) * self.width + reports["index"]
-        return np.bincount(cell, weights=reports["sign"], minlength=self.hashes * self.width).astype(np.int64).reshape(self._shape)
+        return (
+            np.bincount(cell, weights=reports["sign"], minlength=self.hashes * self.width)
+            .astype(np.int64)
+            .reshape(self._shape)
+        )
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         return super()._consistent(aggregate) and not aggregate.counts[:, 0].any()
@@ -248,13 +289,19 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
     def _blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["hash"], reports["index"] = coins.uniform(0, self.hashes), 1 + coins.uniform(1, self.width - 1)
+        reports["hash"], reports["index"] = (
+            coins.uniform(0, self.hashes),
+            1 + coins.uniform(1, self.width - 1),
+        )
         reports["sign"] = 1 - 2 * coins.uniform(2, 2)
         return reports
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
         cell = self._cells_of(reports["hash"].astype(np.int64), items)
-        return (reports["sign"] == 1 - 2 * (np.bitwise_count(reports["index"] & cell).astype(np.int64) & 1)).astype(np.int64)
+        return (
+            reports["sign"]
+            == 1 - 2 * (np.bitwise_count(reports["index"] & cell).astype(np.int64) & 1)
+        ).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -278,7 +325,9 @@ class CountMeanSketch(HashedSketch):
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))])
+        return np.dtype(
+            [("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))]
+        )
 
     @property
     def report_bits(self) -> int:
@@ -295,7 +344,9 @@ class CountMeanSketch(HashedSketch):
         reports["hash"], reports["bits"] = hash_, packed(words, self.width)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["hash"] < self.hashes) & (reports["bits"][:, -1] >> ((self.width - 1) % 8) <= 1)
+        return (reports["hash"] < self.hashes) & (
+            reports["bits"][:, -1] >> ((self.width - 1) % 8) <= 1
+        )
 
     # The counts of a hash function: ones in each cell, and then its number of reports.
 
@@ -315,7 +366,10 @@ class CountMeanSketch(HashedSketch):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
-        return bool(((cells >= 0) & (cells <= users[:, None])).all()) and sum(map(int, users)) == aggregate.n
+        return (
+            bool(((cells >= 0) & (cells <= users[:, None])).all())
+            and sum(map(int, users)) == aggregate.n
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         own = [bits(int(row[-1]), row[:-1], float(self._bit.q)) for row in counts]
@@ -340,9 +394,9 @@ class CountMeanSketch(HashedSketch):
 
     def _cells(self, aggregate: Aggregate) -> Floats:
         """Unbiased estimates of how many users each hash function puts into each cell."""
-        result: Floats = (aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bit.q)) / float(
-            self._bit.p - self._bit.q
-        )
+        result: Floats = (
+            aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bit.q)
+        ) / float(self._bit.p - self._bit.q)
         return result
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
@@ -367,4 +421,9 @@ class CountMeanSketch(HashedSketch):
         # The hash function does not depend on the item; given it, two items differ in at most two bits, told independently.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._bit.ratio**2, self.odds, "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear", (0, 1))
+        return Audit(
+            self._bit.ratio**2,
+            self.odds,
+            "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear",
+            (0, 1),
+        )

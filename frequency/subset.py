@@ -34,7 +34,10 @@ class SubsetSelection(BitVector, CellOracle):
         """k, the number of items in a report."""
         centre = self.domain / (1 + float(min(self.odds, Fraction(1 << 60))))
         sizes = {max(1, min(self.domain - 1, int(centre) + step)) for step in (-1, 0, 1, 2)}
-        return min(sorted(sizes), key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.odds)))
+        return min(
+            sorted(sizes),
+            key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.odds)),
+        )
 
     @cached_property
     def _inclusion(self) -> int:
@@ -79,14 +82,19 @@ class SubsetSelection(BitVector, CellOracle):
         reports["bits"] = packed(words, self.domain)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return super()._possible(reports) & (np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size)
+        return super()._possible(reports) & (
+            np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size
+        )
 
     def _cells(self, reports: Reports) -> Items:
         held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        return super()._consistent(aggregate) and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+        return (
+            super()._consistent(aggregate)
+            and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         k, rest, p, q = self.size, self.domain - 1, float(self.p), float(self.q)
@@ -94,7 +102,10 @@ class SubsetSelection(BitVector, CellOracle):
             return [cells(n, counts)]
         # Two items are in a set with the chance b, or a if one of them is the holder's: the covariance of items x and z is
         # b + (a - b) (f_x + f_z) - r_x r_z, and with f = (r - q) / (p - q) that is c - u_x u_z for u = r - s.
-        a, b = p * (k - 1) / rest, (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * (rest - 1))
+        a, b = (
+            p * (k - 1) / rest,
+            (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * (rest - 1)),
+        )
         s = (a - b) / (p - q)
         mean = counts / max(n, 1)
         common = mean - s
@@ -105,7 +116,10 @@ class SubsetSelection(BitVector, CellOracle):
         p, k, d, rest = self.p, self.size, held or self.domain, self.domain - 1
         one = (p + (d - 1) * self.q) / d
         # Two items, one of them the holder's; or two others.
-        own, others = p * Fraction(k - 1, rest), (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * max(rest - 1, 1))
+        own, others = (
+            p * Fraction(k - 1, rest),
+            (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * max(rest - 1, 1)),
+        )
         both = (2 * own + (d - 2) * others) / d
         return float(variance_of(n, 2 * (one - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
@@ -119,7 +133,9 @@ class SubsetSelection(BitVector, CellOracle):
         step = max(1, self._batch >> 6)
         for start in range(0, len(coins), step):
             words = coins[start : start + step].words(np.arange(self.domain)[None])
-            chosen = np.argpartition(words, self.size - 1, axis=1)[:, : self.size]  # the least words: a uniform set
+            chosen = np.argpartition(words, self.size - 1, axis=1)[
+                :, : self.size
+            ]  # the least words: a uniform set
             ones = np.zeros(words.shape, dtype=np.bool_)
             np.put_along_axis(ones, chosen, True, axis=1)
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
@@ -130,9 +146,13 @@ class SubsetSelection(BitVector, CellOracle):
         k, p = self.size, self.p
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(p * (self.domain - k) / ((1 - p) * k), self.odds, "any set with 0 and without 1", (0, 1))
+        return Audit(
+            p * (self.domain - k) / ((1 - p) * k), self.odds, "any set with 0 and without 1", (0, 1)
+        )
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         # Given an item v and whether v is in the set, the rest of the set is uniform among sets of its size.
         p, rest = float(self.p), self.domain - 1
         total, squares = weights.sum(axis=1, keepdims=True), (weights**2).sum(axis=1, keepdims=True)
@@ -140,13 +160,20 @@ class SubsetSelection(BitVector, CellOracle):
         def of_holder(own: Floats) -> Floats:
             others, square = (total - own) / max(rest, 1), (squares - own**2) / max(rest, 1)
             mean, mean_square = np.zeros_like(own), np.zeros_like(own)
-            for chance, held, drawn in ((p, own, self.size - 1), (1 - p, np.zeros_like(own), self.size)):
+            for chance, held, drawn in (
+                (p, own, self.size - 1),
+                (1 - p, np.zeros_like(own), self.size),
+            ):
                 pairs = drawn * (drawn - 1) / max(rest - 1, 1) * (rest * others**2 - square)
                 mean += chance * (held + drawn * others)
-                mean_square += chance * (held**2 + 2 * held * drawn * others + drawn * square + pairs)
+                mean_square += chance * (
+                    held**2 + 2 * held * drawn * others + drawn * square + pairs
+                )
             return mean_square - mean**2
 
-        users = population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies)
+        users = population_mean(
+            of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies
+        )
         return users / (aggregate.n * float(self.p - self.q) ** 2)
 
 

@@ -48,13 +48,20 @@ class Tabular(Oracle):
 
     def __init__(self, mechanism: Mechanism) -> None:
         if not isinstance(mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a mechdesign.Mechanism, got {type(mechanism).__name__}")
+            raise TypeError(
+                f"mechanism must be a mechdesign.Mechanism, got {type(mechanism).__name__}"
+            )
         mechanism.audit().require()
         object.__setattr__(self, "mechanism", mechanism)
         object.__setattr__(self, "domain", mechanism.inputs)
         object.__setattr__(self, "epsilon", mechanism.privacy.epsilon)
         # Full rank modulo a prime is full rank.
-        table = flint.nmod_mat(mechanism.outputs, mechanism.inputs, [w % _PRIME for row in mechanism.weights for w in row], _PRIME)
+        table = flint.nmod_mat(
+            mechanism.outputs,
+            mechanism.inputs,
+            [w % _PRIME for row in mechanism.weights for w in row],
+            _PRIME,
+        )
         rank = table.rank()
         if rank < mechanism.inputs:
             raise NotIdentifiable(
@@ -62,7 +69,9 @@ class Tabular(Oracle):
             )
         error = np.abs(self.reconstruction @ mechanism.matrix - np.eye(self.domain)).max()
         if not error < _TOLERANCE:
-            raise NotIdentifiable(f"the columns of the table are too nearly dependent to estimate in floats: off by {error:.1e}")
+            raise NotIdentifiable(
+                f"the columns of the table are too nearly dependent to estimate in floats: off by {error:.1e}"
+            )
 
     @property
     def privacy(self) -> Privacy:
@@ -73,7 +82,9 @@ class Tabular(Oracle):
         """The estimator: shape (domain, outputs); times the fractions of the outputs it is the frequencies."""
         matrix = self.mechanism.matrix
         root = np.sqrt(matrix.mean(axis=1))
-        scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)  # outputs that never occur do not matter
+        scale = np.divide(
+            1.0, root, out=np.zeros_like(root), where=root > 0
+        )  # outputs that never occur do not matter
         result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
         return result
 
@@ -154,7 +165,9 @@ class Tabular(Oracle):
     def _kinds(self, frequencies: Floats) -> Floats:
         return self.mechanism.matrix @ frequencies
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         scores = spread_out(weights, items, self.domain) @ self.reconstruction
         return variance_of_scores(scores, aggregate, weights, frequencies)
 

@@ -128,7 +128,9 @@ class Marginals(Task):
         object.__setattr__(self, "domain", sizes if isinstance(sizes, Domain) else Domain(sizes))
         whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
         if not whole or not 1 <= self.k <= len(self.domain):
-            raise ValueError(f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}")
+            raise ValueError(
+                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
+            )
 
     @property
     def question(self) -> str:
@@ -145,13 +147,23 @@ class Marginals(Task):
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         kind = next(kind for kind in _MARGINALS if kind.__name__ == name)
         if issubclass(kind, InputProtocol) and self.domain.size > _RECORDS:
-            raise ValueError(f"{name} tells records apart one by one, and {self.domain.size} are too many")
-        if kind is InpOLH and self.domain.size * max(self.domain.project(view).size for view, _ in self._alike) > _RECORDS:
-            raise ValueError(f"{name}'s error takes too long to predict for {self.domain.size} different records")
+            raise ValueError(
+                f"{name} tells records apart one by one, and {self.domain.size} are too many"
+            )
+        if (
+            kind is InpOLH
+            and self.domain.size * max(self.domain.project(view).size for view, _ in self._alike)
+            > _RECORDS
+        ):
+            raise ValueError(
+                f"{name}'s error takes too long to predict for {self.domain.size} different records"
+            )
         covered = {"covered": self.k} if kind is CALM else {}
         protocol = kind(self.domain, self.k, epsilon, **covered)
         views = self._some if kind is CALM else self._alike
-        squares = sum(times * float(protocol.cell_variances(n, view).mean()) for view, times in views)
+        squares = sum(
+            times * float(protocol.cell_variances(n, view).mean()) for view, times in views
+        )
         error = math.sqrt(squares / sum(times for _, times in views))
         return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
 
@@ -161,7 +173,9 @@ class Marginals(Task):
         found: dict[tuple[int, ...], tuple[tuple[str, ...], int]] = {}
         for view in combinations(self.domain, self.k):
             shape = tuple(sorted(self.domain[name] for name in view))
-            found[shape] = (view, 1) if shape not in found else (found[shape][0], found[shape][1] + 1)
+            found[shape] = (
+                (view, 1) if shape not in found else (found[shape][0], found[shape][1] + 1)
+            )
         return list(found.values())
 
     @cached_property
@@ -189,14 +203,20 @@ class HeavyHitters(Task):
 
     text: bool = False
 
-    symbols: ClassVar[str] = "b bits, m prefixes looked at on each of L levels of up to s cells, n reports"
+    symbols: ClassVar[str] = (
+        "b bits, m prefixes looked at on each of L levels of up to s cells, n reports"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", Universe(self.domain, self.text).bits)
 
     @property
     def question(self) -> str:
-        what = f"strings of up to {self.domain // 8} bytes" if self.text else f"items of {self.domain} bits"
+        what = (
+            f"strings of up to {self.domain // 8} bytes"
+            if self.text
+            else f"items of {self.domain} bits"
+        )
         return f"heavy hitters among {what}"
 
     @property
@@ -237,8 +257,18 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
         if users < 2:
             return math.inf
         considered = min(considered, kept) << (level.length - before)
-        errors = ItemErrors.of(channel.parts[level.first], users, n, channel.confusion(level, _noise(channel, level, users)))
-        gates.append(Gate(errors.beyond(kept / considered) if considered > kept else -math.inf, errors.deviation))
+        errors = ItemErrors.of(
+            channel.parts[level.first],
+            users,
+            n,
+            channel.confusion(level, _noise(channel, level, users)),
+        )
+        gates.append(
+            Gate(
+                errors.beyond(kept / considered) if considered > kept else -math.inf,
+                errors.deviation,
+            )
+        )
         before = level.length
     assert errors is not None
     gates.append(Gate(errors.beyond((1 - confidence) / considered), errors.deviation))
@@ -249,7 +279,12 @@ def _noise(channel: Prefixes, level: Level, users: int) -> list[Table]:
     """What the parts of a level say on average, by its size, where nobody holds anything often."""
     own = max(1, users // len(level.parts))
     return [
-        Table(part, own, 1 / len(level.parts), np.full(oracle.domain, math.sqrt(oracle.variance(own, 1 / oracle.domain))))
+        Table(
+            part,
+            own,
+            1 / len(level.parts),
+            np.full(oracle.domain, math.sqrt(oracle.variance(own, 1 / oracle.domain))),
+        )
         for part in level.parts
         for oracle in [channel.parts[part]]
         if level.functions

@@ -24,7 +24,9 @@ from mechdesign.sampling import BitSource
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
     """The number of ones in each of the first ``columns`` columns of bit-packed rows (least significant bit first)."""
     total = np.zeros(8 * bits.shape[1], dtype=np.int64)
-    rows = max(1, min(255, (1 << 22) // columns))  # 255 ones still fit in a byte, and adding bytes is fast
+    rows = max(
+        1, min(255, (1 << 22) // columns)
+    )  # 255 ones still fit in a byte, and adding bytes is fast
     for start in range(0, len(bits), rows):
         part = np.unpackbits(bits[start : start + rows], axis=1, bitorder="little")
         total += np.add.reduce(part, axis=0, dtype=np.uint8)
@@ -112,7 +114,9 @@ class _Unary(BitVector):
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         step = max(1, self._batch >> 6)
         for start in range(0, len(coins), step):
-            ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(self._ones[1])
+            ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(
+                self._ones[1]
+            )
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
 
@@ -132,8 +136,12 @@ class _Unary(BitVector):
         ratio = self.p * (1 - self.q) / (self.q * (1 - self.p))
         return Audit(ratio, self.odds, "bit 0 set, bit 1 clear", (0, 1))
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        result: Floats = weights**2 @ np.asarray(self.variance(aggregate.n, frequencies))  # bits are independent
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        result: Floats = weights**2 @ np.asarray(
+            self.variance(aggregate.n, frequencies)
+        )  # bits are independent
         return result
 
 

@@ -32,9 +32,14 @@ class Root:
         Which of that polynomial's roots in (0, 1) it is, from 0 upwards.
     """
 
-    def __init__(self, coefficients: tuple[int, ...], index: int, low: Fraction, high: Fraction) -> None:
+    def __init__(
+        self, coefficients: tuple[int, ...], index: int, low: Fraction, high: Fraction
+    ) -> None:
         self.coefficients, self.index = coefficients, index
-        self._bracket = low, high  # with this root in it and no other; made narrower when a comparison needs it
+        self._bracket = (
+            low,
+            high,
+        )  # with this root in it and no other; made narrower when a comparison needs it
         self._rising = fmpz_poly(list(coefficients))(to_fmpq(high)) > 0
 
     def bracket(self, width: Fraction) -> tuple[Fraction, Fraction]:
@@ -50,7 +55,10 @@ class Root:
         return low, high
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Root) and (self.coefficients, self.index) == (other.coefficients, other.index)
+        return isinstance(other, Root) and (self.coefficients, self.index) == (
+            other.coefficients,
+            other.index,
+        )
 
     def __hash__(self) -> int:
         return hash((self.coefficients, self.index))
@@ -127,7 +135,9 @@ class Interval:
             return Region((self.low,), (False, True, False))
         below = (False, self.closed[0]) if self.low > 0 else ()
         above = (self.closed[1], False) if self.high < 1 else ()
-        return Region(tuple(end for end in (self.low, self.high) if 0 < end < 1), (*below, True, *above))
+        return Region(
+            tuple(end for end in (self.low, self.high) if 0 < end < 1), (*below, True, *above)
+        )
 
     def __str__(self) -> str:
         if self.low == self.high:
@@ -170,7 +180,10 @@ class Region:
         return any(self.inside)
 
     def __contains__(self, alpha: Endpoint) -> bool:
-        return 0 < alpha < 1 and self.inside[sum(1 + (point < alpha) for point in self.points if point <= alpha)]
+        return (
+            0 < alpha < 1
+            and self.inside[sum(1 + (point < alpha) for point in self.points if point <= alpha)]
+        )
 
     def complement(self) -> Region:
         """The alpha in (0, 1) that do not belong."""
@@ -186,7 +199,11 @@ class Region:
                 start = k
             elif not flag and start is not None:
                 # Flag k even is of the cell above ends[k / 2], k odd of the point ends[(k + 1) / 2].
-                found.append(Interval(ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)))
+                found.append(
+                    Interval(
+                        ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)
+                    )
+                )
                 start = None
         return tuple(found)
 
@@ -212,12 +229,18 @@ class Region:
 
     def latex(self) -> str:
         """In LaTeX, without dollar signs."""
-        return r" \;\text{or}\; ".join(interval.latex() for interval in self.intervals) or r"\emptyset"
+        return (
+            r" \;\text{or}\; ".join(interval.latex() for interval in self.intervals) or r"\emptyset"
+        )
 
 
 def roots(polynomial: fmpz_poly) -> list[Endpoint]:
     """The real roots in (0, 1) of a polynomial that is not 0, each once, in no particular order."""
-    return [root for factor, _ in polynomial.factor()[1] for root in _isolated(tuple(map(int, factor.coeffs())))]
+    return [
+        root
+        for factor, _ in polynomial.factor()[1]
+        for root in _isolated(tuple(map(int, factor.coeffs())))
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -227,7 +250,9 @@ def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
         root = Fraction(-coefficients[0], coefficients[1])
         return (root,) if 0 < root < 1 else ()
     found = list[Endpoint]()
-    stack = [(fmpz_poly(list(coefficients)), Fraction(0), Fraction(1))]  # polynomials moved so that their interval is (0, 1)
+    stack = [
+        (fmpz_poly(list(coefficients)), Fraction(0), Fraction(1))
+    ]  # polynomials moved so that their interval is (0, 1)
     while stack:
         moved, low, high = stack.pop()
         signs = [c > 0 for c in _on_half_line(moved) if c != 0]
@@ -250,7 +275,11 @@ def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -
     """The alpha in (0, 1) at which all the first polynomials are at least 0 and none of the second is 0."""
     excluded = {root for polynomial in nonzero for root in roots(polynomial)}
     distinct = {tuple(map(int, p.coeffs())): p for p in nonnegative}
-    decided = [(p, set(roots(p))) for p in distinct.values() if min(p.coeffs(), default=0) < 0 and min(_on_half_line(p)) < 0]
+    decided = [
+        (p, set(roots(p)))
+        for p in distinct.values()
+        if min(p.coeffs(), default=0) < 0 and min(_on_half_line(p)) < 0
+    ]
     points = sorted(excluded.union(*(zeros for _, zeros in decided)))
     inside = list[bool]()
     ends: list[Endpoint] = [Fraction(0), *points, Fraction(1)]
@@ -274,4 +303,8 @@ def nonnegative(numerators: Iterable[fmpz_poly], denominator: fmpz_poly) -> Regi
 def _latex_number(value: Endpoint) -> str:
     if isinstance(value, Root):
         return value.latex()
-    return str(value) if value.denominator == 1 else rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    return (
+        str(value)
+        if value.denominator == 1
+        else rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    )

@@ -60,7 +60,9 @@ class Vertex:
 class AlphaProgram:
     """The program of a statement, folded by symmetry, with coefficients that are polynomials in alpha."""
 
-    def __init__(self, size: int, neighbours: Neighbours, loss: Loss, properties: tuple[Property, ...]) -> None:
+    def __init__(
+        self, size: int, neighbours: Neighbours, loss: Loss, properties: tuple[Property, ...]
+    ) -> None:
         self.size, self.neighbours, self.loss, self.properties = size, neighbours, loss, properties
 
         def folded(privacy: Privacy) -> Folded:
@@ -68,7 +70,9 @@ class AlphaProgram:
             return fold(program, reflection(size, size, program.variables)) or unfolded(program)
 
         privacy = Privacy(SAMPLES[0], neighbours)
-        self.names = [group.name for group in mechanism_program(size, size, privacy, loss, properties).rows]
+        self.names = [
+            group.name for group in mechanism_program(size, size, privacy, loss, properties).rows
+        ]
         self.folded = folded(privacy)
         self.orbit: list[int] = self.folded.orbit.tolist()
         self.lines = list[_Line]()
@@ -77,14 +81,21 @@ class AlphaProgram:
                 terms = dict.fromkeys(cells, NIL)
                 for v, coefficient in zip(cells, rows.coefficients, strict=True):
                     terms[v] += coefficient
-                self.lines.append(_Line({v: a for v, a in terms.items() if a}, rows.bound, rows.equality, rows.scale))
+                self.lines.append(
+                    _Line(
+                        {v: a for v, a in terms.items() if a}, rows.bound, rows.equality, rows.scale
+                    )
+                )
         cost = self.folded.program.cost
         self.scale = math.lcm(*(value.denominator for value in cost))
         self.cost = [int(value * self.scale) for value in cost]
 
     def feasible(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
         """Where ``x / denominator`` satisfies everything."""
-        slacks = [sum((a * x[v] for v, a in line.terms.items()), -line.bound * denominator) for line in self.lines]
+        slacks = [
+            sum((a * x[v] for v, a in line.terms.items()), -line.bound * denominator)
+            for line in self.lines
+        ]
         negated = (-slack for slack, line in zip(slacks, self.lines, strict=True) if line.equality)
         return nonnegative([*x, *slacks, *negated], denominator)
 
@@ -100,14 +111,18 @@ class AlphaProgram:
 
     def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
         """The cost of the point ``x / denominator``."""
-        return Formula(sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale)
+        return Formula(
+            sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale
+        )
 
     def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
         """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
         total = sum((line.bound * value for value, line in zip(y, self.lines, strict=True)), NIL)
         return Formula(total, denominator * self.scale)
 
-    def point(self, table: SymbolicMechanism, objective: Formula) -> tuple[list[fmpz_poly], fmpz_poly] | None:
+    def point(
+        self, table: SymbolicMechanism, objective: Formula
+    ) -> tuple[list[fmpz_poly], fmpz_poly] | None:
         """The point of a table and its worst case, if there is one; None if symmetry is broken."""
         flat = [weight * objective.denominator for row in table.weights for weight in row]
         denominator = table.denominator * objective.denominator
@@ -115,7 +130,11 @@ class AlphaProgram:
         x = [NIL] * len(self.cost)
         for v, weight in zip(self.orbit, flat, strict=True):
             x[v] = weight
-        return (x, denominator) if all(x[v] == weight for v, weight in zip(self.orbit, flat, strict=True)) else None
+        return (
+            (x, denominator)
+            if all(x[v] == weight for v, weight in zip(self.orbit, flat, strict=True))
+            else None
+        )
 
     def vertex(self, design: Design) -> Vertex:
         """The formulas of which an optimal design and its multipliers are the values at its alpha."""
@@ -138,7 +157,10 @@ class AlphaProgram:
         for r, value in zip(rows, multipliers, strict=True):
             y[r] = value
         objective = self.value(x, denominator)
-        primal, dual = self.feasible(x, denominator).around(alpha), self.valid(y, scale).around(alpha)
+        primal, dual = (
+            self.feasible(x, denominator).around(alpha),
+            self.valid(y, scale).around(alpha),
+        )
         if primal is None or dual is None or self.bound(y, scale) != objective:
             raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
         if any(part != Interval.of(part.low, part.high) for part in (primal, dual)):
@@ -147,7 +169,9 @@ class AlphaProgram:
         cells = [x[v] for v in self.orbit[: self.size**2]]
         table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
         mechanism = SymbolicMechanism(table, denominator, self.neighbours)
-        return Vertex(interval, tuple(x), denominator, mechanism, objective, Proof(interval, tuple(y), scale))
+        return Vertex(
+            interval, tuple(x), denominator, mechanism, objective, Proof(interval, tuple(y), scale)
+        )
 
     def _basis(self, design: Design) -> tuple[list[int], list[int]]:
         """As many tight rows as columns, independent, among them those that the design's table and multipliers need."""
@@ -156,10 +180,14 @@ class AlphaProgram:
         flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
         x = dict(zip(self.orbit, flat, strict=True))
         y = [fmpq(0)] * len(self.lines)
-        for name, origin, sign in zip(self.names, self.folded.origin, self.folded.sign, strict=True):
+        for name, origin, sign in zip(
+            self.names, self.folded.origin, self.folded.sign, strict=True
+        ):
             for r, value in design.certificate.multipliers.get(name, {}).items():
                 if origin[r] >= 0:
-                    y[origin[r]] += int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
+                    y[origin[r]] += (
+                        int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
+                    )
         reduced = [fmpq(cost) for cost in self.cost]
         tight = dict[int, dict[int, fmpq]]()
         for r, line in enumerate(self.lines):
@@ -174,12 +202,22 @@ class AlphaProgram:
         order = needed + [-1 - r for r in idle if not self.lines[r].equality]
         order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
         order += [-1 - r for r in idle if self.lines[r].equality]
-        entries = [terms.get(v, fmpq(0)) if v >= 0 else fmpq(v == -1 - r) for r, terms in tight.items() for v in order]
+        entries = [
+            terms.get(v, fmpq(0)) if v >= 0 else fmpq(v == -1 - r)
+            for r, terms in tight.items()
+            for v in order
+        ]
         echelon, rank = fmpq_mat(len(tight), len(order), entries).rref()
-        basic = {order[next(k for k in range(len(order)) if echelon[row, k] != 0)] for row in range(rank)}
+        basic = {
+            order[next(k for k in range(len(order)) if echelon[row, k] != 0)] for row in range(rank)
+        }
         if rank < len(tight) or not basic.issuperset(needed):
-            raise SolverFailure("the design is no vertex of its program, so that it does not determine a formula")
-        return [r for r in tight if -1 - r not in basic], [v for v in order if v >= 0 and v in basic]
+            raise SolverFailure(
+                "the design is no vertex of its program, so that it does not determine a formula"
+            )
+        return [r for r in tight if -1 - r not in basic], [
+            v for v in order if v >= 0 and v in basic
+        ]
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
@@ -188,13 +226,19 @@ def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz
     By Cramer's rule they are determinants, whose coefficients the row sums below bound. A polynomial with coefficients
     less than half of b in size can be read off its value at b, in base b: one system of integers is all there is to solve.
     """
-    bound = math.prod(sum(int(abs(c)) for p in (*row, side) for c in p.coeffs()) for row, side in zip(square, right, strict=True))
+    bound = math.prod(
+        sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
+        for row, side in zip(square, right, strict=True)
+    )
     bits = bound.bit_length() + 1
     base, size = fmpz(1) << bits, len(square)
     matrix = fmpz_mat(size, size, [p(base) for row in square for p in row])
     determinant = matrix.det()
     values = fmpq_mat(matrix).solve(fmpq_mat(size, 1, [fmpq(p(base)) for p in right])).entries()
-    numerators, denominator = [_digits(int((value * determinant).p), bits) for value in values], _digits(int(determinant), bits)
+    numerators, denominator = (
+        [_digits(int((value * determinant).p), bits) for value in values],
+        _digits(int(determinant), bits),
+    )
     common = denominator
     for numerator in numerators:
         common = common.gcd(numerator)

@@ -43,13 +43,17 @@ class AlphaRows:
         """Left side minus bound at ``weights / denominator``, times the denominator, of each row; of equalities minus that, too."""
         offset = self.bound * denominator
         for row in self.cells.tolist():
-            slack = sum((c * weights[v] for c, v in zip(self.coefficients, row, strict=True)), -offset)
+            slack = sum(
+                (c * weights[v] for c, v in zip(self.coefficients, row, strict=True)), -offset
+            )
             yield slack
             if self.equality:
                 yield -slack
 
 
-def rows_in_alpha(make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbours) -> list[AlphaRows]:
+def rows_in_alpha(
+    make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbours
+) -> list[AlphaRows]:
     """The rows that ``make`` gives for a privacy, for all alpha < 1: interpolated at three alphas and checked at a fourth.
 
     For a `Metric` with distances up to d > 2 at d + 1 alphas and one more, but d at most `MAX_DEGREE`.
@@ -63,7 +67,10 @@ def rows_in_alpha(make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbo
         raise NotPolynomial("the number of groups of rows changes with alpha")
     for same in zip(*samples, strict=True):
         first = same[0]
-        if any(rows.equality != first.equality or not np.array_equal(rows.cells, first.cells) for rows in same):
+        if any(
+            rows.equality != first.equality or not np.array_equal(rows.cells, first.cells)
+            for rows in same
+        ):
             raise NotPolynomial(f"the rows {first.name!r} are about other entries for other alpha")
         values = zip(*((*rows.coefficients, rows.bound) for rows in same), strict=True)
         numbers = [_interpolated(nodes, each) for each in values]
@@ -76,7 +83,9 @@ def rows_in_alpha(make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbo
 def _nodes(neighbours: Neighbours) -> tuple[Fraction, ...]:
     if not isinstance(neighbours, Metric):
         return SAMPLES
-    farthest = max(distance for row in neighbours.distances for distance in row if distance is not None)
+    farthest = max(
+        distance for row in neighbours.distances for distance in row if distance is not None
+    )
     return SAMPLES + _MORE_SAMPLES[: max(0, min(farthest, MAX_DEGREE) - 2)]
 
 
@@ -87,8 +96,12 @@ def _interpolated(nodes: Sequence[Fraction], values: Sequence[Fraction]) -> fmpq
     *known, last = map(to_fmpq, nodes)
     total = fmpq_poly([])
     for node, value in zip(known, values, strict=False):
-        basis = math.prod((fmpq_poly([-other, 1]) for other in known if other != node), start=fmpq_poly([1]))
+        basis = math.prod(
+            (fmpq_poly([-other, 1]) for other in known if other != node), start=fmpq_poly([1])
+        )
         total += basis * (to_fmpq(value) / basis(node))
     if total(last) != to_fmpq(values[-1]):
-        raise NotPolynomial(f"a coefficient is not a polynomial in alpha of degree at most {len(nodes) - 2}")
+        raise NotPolynomial(
+            f"a coefficient is not a polynomial in alpha of degree at most {len(nodes) - 2}"
+        )
     return total

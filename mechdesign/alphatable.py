@@ -65,12 +65,16 @@ class SymbolicMechanism:
 
     def __post_init__(self) -> None:
         if not self.weights or not self.weights[0] or len({len(row) for row in self.weights}) != 1:
-            raise InvalidMechanism("a mechanism needs at least one output, one input, and rows of one length")
+            raise InvalidMechanism(
+                "a mechanism needs at least one output, one input, and rows of one length"
+            )
         if self.denominator.is_zero():
             raise InvalidMechanism("the common denominator is 0")
         for j, column in enumerate(zip(*self.weights, strict=True)):
             if sum(column, NIL) != self.denominator:
-                raise InvalidMechanism(f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, not to 1 for all alpha")
+                raise InvalidMechanism(
+                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, not to 1 for all alpha"
+                )
         object.__setattr__(self, "weights", tuple(map(tuple, self.weights)))
         privacy = Privacy(1, self.neighbours)
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
@@ -90,7 +94,10 @@ class SymbolicMechanism:
         return Formula(self.weights[cell[0]][cell[1]], self.denominator)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SymbolicMechanism) and (self.neighbours, self.table) == (other.neighbours, other.table)
+        return isinstance(other, SymbolicMechanism) and (self.neighbours, self.table) == (
+            other.neighbours,
+            other.table,
+        )
 
     def __hash__(self) -> int:
         return hash((self.neighbours, self.table))
@@ -105,20 +112,44 @@ class SymbolicMechanism:
         privacy = Privacy(alpha, self.neighbours)
         point = to_fmpq(privacy.alpha)
         scale = self.denominator(point)
-        return Mechanism([[to_fraction(weight(point) / scale) for weight in row] for row in self.weights], privacy)
+        return Mechanism(
+            [[to_fraction(weight(point) / scale) for weight in row] for row in self.weights],
+            privacy,
+        )
 
     def audit(self) -> SymbolicAudit:
         """Privacy between all neighbours and all outputs, for all alpha in (0, 1) at once."""
         privacy = Privacy(1, self.neighbours)
-        pairs, distances = privacy.pairs(self.inputs).tolist(), privacy.distances(self.inputs).tolist()
+        pairs, distances = (
+            privacy.pairs(self.inputs).tolist(),
+            privacy.distances(self.inputs).tolist(),
+        )
         allowed = {d: ALPHA**d for d in set(distances)}
-        ordered = [(j, k, d) for (a, b), d in zip(pairs, distances, strict=True) for j, k in ((a, b), (b, a))]
-        slacks = {(i, (j, k)): row[k] - allowed[d] * row[j] for i, row in enumerate(self.weights) for j, k, d in ordered}
-        private = nonnegative([*slacks.values(), *(weight for row in self.weights for weight in row)], self.denominator)
+        ordered = [
+            (j, k, d)
+            for (a, b), d in zip(pairs, distances, strict=True)
+            for j, k in ((a, b), (b, a))
+        ]
+        slacks = {
+            (i, (j, k)): row[k] - allowed[d] * row[j]
+            for i, row in enumerate(self.weights)
+            for j, k, d in ordered
+        }
+        private = nonnegative(
+            [*slacks.values(), *(weight for row in self.weights for weight in row)],
+            self.denominator,
+        )
         broken = []
         if not private.everywhere:
-            broken = [(i, pair, nonnegative([slack], self.denominator).complement()) for (i, pair), slack in slacks.items()]
-        tight = any(slack.is_zero() for (i, (j, _)), slack in slacks.items() if not self.weights[i][j].is_zero())
+            broken = [
+                (i, pair, nonnegative([slack], self.denominator).complement())
+                for (i, pair), slack in slacks.items()
+            ]
+        tight = any(
+            slack.is_zero()
+            for (i, (j, _)), slack in slacks.items()
+            if not self.weights[i][j].is_zero()
+        )
         return SymbolicAudit(private, tight, tuple(item for item in broken if item[2]))
 
     def where(self, item: PropertyLike) -> Region:
@@ -142,12 +173,16 @@ class SymbolicMechanism:
     def loss(self, loss: Loss) -> Formula:
         """The expected cost under the loss's prior. ValueError for a worst case, which is no rational function."""
         if loss.worst_case:
-            raise ValueError("the worst case over the inputs is the largest of several functions of alpha; ask for a prior instead")
+            raise ValueError(
+                "the worst case over the inputs is the largest of several functions of alpha; ask for a prior instead"
+            )
         costs, prior = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
         prices = [cost * share for row in costs for cost, share in zip(row, prior, strict=True)]
         scale = math.lcm(*(price.denominator for price in prices))
         flat = (weight for row in self.weights for weight in row)
-        total = sum((int(price * scale) * weight for price, weight in zip(prices, flat, strict=True)), NIL)
+        total = sum(
+            (int(price * scale) * weight for price, weight in zip(prices, flat, strict=True)), NIL
+        )
         return Formula(total, self.denominator * scale)
 
     def __str__(self) -> str:

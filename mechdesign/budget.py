@@ -38,7 +38,9 @@ class BudgetExceeded(MechanismError):
     def __init__(self, asked: Fraction, remaining: Fraction, what: str = "") -> None:
         self.asked, self.remaining, self.what = asked, remaining, what
         of = f" for {what}" if what else ""
-        super().__init__(f"epsilon {_text(asked)}{of} is more than the {_text(remaining)} that remains; nothing was recorded")
+        super().__init__(
+            f"epsilon {_text(asked)}{of} is more than the {_text(remaining)} that remains; nothing was recorded"
+        )
 
 
 class AlreadySpent(MechanismError, ValueError):
@@ -98,7 +100,9 @@ class Ledger:
         """The collections, in the order in which they were spent."""
         return tuple(self._entries)
 
-    def spend(self, epsilon: float | Rational, what: str, people: str | Iterable[str] | None = None) -> None:
+    def spend(
+        self, epsilon: float | Rational, what: str, people: str | Iterable[str] | None = None
+    ) -> None:
         """Record a collection, before it begins.
 
         Parameters
@@ -123,11 +127,15 @@ class Ledger:
         if not isinstance(what, str) or not what.strip():
             raise ValueError(f"a collection needs a name, got {shown(what)}")
         if any(entry.what == what for entry in self._entries):
-            raise AlreadySpent(f"{what!r} is spent already: a second collection needs a name of its own; nothing was recorded")
+            raise AlreadySpent(
+                f"{what!r} is spent already: a second collection needs a name of its own; nothing was recorded"
+            )
         self.require(cost, what, groups)
         self._entries.append(Entry(cost, what, groups))
 
-    def require(self, epsilon: float | Rational, what: str = "", people: str | Iterable[str] | None = None) -> None:
+    def require(
+        self, epsilon: float | Rational, what: str = "", people: str | Iterable[str] | None = None
+    ) -> None:
         """Raise BudgetExceeded unless so much is left. Records nothing."""
         cost, left = face_value(epsilon), self.left(people)
         if cost > left:
@@ -136,9 +144,15 @@ class Ledger:
     def left(self, people: str | Iterable[str] | None = None) -> Fraction:
         """What every member of these groups (None: everybody) has left."""
         groups = _groups(people)
-        everybody = sum((entry.epsilon for entry in self._entries if entry.people is None), Fraction(0))
+        everybody = sum(
+            (entry.epsilon for entry in self._entries if entry.people is None), Fraction(0)
+        )
         sums = self._sums()
-        return self._epsilon - everybody - max((sums.get(group, Fraction(0)) for group in groups or sums), default=Fraction(0))
+        return (
+            self._epsilon
+            - everybody
+            - max((sums.get(group, Fraction(0)) for group in groups or sums), default=Fraction(0))
+        )
 
     @property
     def spent(self) -> Fraction:
@@ -166,13 +180,21 @@ class Ledger:
         """
         if Path(path).exists():
             other = Ledger.load(path)
-            if other.epsilon != self.epsilon or other._entries != self._entries[: len(other._entries)]:
-                raise LedgerChanged(f"{path} has what this ledger does not: load it again; nothing was written")
+            if (
+                other.epsilon != self.epsilon
+                or other._entries != self._entries[: len(other._entries)]
+            ):
+                raise LedgerChanged(
+                    f"{path} has what this ledger does not: load it again; nothing was written"
+                )
         content = {
             "format": FORMAT,
             "version": VERSION,
             "epsilon": to_text(self._epsilon),
-            "entries": [{"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.people} for entry in self._entries],
+            "entries": [
+                {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.people}
+                for entry in self._entries
+            ],
         }
         with replacing(path) as stream:
             stream.write((json.dumps(content, indent=1) + "\n").encode())
@@ -182,24 +204,39 @@ class Ledger:
         """Read what `save` wrote. InvalidFile for anything else, and for one that spends more than its budget."""
         try:
             content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-                raise InvalidFile(f"{path}: not a ledger (format {FORMAT!r}, version {VERSION} expected)")
+            if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (
+                FORMAT,
+                VERSION,
+            ):
+                raise InvalidFile(
+                    f"{path}: not a ledger (format {FORMAT!r}, version {VERSION} expected)"
+                )
             ledger = Ledger(from_text(content["epsilon"]))
             for entry in content["entries"]:
                 ledger.spend(from_text(entry["epsilon"]), entry["what"], entry["people"])
         except InvalidFile:
             raise
         except (ValueError, KeyError, TypeError, RecursionError, MechanismError) as error:
-            raise InvalidFile(f"{path}: not an intact ledger: {type(error).__name__}: {str(error)[:200]}") from error
+            raise InvalidFile(
+                f"{path}: not an intact ledger: {type(error).__name__}: {str(error)[:200]}"
+            ) from error
         return ledger
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a ledger cannot be copied or pickled: each copy would spend the whole budget; use save and load")
+        raise TypeError(
+            "a ledger cannot be copied or pickled: each copy would spend the whole budget; use save and load"
+        )
 
     def __str__(self) -> str:
         rows = [("collection", "people", "epsilon")]
         for entry in self._entries:
-            rows.append((entry.what, "everybody" if entry.people is None else ", ".join(entry.people), _text(entry.epsilon)))
+            rows.append(
+                (
+                    entry.what,
+                    "everybody" if entry.people is None else ", ".join(entry.people),
+                    _text(entry.epsilon),
+                )
+            )
         rows.append(("spent", "by whoever has spent the most", _text(self.spent)))
         rows.append(("remaining", f"of {_text(self._epsilon)}", _text(self.remaining)))
         return "\n".join([*aligned(rows), NOT_COVERED])
@@ -211,9 +248,15 @@ class Ledger:
 def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if people is None:
         return None
-    groups = (people,) if isinstance(people, str) or not isinstance(people, Iterable) else tuple(dict.fromkeys(people))
+    groups = (
+        (people,)
+        if isinstance(people, str) or not isinstance(people, Iterable)
+        else tuple(dict.fromkeys(people))
+    )
     if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
-        raise ValueError(f"people are the name of a group, or several, or None for everybody, got {shown(people)}")
+        raise ValueError(
+            f"people are the name of a group, or several, or None for everybody, got {shown(people)}"
+        )
     return groups
 
 

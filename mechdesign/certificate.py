@@ -69,14 +69,23 @@ class Certificate:
         store(self, "objective", exact(self.objective, "the objective"))
         store(self, "bound", exact(self.bound, "the bound"))
         rows = {
-            str(name): MappingProxyType({index(r): exact(value, "a multiplier") for r, value in chosen.items()})
+            str(name): MappingProxyType(
+                {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
+            )
             for name, chosen in self.multipliers.items()
         }
         store(self, "multipliers", MappingProxyType(rows))
 
     def __reduce__(self) -> tuple[object, ...]:
         multipliers = {name: dict(chosen) for name, chosen in self.multipliers.items()}
-        return Certificate, (self.privacy, self.loss, self.properties, self.objective, self.bound, multipliers)
+        return Certificate, (
+            self.privacy,
+            self.loss,
+            self.properties,
+            self.objective,
+            self.bound,
+            multipliers,
+        )
 
     @property
     def gap(self) -> Fraction:
@@ -92,37 +101,58 @@ class Certificate:
         """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
         try:
             return self._verified(mechanism)
-        except (MechanismError, ValueError) as error:  # a loss or property that does not fit a table of this shape
+        except (
+            MechanismError,
+            ValueError,
+        ) as error:  # a loss or property that does not fit a table of this shape
             return Verification(False, str(error))
 
     def _verified(self, mechanism: Mechanism) -> Verification:
         if mechanism.privacy != self.privacy:
-            return Verification(False, f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}")
+            return Verification(
+                False,
+                f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}",
+            )
         audit = mechanism.audit()
         if not audit.holds:
             return Verification(
-                False, f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs {audit.inputs}"
+                False,
+                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs {audit.inputs}",
             )
         for item in self.properties:
             if not item.holds(mechanism):
                 return Verification(False, f"the mechanism lacks the property {item.text}")
         objective = mechanism.loss(self.loss)
         if objective != self.objective:
-            return Verification(False, f"the loss is {brief(objective, 12)}, not {brief(self.objective, 12)} as certified")
-        program = mechanism_program(mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties)
+            return Verification(
+                False,
+                f"the loss is {brief(objective, 12)}, not {brief(self.objective, 12)} as certified",
+            )
+        program = mechanism_program(
+            mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties
+        )
         try:
             bound = dual_bound(program, self.multipliers)
         except ValueError as error:
             return Verification(False, f"the multipliers prove nothing: {error}")
         if bound != self.bound:
-            return Verification(False, f"the multipliers prove the bound {brief(bound, 12)}, not {brief(self.bound, 12)}")
+            return Verification(
+                False,
+                f"the multipliers prove the bound {brief(bound, 12)}, not {brief(self.bound, 12)}",
+            )
         if self.gap < 0:
             return Verification(False, "the bound exceeds the objective")
-        return Verification(True, "optimal" if self.optimal else f"within {brief(self.gap, 3)} of optimal")
+        return Verification(
+            True, "optimal" if self.optimal else f"within {brief(self.gap, 3)} of optimal"
+        )
 
     def __str__(self) -> str:
         wanted = " ".join(item.text for item in self.properties) or "none"
-        proof = "proved optimal, gap exactly 0" if self.optimal else f"gap at most {brief(self.gap, 3)} (proved)"
+        proof = (
+            "proved optimal, gap exactly 0"
+            if self.optimal
+            else f"gap at most {brief(self.gap, 3)} (proved)"
+        )
         return f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties {wanted}: {proof}"
 
 
@@ -138,7 +168,9 @@ def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction
         if not groups[name].equality and any(value < 0 for value in chosen.values()):
             raise ValueError(f"a multiplier of the inequalities {name!r} is negative")
     # Integers throughout: y = whole / scale_y, coefficients = whole / scale_a.
-    scale_y = lcm(*(value.denominator for chosen in multipliers.values() for value in chosen.values()))
+    scale_y = lcm(
+        *(value.denominator for chosen in multipliers.values() for value in chosen.values())
+    )
     scale_a = lcm(*(c.denominator for name in multipliers for c in groups[name].coefficients))
     pulled = [0] * program.variables
     bound = Fraction(0)

@@ -54,7 +54,10 @@ class Solution:
 
 
 def certify(
-    program: Program, progress: Progress | None = None, max_refinements: int = MAX_REFINEMENTS, max_work: int = MAX_WORK
+    program: Program,
+    progress: Progress | None = None,
+    max_refinements: int = MAX_REFINEMENTS,
+    max_work: int = MAX_WORK,
 ) -> Solution:
     """Solve a program of `mechanism_program`, folded or not, exactly.
 
@@ -72,10 +75,14 @@ def certify(
         x = _mixed(vertex, _interior(problem, max_refinements, progress))
     if vertex.dual_violation > 0:
         y = _bounding(problem, y, len(program.rows[0].cells))
-    return Solution([to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements)
+    return Solution(
+        [to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements
+    )
 
 
-def _best_vertex(problem: Problem, max_refinements: int, max_work: int, progress: Progress | None) -> tuple[Vertex, int]:
+def _best_vertex(
+    problem: Problem, max_refinements: int, max_work: int, progress: Progress | None
+) -> tuple[Vertex, int]:
     """An optimal vertex if at all possible, and how many refinements it took."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.lines)
@@ -107,7 +114,9 @@ def _violation(vertex: Vertex) -> fmpq:
     return max(vertex.primal_violation, vertex.dual_violation)
 
 
-def _first_vertex(problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None) -> Vertex:
+def _first_vertex(
+    problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None
+) -> Vertex:
     """The vertex that HiGHS finds; where it finds none, or says that there is none, the exact answer if affordable."""
     failure: Exception | None = None
     for presolve in (True, False):
@@ -116,7 +125,12 @@ def _first_vertex(problem: Problem, floats: FloatProgram, steps: int, progress: 
         except (Infeasible, SolverFailure, SingularBasis) as error:
             failure = error
     # Every row basic, no column: x = 0, and no reduced cost is negative.
-    start = Vertex(problem, Basis(np.zeros(len(problem.cost), dtype=np.bool_), np.ones(len(problem.lines), dtype=np.bool_)))
+    start = Vertex(
+        problem,
+        Basis(
+            np.zeros(len(problem.cost), dtype=np.bool_), np.ones(len(problem.lines), dtype=np.bool_)
+        ),
+    )
     vertex = repaired(start, steps)
     if vertex.primal_violation > 0:
         raise failure if isinstance(failure, Infeasible) else SolverFailure(str(failure))
@@ -132,12 +146,18 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
     rows, variables = floats.matrix.shape
-    slack = sparse.csr_array((-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))), shape=(rows, len(inequality)))
+    slack = sparse.csr_array(
+        (-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))),
+        shape=(rows, len(inequality)),
+    )
     feasible = vertex.primal_violation == 0
     near = _FINE if feasible else vertex.primal_violation
     distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
     residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
-    cost = _magnified([*vertex.reduced, *(vertex.y[r] for r in inequality)], vertex.dual_violation if feasible else unit)
+    cost = _magnified(
+        [*vertex.reduced, *(vertex.y[r] for r in inequality)],
+        vertex.dual_violation if feasible else unit,
+    )
     if not feasible:
         cost = np.maximum(cost, 0.0)
     zoomed = FloatProgram(
@@ -165,15 +185,24 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
     """A point that satisfies the equalities, and every inequality with room to spare."""
     # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked for below.
     room = len(problem.cost)
-    roomy = [line if line.equality else Line({**line.terms, room: -ONE}, line.bound, False) for line in problem.lines]
+    roomy = [
+        line if line.equality else Line({**line.terms, room: -ONE}, line.bound, False)
+        for line in problem.lines
+    ]
     roomy += [Line({v: ONE, room: -ONE}, ZERO, False) for v in range(room)]
     most = -solve(FloatProgram.of(Problem(roomy, [ZERO] * room + [-ONE])), progress=progress).value
     if most <= 0:
-        raise SolverFailure("no strictly feasible mechanism was found to repair a rounding error with")
+        raise SolverFailure(
+            "no strictly feasible mechanism was found to repair a rounding error with"
+        )
     margin = fmpq(1, 1 << max(0, 1 - math.frexp(most / 2)[1]))
     # In x - margin, so that x >= margin is x' >= 0.
     shifted = [
-        Line(line.terms, line.bound + (0 if line.equality else margin) - margin * sum(line.terms.values(), ZERO), line.equality)
+        Line(
+            line.terms,
+            line.bound + (0 if line.equality else margin) - margin * sum(line.terms.values(), ZERO),
+            line.equality,
+        )
         for line in problem.lines
     ]
     vertex, _ = _best_vertex(Problem(shifted, problem.cost), max_refinements, 0, progress)
@@ -183,7 +212,9 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
 def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
     """A feasible point near the vertex, on the way to a strictly feasible one."""
     share = ZERO
-    for value, room, line in zip(vertex.slack, vertex.problem.slack(interior), vertex.problem.lines, strict=True):
+    for value, room, line in zip(
+        vertex.slack, vertex.problem.slack(interior), vertex.problem.lines, strict=True
+    ):
         if not line.equality:
             share = max(share, _share(value, room))
         elif value != 0 or room != 0:
@@ -192,13 +223,17 @@ def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
         share = max(share, _share(value, room))
     # Rounded up to a power of two, for the sake of short numbers.
     share = fmpq(1, 1 << max(0, int(share.q).bit_length() - int(share.p).bit_length() - 1))
-    return [(1 - share) * value + share * room for value, room in zip(vertex.x, interior, strict=True)]
+    return [
+        (1 - share) * value + share * room for value, room in zip(vertex.x, interior, strict=True)
+    ]
 
 
 def _share(value: fmpq, room: fmpq) -> fmpq:
     """How much of ``room`` makes ``value`` non-negative."""
     if room <= 0:
-        raise SolverFailure("no strictly feasible mechanism was found to repair a rounding error with")
+        raise SolverFailure(
+            "no strictly feasible mechanism was found to repair a rounding error with"
+        )
     return -value / (room - value) if value < 0 else ZERO
 
 
@@ -208,7 +243,10 @@ def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
     The first ``columns`` lines are the column sums: each variable occurs in one, with a positive coefficient, but for the worst
     case, which alone has a cost then, and for floors, which have none.
     """
-    y = [value if line.equality else max(value, ZERO) for value, line in zip(y, problem.lines, strict=True)]
+    y = [
+        value if line.equality else max(value, ZERO)
+        for value, line in zip(y, problem.lines, strict=True)
+    ]
     column = {v: (r, a) for r in range(columns) for v, a in problem.lines[r].terms.items()}
     for v, excess in enumerate(problem.reduced(y)):
         if v in column or excess >= 0:
@@ -216,7 +254,9 @@ def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
         if problem.cost[v] > 0:  # every other cost is 0 then, so that scaling keeps the rest
             y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
         else:  # a floor: no more may be taken from the rows below it than from those above
-            around = [(r, line.terms[v] * y[r]) for r, line in enumerate(problem.lines) if v in line.terms]
+            around = [
+                (r, line.terms[v] * y[r]) for r, line in enumerate(problem.lines) if v in line.terms
+            ]
             below = sum((taken for _, taken in around if taken > 0), ZERO)
             above = below - sum((taken for _, taken in around), ZERO)
             for r in (r for r, taken in around if taken > 0):

@@ -85,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-AddCommand: TypeAlias = Callable[[str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser]
+AddCommand: TypeAlias = Callable[
+    [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
+]
 """Adds a command, given its name, what runs it and returns the exit code, what it does, and an example."""
 
 
@@ -101,9 +103,15 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], text: str, example: str) -> argparse.ArgumentParser:
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
+    ) -> argparse.ArgumentParser:
         added = commands.add_parser(
-            name, help=text, description=text, epilog=f"example:\n  mechdesign {example}", formatter_class=formatter
+            name,
+            help=text,
+            description=text,
+            epilog=f"example:\n  mechdesign {example}",
+            formatter_class=formatter,
         )
         added.set_defaults(run=run)
         return added
@@ -114,14 +122,38 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "find the best mechanism with the given properties, and prove that it is",
         "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
     )
-    meanings = "\n".join(f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio))
+    meanings = "\n".join(
+        f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
+    )
     chosen.epilog = f"properties:\n{meanings}\n\n{_DISTANCES}\n\n{chosen.epilog}"
     _statement(chosen)
-    chosen.add_argument("--neighbours", default="adjacent", help="adjacent (default), all, a distance, or a .csv file, see below")
-    chosen.add_argument("--loss", default="L0", help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2")
-    chosen.add_argument("--distance", type=int, default=0, metavar="D", help="errors of at most D steps cost nothing (default 0)")
-    chosen.add_argument("--worst-case", action="store_true", help="minimise the worst expected loss over inputs, not the average")
-    chosen.add_argument("--prior", metavar="W0,W1,...", help="weights of the inputs 0 .. n, scaled to sum to one (default uniform)")
+    chosen.add_argument(
+        "--neighbours",
+        default="adjacent",
+        help="adjacent (default), all, a distance, or a .csv file, see below",
+    )
+    chosen.add_argument(
+        "--loss",
+        default="L0",
+        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2",
+    )
+    chosen.add_argument(
+        "--distance",
+        type=int,
+        default=0,
+        metavar="D",
+        help="errors of at most D steps cost nothing (default 0)",
+    )
+    chosen.add_argument(
+        "--worst-case",
+        action="store_true",
+        help="minimise the worst expected loss over inputs, not the average",
+    )
+    chosen.add_argument(
+        "--prior",
+        metavar="W0,W1,...",
+        help="weights of the inputs 0 .. n, scaled to sum to one (default uniform)",
+    )
     chosen.add_argument(
         "--property",
         action="append",
@@ -130,11 +162,20 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         metavar="NAME",
         help="RH RM CH CM F WH S OR or OR:beta, see below; may be repeated",
     )
-    chosen.add_argument("--out", type=Path, help="write the mechanism: .json (exact, with the certificate), .csv or .npz")
+    chosen.add_argument(
+        "--out",
+        type=Path,
+        help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
+    )
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
     add_force(chosen)
 
-    chosen = command("audit", _audit, "check a mechanism file: digest, table, privacy, certificate", "audit wm.json")
+    chosen = command(
+        "audit",
+        _audit,
+        "check a mechanism file: digest, table, privacy, certificate",
+        "audit wm.json",
+    )
     chosen.add_argument("file", type=Path)
 
     chosen = command(
@@ -145,19 +186,34 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     )
     chosen.add_argument("file", type=Path, help="the mechanism (.json)")
     chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
-    chosen.add_argument("--column", required=True, help="the column of true counts; it is replaced, never copied")
-    chosen.add_argument("--keep", action="append", default=[], metavar="NAME", help="a column to copy unchanged; may be repeated")
+    chosen.add_argument(
+        "--column", required=True, help="the column of true counts; it is replaced, never copied"
+    )
+    chosen.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a column to copy unchanged; may be repeated",
+    )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    chosen.add_argument("--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private")
+    chosen.add_argument(
+        "--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private"
+    )
     add_force(chosen)
 
     chosen = command(
-        "compare", _compare, "a table of the named mechanisms GM, EM, UM, WM, and of files", "compare --n 8 --alpha 9/10 wm.json"
+        "compare",
+        _compare,
+        "a table of the named mechanisms GM, EM, UM, WM, and of files",
+        "compare --n 8 --alpha 9/10 wm.json",
     )
     _statement(chosen)
     chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
 
-    chosen = command("plot", _plot, "draw mechanism files", "plot wm.json --kind errors --out errors.png")
+    chosen = command(
+        "plot", _plot, "draw mechanism files", "plot wm.json --kind errors --out errors.png"
+    )
     chosen.add_argument("files", type=Path, nargs="+")
     chosen.add_argument(
         "--kind",
@@ -175,22 +231,41 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain age=5,smokes=2,works=2 --n 10000 "
         "--error 0.05 --detail k=3\n  mechdesign plan count --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
     )
-    chosen.add_argument("task", help="count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, conjunctions, ...")
+    chosen.add_argument(
+        "task",
+        help="count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, conjunctions, ...",
+    )
     chosen.add_argument(
         "--domain",
         required=True,
         help="items, people in the group, or bits of an item; several attributes: 5,2,2 or age=5,smokes=2",
     )
-    chosen.add_argument("--n", type=int, help="number of people who report; of n, epsilon and error give two")
+    chosen.add_argument(
+        "--n", type=int, help="number of people who report; of n, epsilon and error give two"
+    )
     chosen.add_argument("--epsilon", help="privacy loss of a report")
-    chosen.add_argument("--error", help="target, in the task's unit, which the first line of the table states")
-    chosen.add_argument("--detail", action="append", default=[], metavar="NAME=VALUE", help="of the task; may be repeated")
-    chosen.add_argument("--ledger", type=Path, help="a budget (.json): take epsilon from what remains; nothing is spent")
+    chosen.add_argument(
+        "--error", help="target, in the task's unit, which the first line of the table states"
+    )
+    chosen.add_argument(
+        "--detail",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the task; may be repeated",
+    )
+    chosen.add_argument(
+        "--ledger",
+        type=Path,
+        help="a budget (.json): take epsilon from what remains; nothing is spent",
+    )
     chosen.add_argument("--out", type=Path, help="write the table (.csv)")
     chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
     add_force(chosen)
 
-    others = {point.name: point for point in entry_points(group="mechdesign.commands")}  # of other packages
+    others = {
+        point.name: point for point in entry_points(group="mechdesign.commands")
+    }  # of other packages
     asked = given[0] if given else ""
     if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
         for name in [asked] if asked in others else others:
@@ -220,7 +295,9 @@ def _loss(options: argparse.Namespace) -> Loss:
     if not options.loss.startswith("L"):
         raise ValueError(f"a loss is L0, L1, L2 or Lp, got {options.loss!r}")
     prior = None if options.prior is None else losses.prior(options.prior.split(","))
-    return Power(exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case)
+    return Power(
+        exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case
+    )
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
@@ -266,7 +343,9 @@ def _design(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from mechdesign import plot
 
-        plot.heatmaps({f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}": found.mechanism}).savefig(options.plot)
+        plot.heatmaps(
+            {f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}": found.mechanism}
+        ).savefig(options.plot)
         print(f"wrote {options.plot}")
     return 0
 
@@ -288,15 +367,26 @@ def _neighbours(text: str) -> Neighbours:
 
 def _describe(mechanism: Mechanism) -> None:
     audit = mechanism.audit()
-    print(f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}")
+    print(
+        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}"
+    )
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
-    print(f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most {brief(audit.allowed, 9)}, at {reached}")
-    print("properties   " + " ".join(f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()))
+    print(
+        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most {brief(audit.allowed, 9)}, at {reached}"
+    )
+    print(
+        "properties   "
+        + " ".join(
+            f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()
+        )
+    )
     never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
     if never:
-        print(f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid this")
+        print(
+            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid this"
+        )
     if mechanism.outputs == mechanism.inputs > 1:
         print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
     if mechanism.certificate is None:
@@ -314,7 +404,9 @@ def _audit(options: argparse.Namespace) -> int:
 def _release(options: argparse.Namespace) -> int:
     check_targets(options, options.out)
     check_suffix(options.out, ".csv")
-    if options.out.exists() and any(options.out.samefile(path) for path in (options.file, options.input) if path.exists()):
+    if options.out.exists() and any(
+        options.out.samefile(path) for path in (options.file, options.input) if path.exists()
+    ):
         raise ValueError(f"{options.out} would replace what it is made from")
     mechanism = load(options.file)
     kept, texts, lines = _columns(options)
@@ -325,13 +417,18 @@ def _release(options: argparse.Namespace) -> int:
     except InvalidCount as error:
         row = error.index if isinstance(error.index, int) else error.index[0]
         allowed = f"an integer between 0 and {error.largest}"
-        raise ValueError(f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written") from error
+        raise ValueError(
+            f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written"
+        ) from error
     rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
     with replacing(options.out) as stream:
         stream.write(comma_separated([[*options.keep, options.column], *rows]).encode())
     print(f"wrote {options.out}: {len(released)} counts")
     if options.seed is not None:
-        print("mechdesign: --seed was given: these counts are reproducible and therefore not private", file=sys.stderr)
+        print(
+            "mechdesign: --seed was given: these counts are reproducible and therefore not private",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -348,14 +445,24 @@ def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], l
         raise ValueError(f"{options.input} is not a CSV file in UTF-8: {error}") from error
     for name in (options.column, *options.keep):
         if header.count(name) != 1:
-            raise ValueError(f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is {header}")
-    while rows and not rows[-1][0]:  # empty lines at the end are no rows; elsewhere they are missing values
+            raise ValueError(
+                f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is {header}"
+            )
+    while (
+        rows and not rows[-1][0]
+    ):  # empty lines at the end are no rows; elsewhere they are missing values
         rows.pop()
     for row, line in rows:
         if len(row) != len(header):
-            raise ValueError(f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)}; nothing was written")
+            raise ValueError(
+                f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)}; nothing was written"
+            )
     places, count = [header.index(name) for name in options.keep], header.index(options.column)
-    return [[row[k] for k in places] for row, _ in rows], [row[count] for row, _ in rows], [line for _, line in rows]
+    return (
+        [[row[k] for k in places] for row, _ in rows],
+        [row[count] for row, _ in rows],
+        [line for _, line in rows],
+    )
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -382,7 +489,9 @@ def _plot(options: argparse.Namespace) -> int:
         figure = plot.heatmaps(mechanisms)
     else:
         uniform = losses.prior([1] * next(iter(mechanisms.values())).inputs)
-        figure = (plot.error_histograms if options.kind == "errors" else plot.l0d_against_d)(mechanisms, uniform)
+        figure = (plot.error_histograms if options.kind == "errors" else plot.l0d_against_d)(
+            mechanisms, uniform
+        )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
     figure.savefig(options.out)
     print(f"wrote {options.out}")
@@ -396,7 +505,9 @@ def _plan(options: argparse.Namespace) -> int:
     details: dict[str, int | bool | str] = {}
     for name, value in map(_detail, options.detail):
         if name in details or hasattr(options, name):
-            raise ValueError(f"--detail {name}: give it once, and what has an option of its own by that")
+            raise ValueError(
+                f"--detail {name}: give it once, and what has an option of its own by that"
+            )
         details[name] = value
     found = plan(
         options.task,

@@ -53,7 +53,9 @@ class Compact:
     cliques: tuple[Clique, ...]
     inputs: int
 
-    def restored(self, multipliers: Sequence[Mapping[int, Fraction]]) -> dict[str, dict[int, Fraction]]:
+    def restored(
+        self, multipliers: Sequence[Mapping[int, Fraction]]
+    ) -> dict[str, dict[int, Fraction]]:
         """Dual values of the program as stated, by name of group, from those of the shorter one, by number of group.
 
         They prove the same bound: every floor costs nothing, so at least as much is taken from the rows above it as from the rows
@@ -77,7 +79,9 @@ class Compact:
         return {group.name: chosen for group, chosen in zip(self.stated.rows, stated, strict=True)}
 
 
-def compact(program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool) -> Compact:
+def compact(
+    program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
+) -> Compact:
     """The shorter form of a program of `mechanism_program`, which had these arguments; ``row_monotone`` if RM is among its rows."""
     pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
     distance = np.full((inputs, inputs), _UNRELATED)
@@ -106,11 +110,18 @@ def compact(program: Program, outputs: int, inputs: int, privacy: Privacy, row_m
     for c, clique in enumerate(cliques):
         cells, floor = at[:, list(clique.inputs)], floors[c][:, None]
         groups.append(Rows.at_least(cells, floor).named(f"above floor {c}"))
-        groups.append(Rows.at_least(floor, cells, privacy.alpha**clique.distance).named(f"below floor {c}"))
-    mirrored = [Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance) for each in cliques]
+        groups.append(
+            Rows.at_least(floor, cells, privacy.alpha**clique.distance).named(f"below floor {c}")
+        )
+    mirrored = [
+        Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance)
+        for each in cliques
+    ]
     # Without a mirror image of every clique the program is not symmetric, which `fold` finds out.
     image = [cliques.index(each) if each in cliques else c for c, each in enumerate(mirrored)]
-    symmetry = np.concatenate([reflection(outputs, inputs, program.variables), floors[image, ::-1].ravel()])
+    symmetry = np.concatenate(
+        [reflection(outputs, inputs, program.variables), floors[image, ::-1].ravel()]
+    )
     lean = Program(program.cost + (Fraction(0),) * floors.size, tuple(groups))
     return Compact(lean, symmetry, program, tuple(kept), tuple(cliques), inputs)
 
@@ -149,7 +160,11 @@ def _matched(
 ) -> dict[tuple[int, int], Fraction]:
     """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), that the multipliers around one floor stand for."""
     size = len(clique.inputs)
-    supply = [(j, above[r]) for j, r in zip(clique.inputs, range(output * size, (output + 1) * size), strict=True) if r in above]
+    supply = [
+        (j, above[r])
+        for j, r in zip(clique.inputs, range(output * size, (output + 1) * size), strict=True)
+        if r in above
+    ]
     found: dict[tuple[int, int], Fraction] = {}
     for k, r in zip(clique.inputs, range(output * size, (output + 1) * size), strict=True):
         need = below.get(r, Fraction(0))
@@ -164,10 +179,16 @@ def _matched(
     return found
 
 
-def _found(group: Rows, rows: Mapping[tuple[int, int], Fraction], variables: int) -> list[tuple[int, Fraction]]:
+def _found(
+    group: Rows, rows: Mapping[tuple[int, int], Fraction], variables: int
+) -> list[tuple[int, Fraction]]:
     """Which of ``rows``, by the variables on their two sides, are in a group, and where."""
     codes = group.cells[:, 0] * variables + group.cells[:, 1]
     order = np.argsort(codes)
     wanted = np.array([a * variables + b for a, b in rows])
     place = order[np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)]
-    return [(r, value) for r, code, value in zip(place.tolist(), wanted, rows.values(), strict=True) if codes[r] == code]
+    return [
+        (r, value)
+        for r, code, value in zip(place.tolist(), wanted, rows.values(), strict=True)
+        if codes[r] == code
+    ]

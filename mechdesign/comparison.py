@@ -22,7 +22,9 @@ class Comparison:
         return "\n".join(aligned([names, *([row[name] for name in names] for row in self.rows)]))
 
 
-def compare(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Comparison:
+def compare(
+    mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
+) -> Comparison:
     """One row a mechanism, for inputs drawn from ``prior`` (uniform if None).
 
     Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for uniform inputs),
@@ -43,7 +45,9 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
     return {
         "mechanism": name,
         "L0": f"{float(mechanism.loss(L0(prior=prior))):.5f}",
-        "scaled L0": f"{float(mechanism.scaled_l0()):.5f}" if mechanism.outputs == mechanism.inputs > 1 else "-",
+        "scaled L0": f"{float(mechanism.scaled_l0()):.5f}"
+        if mechanism.outputs == mechanism.inputs > 1
+        else "-",
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
         "RMSE": f"{mechanism.spread(prior).rmse:.4f}",
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),

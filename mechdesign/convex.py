@@ -85,7 +85,9 @@ def mixture(
     return shares, slope
 
 
-def weigh(criterion: Criterion, rows: Floats, pi: Floats, close: float = 1e-5) -> tuple[Floats, Floats, Floats]:
+def weigh(
+    criterion: Criterion, rows: Floats, pi: Floats, close: float = 1e-5
+) -> tuple[Floats, Floats, Floats]:
     """The best probabilities of rows, the slope there, and the multipliers of sum pi u = 1: Newton's method with a barrier.
 
     Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a larger one (the equivalence theorem

@@ -82,12 +82,21 @@ def design(
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
     if isinstance(properties, str):
-        raise TypeError(f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}")
+        raise TypeError(
+            f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
+        )
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
     if len({item.short for item in wanted}) < len(wanted):
-        raise ValueError(f"two different properties share a short name: {', '.join(item.text for item in wanted)}")
+        raise ValueError(
+            f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
+        )
     size = int(n) + 1
-    with tqdm(desc=f"design n = {n}", bar_format="{desc}{postfix} [{elapsed}]", disable=not progress, leave=False) as bar:
+    with tqdm(
+        desc=f"design n = {n}",
+        bar_format="{desc}{postfix} [{elapsed}]",
+        disable=not progress,
+        leave=False,
+    ) as bar:
         shown_at = 0.0
 
         def tell(text: str) -> None:
@@ -99,15 +108,30 @@ def design(
 
         tell("building the program")
         program = mechanism_program(size, size, privacy, loss, wanted)
-        shorter = compact(program, size, size, privacy, any(item.short == "RM" for item in closure(wanted)))
+        shorter = compact(
+            program, size, size, privacy, any(item.short == "RM" for item in closure(wanted))
+        )
         folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
         solution = certify(folded.program, tell if progress else None)
         tell("checking the certificate")
-        table = [[solution.x[v] for v in row] for row in folded.orbit[: size * size].reshape(size, size).tolist()]
+        table = [
+            [solution.x[v] for v in row]
+            for row in folded.orbit[: size * size].reshape(size, size).tolist()
+        ]
         multipliers = shorter.restored(folded.unfold(solution.multipliers))
         mechanism = Mechanism(table, privacy)
-        certificate = Certificate(privacy, loss, wanted, mechanism.loss(loss), dual_bound(program, multipliers), multipliers)
+        certificate = Certificate(
+            privacy,
+            loss,
+            wanted,
+            mechanism.loss(loss),
+            dual_bound(program, multipliers),
+            multipliers,
+        )
         verdict = certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
-    return Design(Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate), certificate)
+    return Design(
+        Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate),
+        certificate,
+    )

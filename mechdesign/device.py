@@ -39,12 +39,21 @@ class Device:
         if content["format"] != "mechdesign.mechanism" or content["version"] != 1:
             raise ValueError("not a mechanism file of version 1")
         rest = {key: value for key, value in content.items() if key != "digest"}
-        found = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        found = hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
         if content["digest"] != f"sha256:{found}":
             raise ValueError("the digest does not match: the file was changed after it was written")
-        columns = [[_integer(entry) for entry in column] for column in zip(*content["weights"], strict=True)]
+        columns = [
+            [_integer(entry) for entry in column]
+            for column in zip(*content["weights"], strict=True)
+        ]
         self.denominator = _integer(content["denominator"])
-        if not columns or self.denominator < 1 or any(sum(column) != self.denominator or min(column) < 0 for column in columns):
+        if (
+            not columns
+            or self.denominator < 1
+            or any(sum(column) != self.denominator or min(column) < 0 for column in columns)
+        ):
             raise ValueError("a column is not a probability distribution")
         numerator, slash, denominator = content["alpha"].partition("/")
         top, bottom = _integer(numerator), _integer(denominator) if slash else 1
@@ -52,14 +61,25 @@ class Device:
             raise ValueError("alpha is not in (0, 1]")
         for j, k, distance in _distances(content["neighbours"], len(columns)):
             low, high = top**distance, bottom**distance
-            if any(high * p < low * q or high * q < low * p for p, q in zip(columns[j], columns[k], strict=True)):
-                raise ValueError(f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows")
+            if any(
+                high * p < low * q or high * q < low * p
+                for p, q in zip(columns[j], columns[k], strict=True)
+            ):
+                raise ValueError(
+                    f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows"
+                )
         return columns
 
     def release(self, count: object) -> int:
         """One exact draw for a true count."""
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < len(self.cumulative):
-            raise ValueError(f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}")
+        if (
+            isinstance(count, bool)
+            or not isinstance(count, int)
+            or not 0 <= count < len(self.cumulative)
+        ):
+            raise ValueError(
+                f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}"
+            )
         return bisect_right(self.cumulative[count], self.below(self.denominator))
 
 
@@ -75,7 +95,11 @@ def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
         yield from ((j, k, 1) for j, k in _neighbours(described, inputs))
         return
     table = described["distances"]
-    if len(described) != 1 or len(table) != inputs or any(type(row) is not list or len(row) != inputs for row in table):
+    if (
+        len(described) != 1
+        or len(table) != inputs
+        or any(type(row) is not list or len(row) != inputs for row in table)
+    ):
         raise ValueError(f"the distances are not a table of {inputs} x {inputs}")
     if all(entry is None for j, row in enumerate(table) for entry in row[:j]):
         raise ValueError("no inputs are neighbours")
@@ -93,25 +117,38 @@ def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
 def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
     if isinstance(described, list) and described:
         for j, k in described:
-            if type(j) is not int or type(k) is not int or j == k or not (0 <= j < inputs and 0 <= k < inputs):
+            if (
+                type(j) is not int
+                or type(k) is not int
+                or j == k
+                or not (0 <= j < inputs and 0 <= k < inputs)
+            ):
                 raise ValueError(f"{j!r}, {k!r} is not a pair of different inputs")
             yield j, k
     elif described in ("adjacent", "all") or (type(described) is int and described >= 1):
         reach = {"adjacent": 1, "all": inputs}.get(described, described)
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
     else:
-        raise ValueError(f"neighbours must be adjacent, all, a distance, pairs of inputs or distances, got {described!r:.40}")
+        raise ValueError(
+            f"neighbours must be adjacent, all, a distance, pairs of inputs or distances, got {described!r:.40}"
+        )
 
 
 def main(arguments: list[str]) -> int:
     """Release the counts named after the file, or those on standard input; 2 and a message if anything is wrong."""
     if not arguments or arguments[0].startswith("-"):
-        print("usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard input)", file=sys.stderr)
+        print(
+            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard input)",
+            file=sys.stderr,
+        )
         return 2
     try:
         device = Device(arguments[0])
         texts = arguments[1:] or sys.stdin.read().split()
-        released = [device.release(int(text) if text.isascii() and text.isdigit() else text) for text in texts]
+        released = [
+            device.release(int(text) if text.isascii() and text.isdigit() else text)
+            for text in texts
+        ]
     except (ValueError, OSError) as error:
         print(f"device.py: {arguments[0]}: {error}", file=sys.stderr)
         return 2

@@ -13,7 +13,17 @@ from flint import arb, fmpq
 from mechdesign.decisions import BestDecision
 from mechdesign.exact import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.rational import Rational
-from mechdesign.utility import Merged, Number, Pattern, Utility, hypotheses, lower, shares, summed, upper
+from mechdesign.utility import (
+    Merged,
+    Number,
+    Pattern,
+    Utility,
+    hypotheses,
+    lower,
+    shares,
+    summed,
+    upper,
+)
 
 _MAX_INTERVALS = 4_000
 _MAX_RATIOS = 200
@@ -45,17 +55,25 @@ class Divergence(Utility):
         return len(self.first)
 
     def worth(self, row: Sequence[fmpq]) -> Number:
-        a = sum((to_fmpq(weight) * entry for weight, entry in zip(self.first, row, strict=True)), ZERO)
-        b = sum((to_fmpq(weight) * entry for weight, entry in zip(self.second, row, strict=True)), ZERO)
+        a = sum(
+            (to_fmpq(weight) * entry for weight, entry in zip(self.first, row, strict=True)), ZERO
+        )
+        b = sum(
+            (to_fmpq(weight) * entry for weight, entry in zip(self.second, row, strict=True)), ZERO
+        )
         by_a, by_b = self.slopes(a / b)
         return a * by_a + b * by_b
 
     def merged(self) -> Merged:
         """Items with the same likelihood ratio are one: which of them it was says nothing about the hypotheses."""
         weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
-        keys = [a / weight if weight else None for a, weight in zip(self.first, weights, strict=True)]
+        keys = [
+            a / weight if weight else None for a, weight in zip(self.first, weights, strict=True)
+        ]
         label, share = shares(keys, weights)
-        return Merged(type(self)(summed(self.first, label), summed(self.second, label)), label, share)
+        return Merged(
+            type(self)(summed(self.first, label), summed(self.second, label)), label, share
+        )
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
         """Those of the `BestDecision` between likelihood ratios t, for each of which a row is worth what is linear in it.
@@ -66,12 +84,19 @@ class Divergence(Utility):
         ratios = {alpha, ONE, 1 / alpha}
         while True:
             slopes = [self.slopes(t) for t in sorted(ratios)]
-            gains = ([to_fraction(lower(a * by_a + b * by_b)) for a, b in columns] for by_a, by_b in slopes)
+            gains = (
+                [to_fraction(lower(a * by_a + b * by_b)) for a, b in columns]
+                for by_a, by_b in slopes
+            )
             patterns, prices = BestDecision(gains).likely(alpha)
             bound, found = self.pricing(prices, alpha)
             rows = ([ONE if high else alpha for high in pattern] for pattern in found)
             sums = (
-                [sum((c[side] * entry for c, entry in zip(columns, row, strict=True)), ZERO) for side in (0, 1)] for row in rows
+                [
+                    sum((c[side] * entry for c, entry in zip(columns, row, strict=True)), ZERO)
+                    for side in (0, 1)
+                ]
+                for row in rows
             )
             more = {_rounded(a / b) for a, b in sums} - ratios
             if not more or len(ratios) > _MAX_RATIOS or bound <= 2 * _FINE * max(map(abs, prices)):
@@ -84,7 +109,10 @@ class Divergence(Utility):
         A row is worth the largest ``sum_x h_x(t) row[x]`` over t, where h_x = first[x] slope_a + second[x] slope_b rises up to
         t = first[x] / second[x] and falls from there: bounds on an interval follow, and for every t the best row.
         """
-        columns = [(to_fmpq(a), to_fmpq(b), y) for a, b, y in zip(self.first, self.second, prices, strict=True)]
+        columns = [
+            (to_fmpq(a), to_fmpq(b), y)
+            for a, b, y in zip(self.first, self.second, prices, strict=True)
+        ]
         known: dict[fmpq, tuple[Number, Number]] = {}
 
         def net(a: fmpq, b: fmpq, y: fmpq, t: fmpq) -> Number:
@@ -95,13 +123,20 @@ class Divergence(Utility):
             return upper(net(a, b, y, high if a >= high * b else max(low, a / b)))
 
         def bound(low: fmpq, high: fmpq) -> fmpq:
-            fixed, rest = (ZERO, ZERO, ZERO), ZERO  # what is at the same level for all t goes together, without slack
+            fixed, rest = (
+                (ZERO, ZERO, ZERO),
+                ZERO,
+            )  # what is at the same level for all t goes together, without slack
             for column in columns:
                 most = largest(*column, low, high)
                 least = min(lower(net(*column, low)), lower(net(*column, high)))
                 if most <= 0 or least >= 0:
                     level = alpha if most <= 0 else ONE
-                    fixed = (fixed[0] + level * column[0], fixed[1] + level * column[1], fixed[2] + level * column[2])
+                    fixed = (
+                        fixed[0] + level * column[0],
+                        fixed[1] + level * column[1],
+                        fixed[2] + level * column[2],
+                    )
                 else:
                     rest += most
             return largest(*fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]

@@ -105,7 +105,11 @@ class Factorization:
         def left(r: int) -> fmpq:
             return sum((a * x[v] for v, a in self.rows[r].items()), ZERO)
 
-        known = {k: (right[r] - left(r)) / self._pull(r) for k, r in enumerate(self.spare) if r is not None}
+        known = {
+            k: (right[r] - left(r)) / self._pull(r)
+            for k, r in enumerate(self.spare)
+            if r is not None
+        }
         for v in self.variables:
             if (root := known.get(self.component[v], ZERO)) != 0:
                 x[v] += self.slope[v] * root

@@ -23,8 +23,16 @@ class InexactNumber(MechanismError, TypeError):
         self.name, self.value = name, value
         hint = ""
         if isinstance(value, float):
-            short = Fraction(value).limit_denominator(1000) if value == value and abs(value) < 1e300 else None
-            hint = f"; write Fraction({short.numerator}, {short.denominator}) or '{float(value)!r}'" if short is not None else ""
+            short = (
+                Fraction(value).limit_denominator(1000)
+                if value == value and abs(value) < 1e300
+                else None
+            )
+            hint = (
+                f"; write Fraction({short.numerator}, {short.denominator}) or '{float(value)!r}'"
+                if short is not None
+                else ""
+            )
         super().__init__(
             f"{name} must be exact (int, Fraction, Decimal or a string such as '9/10'), "
             f"got {type(value).__name__} {value!r:.60}{hint}"
@@ -50,7 +58,9 @@ class PrivacyViolation(MechanismError):
     where it is reached.
     """
 
-    def __init__(self, ratio: Fraction | float, allowed: Fraction, output: int | str, inputs: tuple[int, int]) -> None:
+    def __init__(
+        self, ratio: Fraction | float, allowed: Fraction, output: int | str, inputs: tuple[int, int]
+    ) -> None:
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
             f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {brief(ratio, 12)} "
@@ -75,7 +85,9 @@ class InvalidCount(MechanismError, ValueError):
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
-        super().__init__(f"counts[{index}] = {shown(value)} is not an integer between 0 and {largest}; nothing was released")
+        super().__init__(
+            f"counts[{index}] = {shown(value)} is not an integer between 0 and {largest}; nothing was released"
+        )
 
 
 class InvalidFile(MechanismError, ValueError):

@@ -58,14 +58,20 @@ class Extremal:
         return self.gap == 0
 
     def __str__(self) -> str:
-        proof = "proved optimal, gap exactly 0" if self.optimal else f"gap at most {brief(self.gap, 3)} (proved)"
+        proof = (
+            "proved optimal, gap exactly 0"
+            if self.optimal
+            else f"gap at most {brief(self.gap, 3)} (proved)"
+        )
         return (
             f"{self.utility!r} = {brief(self.value, 10)} under {self.mechanism.privacy!r}, "
             f"{self.mechanism.outputs} outputs for {self.mechanism.inputs} items: {proof}"
         )
 
 
-def extremal(domain: int, privacy: Privacy | float | Rational, utility: Utility, *, progress: bool = False) -> Extremal:
+def extremal(
+    domain: int, privacy: Privacy | float | Rational, utility: Utility, *, progress: bool = False
+) -> Extremal:
     """The most useful locally private mechanism, with any number of outputs.
 
     Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more outputs than items (Kairouz, Oh
@@ -100,39 +106,57 @@ def extremal(domain: int, privacy: Privacy | float | Rational, utility: Utility,
     """
     domain, privacy = whole_domain(domain), local_privacy(privacy)
     if not isinstance(utility, Utility):
-        raise TypeError(f"utility must be a Utility, such as MutualInformation(prior), got {utility!r:.60}")
+        raise TypeError(
+            f"utility must be a Utility, such as MutualInformation(prior), got {utility!r:.60}"
+        )
     if utility.items != domain:
         raise ValueError(f"the utility is about {utility.items} items, not {domain}")
     alpha = to_fmpq(privacy.alpha)
     merged = utility.merged()
     # What is to be told apart shrinks with the square of 1 - alpha.
-    with ctx.workprec(PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())):
+    with ctx.workprec(
+        PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())
+    ):
         patterns = Candidates(merged.utility, alpha)
         weights, prices = generated(patterns, progress)
     rows = _pruned(patterns.rows(weights), alpha)
     table = [[levels[number] for number in merged.label] for levels in rows]
     mechanism = Mechanism(table, privacy)
     mechanism.audit().require()
-    shared = tuple(share * to_fraction(prices[number]) for number, share in zip(merged.label, merged.share, strict=True))
+    shared = tuple(
+        share * to_fraction(prices[number])
+        for number, share in zip(merged.label, merged.share, strict=True)
+    )
     return Extremal(mechanism, utility, utility.of(mechanism)[0], sum(shared, Fraction(0)), shared)
 
 
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
     """A table with these patterns, reweighted so that there are no more outputs than items; all are equally good."""
     chosen = sorted(rows, reverse=True)
-    levels = [[Fraction(1) if high else to_fraction(alpha) for high in pattern] for pattern in chosen]
+    levels = [
+        [Fraction(1) if high else to_fraction(alpha) for high in pattern] for pattern in chosen
+    ]
     weights = [rows[pattern] for pattern in chosen]
     if len(chosen) > len(chosen[0]):
         cells = np.arange(len(chosen))[None, :]
-        program = (Rows(cells, column, Fraction(1), True, f"item {x}") for x, column in enumerate(zip(*levels, strict=True)))
+        program = (
+            Rows(cells, column, Fraction(1), True, f"item {x}")
+            for x, column in enumerate(zip(*levels, strict=True))
+        )
         weights = certify(Program((Fraction(0),) * len(chosen), tuple(program))).x
-    return [[weight * level for level in row] for weight, row in zip(weights, levels, strict=True) if weight]
+    return [
+        [weight * level for level in row]
+        for weight, row in zip(weights, levels, strict=True)
+        if weight
+    ]
 
 
 def whole_domain(domain: int) -> int:
     """The number of items; ValueError for what is none."""
     if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)) or domain < 1:
-        raise ValueError(f"the domain must be a whole number of items, at least 1, got {shown(domain)}")
+        raise ValueError(
+            f"the domain must be a whole number of items, at least 1, got {shown(domain)}"
+        )
     return int(domain)
 
 
@@ -141,5 +165,7 @@ def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
     if not isinstance(privacy, Privacy):
         return Privacy.from_epsilon(privacy, neighbours="all")
     if privacy.neighbours != "all":
-        raise ValueError(f'local privacy is between every two items: Privacy(alpha, neighbours="all"), got {privacy!r:.80}')
+        raise ValueError(
+            f'local privacy is between every two items: Privacy(alpha, neighbours="all"), got {privacy!r:.80}'
+        )
     return privacy

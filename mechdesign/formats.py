@@ -42,10 +42,16 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     ValueError
         Another suffix.
     """
-    writers: dict[str, Callable[[IO[bytes], Mechanism], None]] = {".json": _json, ".csv": _csv, ".npz": _npz}
+    writers: dict[str, Callable[[IO[bytes], Mechanism], None]] = {
+        ".json": _json,
+        ".csv": _csv,
+        ".npz": _npz,
+    }
     target = Path(path)
     if target.suffix not in writers:
-        raise ValueError(f"a mechanism is saved as .json (exact), .csv or .npz (float views), not as {target.name!r}")
+        raise ValueError(
+            f"a mechanism is saved as .json (exact), .csv or .npz (float views), not as {target.name!r}"
+        )
     mechanism.audit().require()
     with replacing(target) as stream:
         writers[target.suffix](stream, mechanism)
@@ -99,11 +105,17 @@ def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[st
     except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != kind:
-        raise InvalidFile(f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)")
+        raise InvalidFile(
+            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
+        )
     if content.get("version") != version or isinstance(content["version"], bool):
-        raise InvalidFile(f"{path}: version {content.get('version')!r}, this library reads version {version}")
+        raise InvalidFile(
+            f"{path}: version {content.get('version')!r}, this library reads version {version}"
+        )
     if content.get("digest") != digest:
-        raise InvalidFile(f"{path}: the digest does not match: the file was changed after it was written")
+        raise InvalidFile(
+            f"{path}: the digest does not match: the file was changed after it was written"
+        )
     return content
 
 
@@ -114,7 +126,9 @@ def checked(content: dict[str, Any], place: str) -> Mechanism:
     except MechanismError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidFile(f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}") from error
+        raise InvalidFile(
+            f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
     mechanism.audit().require()
     if mechanism.certificate is not None:
         verdict = mechanism.certificate.verify(mechanism)
@@ -128,7 +142,9 @@ def described(mechanism: Mechanism) -> dict[str, Any]:
     neighbours = mechanism.privacy.neighbours
     return {
         "alpha": to_text(mechanism.privacy.alpha),
-        "neighbours": {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours,
+        "neighbours": {"distances": neighbours.distances}
+        if isinstance(neighbours, Metric)
+        else neighbours,
         "denominator": integer_to_text(mechanism.denominator),
         "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
         "certificate": _certificate_to_json(mechanism),
@@ -138,7 +154,12 @@ def described(mechanism: Mechanism) -> dict[str, Any]:
 def digest_of(content: dict[str, Any]) -> str:
     """SHA-256 of everything in a JSON file but its own digest."""
     rest = {key: value for key, value in content.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return (
+        "sha256:"
+        + hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+    )
 
 
 def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
@@ -157,9 +178,17 @@ def _parse(content: dict[str, Any]) -> Mechanism:
     elif isinstance(neighbours, dict):
         neighbours = Metric(**neighbours)
     privacy = Privacy(from_text(content["alpha"]), neighbours)
-    weights = [[integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])]
-    certificate = None if content["certificate"] is None else _certificate_from_json(content["certificate"], privacy)
-    return Mechanism.from_weights(weights, integer_from_text(content["denominator"]), privacy, certificate)
+    weights = [
+        [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
+    ]
+    certificate = (
+        None
+        if content["certificate"] is None
+        else _certificate_from_json(content["certificate"], privacy)
+    )
+    return Mechanism.from_weights(
+        weights, integer_from_text(content["denominator"]), privacy, certificate
+    )
 
 
 def _list(value: Any) -> list[Any]:
@@ -178,7 +207,8 @@ def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:
         "objective": to_text(certificate.objective),
         "bound": to_text(certificate.bound),
         "multipliers": {
-            name: {str(r): to_text(value) for r, value in chosen.items()} for name, chosen in certificate.multipliers.items()
+            name: {str(r): to_text(value) for r, value in chosen.items()}
+            for name, chosen in certificate.multipliers.items()
         },
     }
 
@@ -190,7 +220,10 @@ def _certificate_from_json(content: dict[str, Any], privacy: Privacy) -> Certifi
         tuple(_property(text) for text in content["properties"]),
         from_text(content["objective"]),
         from_text(content["bound"]),
-        {name: {int(r): from_text(value) for r, value in chosen.items()} for name, chosen in content["multipliers"].items()},
+        {
+            name: {int(r): from_text(value) for r, value in chosen.items()}
+            for name, chosen in content["multipliers"].items()
+        },
     )
 
 
@@ -198,7 +231,9 @@ def _property(text: str) -> Property:
     try:
         return resolve(text)
     except ValueError as error:
-        raise InvalidFile(f"the certificate needs a property that is not defined here; import what defines it: {error}") from error
+        raise InvalidFile(
+            f"the certificate needs a property that is not defined here; import what defines it: {error}"
+        ) from error
 
 
 def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
@@ -206,24 +241,44 @@ def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):
         return {"power": to_text(loss.p), "d": loss.d, **common}
-    return {"costs": [[to_text(cost) for cost in row] for row in loss.costs(mechanism.outputs, mechanism.inputs)], **common}
+    return {
+        "costs": [
+            [to_text(cost) for cost in row]
+            for row in loss.costs(mechanism.outputs, mechanism.inputs)
+        ],
+        **common,
+    }
 
 
 def _loss_from_json(content: dict[str, Any]) -> Loss:
-    prior: list[Fraction] | None = None if content["prior"] is None else [from_text(weight) for weight in content["prior"]]
+    prior: list[Fraction] | None = (
+        None if content["prior"] is None else [from_text(weight) for weight in content["prior"]]
+    )
     if "costs" in content:
-        return Costs([[from_text(cost) for cost in row] for row in content["costs"]], prior, content["worst_case"])
+        return Costs(
+            [[from_text(cost) for cost in row] for row in content["costs"]],
+            prior,
+            content["worst_case"],
+        )
     return Power(from_text(content["power"]), content["d"], prior, content["worst_case"])
 
 
 def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
     rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(mechanism.matrix.tolist()))
-    stream.write(comma_separated([["output", *(f"input {j}" for j in range(mechanism.inputs))], *rows]).encode())
+    stream.write(
+        comma_separated(
+            [["output", *(f"input {j}" for j in range(mechanism.inputs))], *rows]
+        ).encode()
+    )
 
 
 def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:
     neighbours = mechanism.privacy.neighbours
     described: dict[str, Any] = {"neighbours": neighbours}
     if isinstance(neighbours, Metric):
-        described = {"distances": [[math.inf if d is None else d for d in row] for row in neighbours.distances]}
+        described = {
+            "distances": [
+                [math.inf if d is None else d for d in row] for row in neighbours.distances
+            ]
+        }
     np.savez(stream, matrix=mechanism.matrix, alpha=float(mechanism.privacy.alpha), **described)

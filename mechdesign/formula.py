@@ -40,7 +40,11 @@ class Formula:
         return to_fraction(self.numerator(point) / self.denominator(point))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Formula) and self.numerator == other.numerator and self.denominator == other.denominator
+        return (
+            isinstance(other, Formula)
+            and self.numerator == other.numerator
+            and self.denominator == other.denominator
+        )
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -48,7 +52,10 @@ class Formula:
     def __str__(self) -> str:
         if self.denominator == ONE:
             return _product(self.numerator, False, alone=True)[0]
-        top, (bottom, factors) = _product(self.numerator, False)[0], _product(self.denominator, False)
+        top, (bottom, factors) = (
+            _product(self.numerator, False)[0],
+            _product(self.denominator, False),
+        )
         return f"{top}/({bottom})" if factors > 1 else f"{top}/{bottom}"
 
     def __repr__(self) -> str:
@@ -89,7 +96,9 @@ def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[s
         return "0", 1
     constant, factors = polynomial.factor()
     number, pieces = int(constant), list[str]()
-    for factor, exponent in sorted(factors, key=lambda item: (item[0][0] != 0, item[0].degree(), str(item[0]))):
+    for factor, exponent in sorted(
+        factors, key=lambda item: (item[0][0] != 0, item[0].degree(), str(item[0]))
+    ):
         if falls(factor):
             factor, number = -factor, number * (-1) ** exponent
         text = written(factor, latex)

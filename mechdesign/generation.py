@@ -50,7 +50,9 @@ class Candidates:
         """All but the one with no item at level 1, which is the one with all, times alpha."""
         if self.alpha == 1:
             return [tuple(self.sizes)]
-        return [counts for counts in product(*(range(size + 1) for size in self.sizes)) if any(counts)]
+        return [
+            counts for counts in product(*(range(size + 1) for size in self.sizes)) if any(counts)
+        ]
 
     def counts(self, pattern: Pattern) -> Counts:
         """How many items of each class are at the higher level of a pattern."""
@@ -66,11 +68,16 @@ class Candidates:
 
     def averages(self, counts: Counts) -> list[fmpq]:
         """The average level of each class."""
-        return [self.alpha + (1 - self.alpha) * fmpq(count, size) for count, size in zip(counts, self.sizes, strict=True)]
+        return [
+            self.alpha + (1 - self.alpha) * fmpq(count, size)
+            for count, size in zip(counts, self.sizes, strict=True)
+        ]
 
     def float_averages(self, every: Sequence[Counts]) -> FloatArray:
         """The same in floats, a row for each counts."""
-        averages: FloatArray = to_float(self.alpha) + to_float(1 - self.alpha) * (np.array(every) / np.array(self.sizes))
+        averages: FloatArray = to_float(self.alpha) + to_float(1 - self.alpha) * (
+            np.array(every) / np.array(self.sizes)
+        )
         return averages
 
     def worth(self, counts: Counts) -> fmpq:
@@ -85,7 +92,9 @@ class Candidates:
 
     def excess(self, counts: Counts, prices: Sequence[fmpq]) -> fmpq:
         """How much more the row is worth than it costs, at a price for each class."""
-        return self.worth(counts) - sum((y * a for y, a in zip(prices, self.averages(counts), strict=True)), ZERO)
+        return self.worth(counts) - sum(
+            (y * a for y, a in zip(prices, self.averages(counts), strict=True)), ZERO
+        )
 
     def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
         """Patterns with weights such that each class has the wanted averages in every one of its items alike.
@@ -95,8 +104,12 @@ class Candidates:
         """
         found: dict[Pattern, Fraction] = {}
         for counts, weight in weights.items():
-            steps = [size // gcd(size, count) for size, count in zip(self.sizes, counts, strict=True)]
-            for start, end in pairwise(sorted({Fraction(j, step) for step in steps for j in range(step + 1)})):
+            steps = [
+                size // gcd(size, count) for size, count in zip(self.sizes, counts, strict=True)
+            ]
+            for start, end in pairwise(
+                sorted({Fraction(j, step) for step in steps for j in range(step + 1)})
+            ):
                 pattern = [False] * self.utility.items
                 for items, count in zip(self.classes, counts, strict=True):
                     size = len(items)
@@ -124,19 +137,28 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
             more = max(excess, ZERO) / (1 + patterns.alpha * (items - 1))
             total = sum(trial, more * items)
             if best is None or total < best[0]:
-                best = total, [y + more * size for y, size in zip(trial, patterns.sizes, strict=True)]
+                best = (
+                    total,
+                    [y + more * size for y, size in zip(trial, patterns.sizes, strict=True)],
+                )
         return set(found) - pool
 
     if not patterns.few and (likely := patterns.utility.likely(patterns.alpha)):
         pool |= {counts for counts in map(patterns.counts, likely[0]) if any(counts)}
         pool |= improved([sum((likely[1][x] for x in each), ZERO) for each in patterns.classes])
     rough = not patterns.few
-    rounds = tqdm(range(_MAX_ROUNDS), desc=f"extremal k = {items}", disable=not progress, leave=False)
+    rounds = tqdm(
+        range(_MAX_ROUNDS), desc=f"extremal k = {items}", disable=not progress, leave=False
+    )
     for _ in rounds:
         weights, prices = (_guessed if rough else _master)(patterns, list(pool))
         new = improved(prices)
         rounds.set_postfix_str(f"{len(pool)} patterns", refresh=False)
-        close = not patterns.few and best is not None and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
+        close = (
+            not patterns.few
+            and best is not None
+            and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
+        )
         if not new or close:
             if not rough:
                 break
@@ -150,19 +172,28 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
     return weights, patterns.by_item(best[1])
 
 
-def _master(patterns: Candidates, pool: Sequence[Counts]) -> tuple[dict[Counts, Fraction], list[fmpq]]:
+def _master(
+    patterns: Candidates, pool: Sequence[Counts]
+) -> tuple[dict[Counts, Fraction], list[fmpq]]:
     """The best weights of these patterns, and a price for each class, exactly."""
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
     cells = np.arange(len(pool))[None, :]
     averages = zip(*(patterns.averages(counts) for counts in pool), strict=True)
-    rows = (Rows(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}") for i, column in enumerate(averages))
-    solution = certify(Program(tuple(to_fraction(-value / largest) for value in worth), tuple(rows)))
+    rows = (
+        Rows(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}")
+        for i, column in enumerate(averages)
+    )
+    solution = certify(
+        Program(tuple(to_fraction(-value / largest) for value in worth), tuple(rows))
+    )
     weights = {counts: weight for counts, weight in zip(pool, solution.x, strict=True) if weight}
     return weights, [-largest * to_fmpq(value) for value in solution.multipliers]
 
 
-def _guessed(patterns: Candidates, pool: Sequence[Counts]) -> tuple[dict[Counts, Fraction], list[fmpq]]:
+def _guessed(
+    patterns: Candidates, pool: Sequence[Counts]
+) -> tuple[dict[Counts, Fraction], list[fmpq]]:
     """The same prices in floats, which is quicker, and no weights. What prices prove does not depend on where they are from."""
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
@@ -170,7 +201,9 @@ def _guessed(patterns: Candidates, pool: Sequence[Counts]) -> tuple[dict[Counts,
     matrix = patterns.float_averages(pool).T
     ones = np.ones(len(matrix))
     try:
-        basic = solve(FloatProgram(sparse.csr_array(matrix), ones, ones, np.zeros(len(cost)), cost)).basis.columns
+        basic = solve(
+            FloatProgram(sparse.csr_array(matrix), ones, ones, np.zeros(len(cost)), cost)
+        ).basis.columns
     except (Infeasible, SolverFailure):
         return _master(patterns, pool)
     found = np.linalg.lstsq(matrix[:, basic].T, -cost[basic])[0]
@@ -193,7 +226,10 @@ def _by_enumeration(patterns: Candidates) -> _Pricing:
         if found := [counts for counts in seen if patterns.excess(counts, prices) > 0]:
             return None, found
         exact = {counts: patterns.excess(counts, prices) for counts in every}
-        found = sorted((counts for counts, excess in exact.items() if excess > 0), key=lambda counts: -exact[counts])
+        found = sorted(
+            (counts for counts, excess in exact.items() if excess > 0),
+            key=lambda counts: -exact[counts],
+        )
         return max(exact.values()), found[:_AT_ONCE]
 
     return price
@@ -202,9 +238,16 @@ def _by_enumeration(patterns: Candidates) -> _Pricing:
 def _by_utility(patterns: Candidates) -> _Pricing:
     def price(prices: Sequence[fmpq]) -> tuple[fmpq | None, list[Counts]]:
         bound, candidates = patterns.utility.pricing(patterns.by_item(prices), patterns.alpha)
-        exact = {counts: patterns.excess(counts, prices) for counts in set(map(patterns.counts, candidates)) if any(counts)}
+        exact = {
+            counts: patterns.excess(counts, prices)
+            for counts in set(map(patterns.counts, candidates))
+            if any(counts)
+        }
         # Where the bound is mostly slack, more patterns would not lower it.
-        found = sorted((counts for counts, excess in exact.items() if excess > bound / 10), key=lambda counts: -exact[counts])
+        found = sorted(
+            (counts for counts, excess in exact.items() if excess > bound / 10),
+            key=lambda counts: -exact[counts],
+        )
         return bound, found[:_AT_ONCE]
 
     return price

@@ -51,7 +51,11 @@ class MutualInformation(Utility):
             mean = a + (1 - a) * mass
             return -(a * math.log(a or 1) * (1 - mass) - mean * math.log(mean)) / mean
 
-        most = -float(scipy.optimize.minimize_scalar(per_mean, bounds=(1e-9, 1.0), method="bounded", options={"xatol": 1e-12}).fun)
+        most = -float(
+            scipy.optimize.minimize_scalar(
+                per_mean, bounds=(1e-9, 1.0), method="bounded", options={"xatol": 1e-12}
+            ).fun
+        )
         return [], [to_fmpq(Fraction(most) * weight) for weight in self.prior]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
@@ -65,19 +69,26 @@ class MutualInformation(Utility):
         def bound(t: fmpq) -> fmpq:
             slope = -arb(t).log() - 1
             high = (upper(p * slope - y) for p, y in zip(prior, prices, strict=True))
-            low = (upper(alpha * (p * (slope + arb(alpha).log()) - y)) for p, y in zip(prior, prices, strict=True))
+            low = (
+                upper(alpha * (p * (slope + arb(alpha).log()) - y))
+                for p, y in zip(prior, prices, strict=True)
+            )
             return sum(map(max, high, low), t)
 
         def float_bound(t: float) -> float:
             return to_float(bound(to_fmpq(Fraction(float(t)))))
 
         bounds = (to_float(alpha), 1.0)
-        best = scipy.optimize.minimize_scalar(float_bound, bounds=bounds, method="bounded", options={"xatol": 1e-12})
+        best = scipy.optimize.minimize_scalar(
+            float_bound, bounds=bounds, method="bounded", options={"xatol": 1e-12}
+        )
         p, y = np.array([[to_float(value) for value in values] for values in (prior, prices)])
         order = np.argsort(y / np.maximum(p, 1e-300))
         starts = np.argsort(order)[None, :] < np.arange(1, self.items + 1)[:, None]
         climbed = (_climbed(start, p, y, to_float(alpha)) for start in starts)
-        return bound(to_fmpq(Fraction(float(best.x)))), [tuple(pattern.tolist()) for pattern in climbed]
+        return bound(to_fmpq(Fraction(float(best.x)))), [
+            tuple(pattern.tolist()) for pattern in climbed
+        ]
 
 
 def _climbed(chosen: BoolArray, p: FloatArray, y: FloatArray, alpha: float) -> BoolArray:
@@ -94,7 +105,9 @@ def _climbed(chosen: BoolArray, p: FloatArray, y: FloatArray, alpha: float) -> B
         mass, price = (p[:-1] @ inside[:-1], y[:-1] @ inside[:-1])
         after = net(mass - p[leave][:, None] + p[enter], price - y[leave][:, None] + y[enter])
         out, into = divmod(int(after.argmax()), len(enter))
-        if after[out, into] <= net(mass, price) + 1e-15 or not (inside[:-1].sum() > 1 or into < len(enter) - 1):
+        if after[out, into] <= net(mass, price) + 1e-15 or not (
+            inside[:-1].sum() > 1 or into < len(enter) - 1
+        ):
             return inside[:-1]
         inside[leave[out]], inside[enter[into]] = False, True
         inside[-1] = True

@@ -46,4 +46,6 @@ def square(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(3, 5), Fraction(0, 1))
     """
-    return design(whole_domain(domain) - 1, local_privacy(privacy), loss, properties, progress=progress)
+    return design(
+        whole_domain(domain) - 1, local_privacy(privacy), loss, properties, progress=progress
+    )

@@ -79,7 +79,13 @@ class Power(Loss):
     p: Fraction
     d: int = 0
 
-    def __init__(self, p: Rational, d: int = 0, prior: Iterable[Rational] | None = None, worst_case: bool = False) -> None:
+    def __init__(
+        self,
+        p: Rational,
+        d: int = 0,
+        prior: Iterable[Rational] | None = None,
+        worst_case: bool = False,
+    ) -> None:
         power = exact(p, "p")
         if not 0 <= power <= _LARGEST_POWER or power.denominator > _LARGEST_POWER:
             raise ValueError(
@@ -88,7 +94,12 @@ class Power(Loss):
             )
         if not isinstance(d, int) or isinstance(d, bool) or d < 0:
             raise ValueError(f"the distance threshold must be an integer >= 0, got {shown(d)}")
-        for name, value in (("p", power), ("d", d), ("worst_case", bool(worst_case)), ("prior", prior)):
+        for name, value in (
+            ("p", power),
+            ("d", d),
+            ("worst_case", bool(worst_case)),
+            ("prior", prior),
+        ):
             object.__setattr__(self, name, value)
         self.__post_init__()
 
@@ -98,7 +109,11 @@ class Power(Loss):
 
     def __repr__(self) -> str:
         name = f"L{self.p}" if self.p.denominator == 1 else f"L{float(self.p):g}"
-        parts = [f"d={shown(self.d)}"] * bool(self.d) + ["prior=..."] * bool(self.prior) + ["worst_case=True"] * self.worst_case
+        parts = (
+            [f"d={shown(self.d)}"] * bool(self.d)
+            + ["prior=..."] * bool(self.prior)
+            + ["worst_case=True"] * self.worst_case
+        )
         return f"{name}({', '.join(parts)})"
 
 
@@ -109,7 +124,10 @@ class Costs(Loss):
     table: tuple[tuple[Fraction, ...], ...] = field(repr=False)
 
     def __init__(
-        self, table: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None, worst_case: bool = False
+        self,
+        table: Iterable[Iterable[Rational]],
+        prior: Iterable[Rational] | None = None,
+        worst_case: bool = False,
     ) -> None:
         rows = tuple(tuple(exact(entry, "a cost") for entry in row) for row in table)
         if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
@@ -125,7 +143,9 @@ class Costs(Loss):
 
     def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
         if (outputs, inputs) != (len(self.table), len(self.table[0])):
-            raise NotSquare(f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}")
+            raise NotSquare(
+                f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}"
+            )
         return [list(row) for row in self.table]
 
 
@@ -180,7 +200,9 @@ def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
     if any(value < 0 for value in values):
         raise InvalidPrior(f"a prior weight is negative: {brief(min(values))}")
     if sum(values) != 1:
-        raise InvalidPrior(f"the prior sums to {brief(sum(values, Fraction(0)), 12)}, not to 1; losses.prior() divides by the sum")
+        raise InvalidPrior(
+            f"the prior sums to {brief(sum(values, Fraction(0)), 12)}, not to 1; losses.prior() divides by the sum"
+        )
     return values
 
 

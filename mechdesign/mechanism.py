@@ -94,10 +94,17 @@ class Mechanism:
     privacy: Privacy
     certificate: Certificate | None
 
-    def __init__(self, table: Iterable[Iterable[Rational]], privacy: Privacy, certificate: Certificate | None = None) -> None:
+    def __init__(
+        self,
+        table: Iterable[Iterable[Rational]],
+        privacy: Privacy,
+        certificate: Certificate | None = None,
+    ) -> None:
         rows = [[exact(entry, "a table entry") for entry in row] for row in table]
         common = math.lcm(*(entry.denominator for row in rows for entry in row))
-        self._set([[int(entry * common) for entry in row] for row in rows], common, privacy, certificate)
+        self._set(
+            [[int(entry * common) for entry in row] for row in rows], common, privacy, certificate
+        )
 
     @classmethod
     def from_weights(
@@ -112,23 +119,37 @@ class Mechanism:
         mechanism._set(weights, denominator, privacy, certificate)
         return mechanism
 
-    def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy, certificate: Certificate | None) -> None:
+    def _set(
+        self,
+        weights: Sequence[Sequence[int]],
+        denominator: int,
+        privacy: Privacy,
+        certificate: Certificate | None,
+    ) -> None:
         if hasattr(self, "weights"):
             raise AttributeError("a Mechanism is immutable; it cannot be initialised again")
         weights = [[index(weight) for weight in row] for row in weights]
         denominator = index(denominator)
         if not weights or not weights[0] or len({len(row) for row in weights}) != 1:
-            raise InvalidMechanism("a mechanism needs at least one output, one input, and rows of one length")
+            raise InvalidMechanism(
+                "a mechanism needs at least one output, one input, and rows of one length"
+            )
         if denominator < 1:
-            raise InvalidMechanism(f"the common denominator must be positive, got {brief(Fraction(denominator))}")
+            raise InvalidMechanism(
+                f"the common denominator must be positive, got {brief(Fraction(denominator))}"
+            )
         for i, row in enumerate(weights):
             for j, weight in enumerate(row):
                 if weight < 0:
-                    raise InvalidMechanism(f"P[{i}, {j}] = {brief(Fraction(weight, denominator))} is negative")
+                    raise InvalidMechanism(
+                        f"P[{i}, {j}] = {brief(Fraction(weight, denominator))} is negative"
+                    )
         for j, total in enumerate(map(sum, zip(*weights, strict=True))):
             if total != denominator:
                 off = Fraction(total, denominator) - 1
-                raise InvalidMechanism(f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to exactly 1")
+                raise InvalidMechanism(
+                    f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to exactly 1"
+                )
         common = math.gcd(denominator, *(weight for row in weights for weight in row))
         store = object.__setattr__
         store(self, "weights", tuple(tuple(weight // common for weight in row) for row in weights))
@@ -144,7 +165,12 @@ class Mechanism:
         raise AttributeError(f"a Mechanism is immutable; cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Mechanism.from_weights, (self.weights, self.denominator, self.privacy, self.certificate)
+        return Mechanism.from_weights, (
+            self.weights,
+            self.denominator,
+            self.privacy,
+            self.certificate,
+        )
 
     @property
     def outputs(self) -> int:
@@ -159,12 +185,17 @@ class Mechanism:
     @cached_property
     def table(self) -> tuple[tuple[Fraction, ...], ...]:
         """The exact table, rows are outputs."""
-        return tuple(tuple(Fraction(weight, self.denominator) for weight in row) for row in self.weights)
+        return tuple(
+            tuple(Fraction(weight, self.denominator) for weight in row) for row in self.weights
+        )
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.float64]:
         """The table as floats, shape (outputs, inputs), read-only: for plots and other tools, never for privacy."""
-        matrix = np.array([[weight / self.denominator for weight in row] for row in self.weights], dtype=np.float64)
+        matrix = np.array(
+            [[weight / self.denominator for weight in row] for row in self.weights],
+            dtype=np.float64,
+        )
         matrix.setflags(write=False)
         return matrix
 
@@ -174,7 +205,10 @@ class Mechanism:
 
     @cached_property
     def _audit(self) -> Audit:
-        pairs, distances = self.privacy.pairs(self.inputs).tolist(), self.privacy.distances(self.inputs).tolist()
+        pairs, distances = (
+            self.privacy.pairs(self.inputs).tolist(),
+            self.privacy.distances(self.inputs).tolist(),
+        )
         alpha, least = self.privacy.alpha, min(distances, default=1)
         # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
         scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
@@ -215,7 +249,13 @@ class Mechanism:
         whole = scale * self.denominator
         if loss.worst_case:
             return Fraction(max(columns), whole)
-        return sum((weight * column for weight, column in zip(prior, columns, strict=True)), Fraction(0)) / whole
+        return (
+            sum(
+                (weight * column for weight, column in zip(prior, columns, strict=True)),
+                Fraction(0),
+            )
+            / whole
+        )
 
     def scaled_l0(self, d: int = 0) -> Fraction:
         """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0 of the uniform mechanism is 1.
@@ -223,7 +263,9 @@ class Mechanism:
         Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can be wrong.
         """
         if self.outputs != self.inputs or self.inputs < 2:
-            raise NotSquare(f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x {self.inputs}")
+            raise NotSquare(
+                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x {self.inputs}"
+            )
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def properties(self) -> dict[str, bool]:
@@ -252,7 +294,9 @@ class Mechanism:
         weights = prior_over(self.inputs, prior)
         return Spread.of(self.weights, self.denominator, weights)
 
-    def posterior(self, prior: Sequence[Rational] | None = None) -> tuple[tuple[Fraction, ...] | None, ...]:
+    def posterior(
+        self, prior: Sequence[Rational] | None = None
+    ) -> tuple[tuple[Fraction, ...] | None, ...]:
         """Pr[input j | output i] for inputs drawn from ``prior`` (uniform if None): a row for each output.
 
         The row of an output that never occurs is None.
@@ -265,7 +309,9 @@ class Mechanism:
             rows.append(tuple(value / total for value in joint) if total else None)
         return tuple(rows)
 
-    def release(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> npt.NDArray[np.int64]:
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> npt.NDArray[np.int64]:
         """One draw for each true count, exactly distributed as the table says; no float is involved.
 
         Parameters
@@ -313,12 +359,20 @@ class Mechanism:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return (self.weights, self.denominator, self.privacy) == (other.weights, other.denominator, other.privacy)
+        return (self.weights, self.denominator, self.privacy) == (
+            other.weights,
+            other.denominator,
+            other.privacy,
+        )
 
     def __hash__(self) -> int:
         return hash((self.weights, self.denominator, self.privacy))
 
     def __repr__(self) -> str:
-        kept = "".join(f" {name}" for name, holds in self.properties().items() if holds) if self.inputs <= 33 else " ..."
+        kept = (
+            "".join(f" {name}" for name, holds in self.properties().items() if holds)
+            if self.inputs <= 33
+            else " ..."
+        )
         verdict = "private" if self.audit().holds else "NOT PRIVATE"
         return f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict}; properties:{kept or ' none'}>"

@@ -26,7 +26,13 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
     if n == 0:
         return uniform(0, privacy)
     edge, inside = 1 / (1 + a), (1 - a) / (1 + a)
-    return Mechanism([[(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], privacy)
+    return Mechanism(
+        [
+            [(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)]
+            for i in range(n + 1)
+        ],
+        privacy,
+    )
 
 
 def explicit_fair(n: int, alpha: Rational) -> Mechanism:
@@ -68,7 +74,9 @@ def krr(k: int, alpha: Rational) -> Mechanism:
         raise ValueError(f"k must be a number of items, at least 1, got {k!r}")
     privacy = Privacy(alpha, neighbours="all")
     truth = 1 / (1 + (k - 1) * privacy.alpha)
-    return Mechanism([[truth if i == j else truth * privacy.alpha for j in range(k)] for i in range(k)], privacy)
+    return Mechanism(
+        [[truth if i == j else truth * privacy.alpha for j in range(k)] for i in range(k)], privacy
+    )
 
 
 def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
@@ -79,7 +87,9 @@ def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> 
     for alpha > 1/2.
     """
     privacy = _privacy(n, alpha)
-    return design(n, privacy, L0(), ["WH", "RM", "S", *(["CM"] if column_monotone else [])]).mechanism
+    return design(
+        n, privacy, L0(), ["WH", "RM", "S", *(["CM"] if column_monotone else [])]
+    ).mechanism
 
 
 @dataclass(frozen=True)
@@ -109,18 +119,28 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
     wanted = frozenset(resolve(item).text for item in properties)
     unknown = wanted - {item.short for item in SEVEN}
     if unknown:
-        raise ValueError(f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()")
+        raise ValueError(
+            f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()"
+        )
     needed = implied(wanted)
     if a == 1:
-        return Recommendation("UM", uniform(n), "alpha = 1: no output may depend on the input, and guessing has every property")
+        return Recommendation(
+            "UM",
+            uniform(n),
+            "alpha = 1: no output may depend on the input, and guessing has every property",
+        )
     if "F" in needed:
         reason = "fairness is asked for: EM is optimal among fair mechanisms and has all seven (Theorem 13)"
         return Recommendation("EM", explicit_fair(n, a), reason)
     column = bool(needed & {"CM", "CH"})
     if needed <= {"S", "RM", "RH"}:
-        reason = "GM is optimal without further properties, and symmetric and row monotone (Theorem 12)"
+        reason = (
+            "GM is optimal without further properties, and symmetric and row monotone (Theorem 12)"
+        )
     elif n <= 1:
-        reason = "n <= 1: GM is randomized response, which has all seven properties (Lemma 12, Fact 4)"
+        reason = (
+            "n <= 1: GM is randomized response, which has all seven properties (Lemma 12, Fact 4)"
+        )
     elif 2 * a <= 1:
         reason = "alpha <= 1/2: GM is column monotone, hence column and weakly honest (Lemma 14)"
     elif not column and n >= 2 * a / (1 - a):
@@ -129,9 +149,19 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
         reason = ""
     if reason:
         return Recommendation("GM", geometric(n, a), reason)
-    found = design(n, privacy, L0(), sorted({"S", "RM", *wanted, *({"CM"} if "CH" in needed else ())})).mechanism
-    reason = "column properties and alpha > 1/2" if column else "weak honesty and n < 2 alpha / (1 - alpha)"
-    return Recommendation("WM", found, f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)")
+    found = design(
+        n, privacy, L0(), sorted({"S", "RM", *wanted, *({"CM"} if "CH" in needed else ())})
+    ).mechanism
+    reason = (
+        "column properties and alpha > 1/2"
+        if column
+        else "weak honesty and n < 2 alpha / (1 - alpha)"
+    )
+    return Recommendation(
+        "WM",
+        found,
+        f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)",
+    )
 
 
 def _privacy(n: int, alpha: Rational) -> Privacy:

@@ -59,19 +59,29 @@ class Piece:
         program = AlphaProgram(table.outputs, table.neighbours, self.loss, self.properties)
         point = program.point(table, self.objective)
         if point is None:
-            return Verification(False, "the table is not symmetric, the proofs are about those that are")
+            return Verification(
+                False, "the table is not symmetric, the proofs are about those that are"
+            )
         numerators, denominator = point
         feasible = program.feasible(numerators, denominator)
         if not feasible.covers(self.interval):
-            return Verification(False, f"the table is private and has the properties only for {feasible}")
+            return Verification(
+                False, f"the table is private and has the properties only for {feasible}"
+            )
         if program.value(numerators, denominator) != self.objective:
-            return Verification(False, f"the loss is {program.value(numerators, denominator)}, not {self.objective}")
+            return Verification(
+                False, f"the loss is {program.value(numerators, denominator)}, not {self.objective}"
+            )
         reached = self.interval.low
         for proof in self.proofs:
             if program.bound(proof.numerators, proof.denominator) != self.objective:
-                return Verification(False, f"the multipliers do not prove the bound {self.objective}")
+                return Verification(
+                    False, f"the multipliers do not prove the bound {self.objective}"
+                )
             valid = program.valid(proof.numerators, proof.denominator)
-            if proof.interval != Interval.of(proof.interval.low, proof.interval.high) or not valid.covers(proof.interval):
+            if proof.interval != Interval.of(
+                proof.interval.low, proof.interval.high
+            ) or not valid.covers(proof.interval):
                 return Verification(False, f"the multipliers prove a bound only for {valid}")
             if proof.interval.low <= reached:
                 reached = max(reached, proof.interval.high)
@@ -129,8 +139,14 @@ def explain(design: Design) -> Piece:
     """
     statement, mechanism = design.certificate, design.mechanism
     if mechanism.outputs != mechanism.inputs:
-        raise NotSquare(f"only square designs can be followed in alpha, this one is {mechanism.outputs} x {mechanism.inputs}")
-    walk = _Walk(AlphaProgram(mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties))
+        raise NotSquare(
+            f"only square designs can be followed in alpha, this one is {mechanism.outputs} x {mechanism.inputs}"
+        )
+    walk = _Walk(
+        AlphaProgram(
+            mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties
+        )
+    )
     alpha = mechanism.privacy.alpha
     piece = walk.piece(walk.program.vertex(design))
     if piece.interval.low == piece.interval.high:
@@ -142,7 +158,11 @@ def explain(design: Design) -> Piece:
 
 
 def parametric(
-    n: int, loss: Loss | None = None, properties: Iterable[PropertyLike] = (), *, neighbours: Neighbours = "adjacent"
+    n: int,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    neighbours: Neighbours = "adjacent",
 ) -> tuple[Piece, ...]:
     """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each beginning where the last ends.
 
@@ -150,8 +170,12 @@ def parametric(
     the next the objective changes, or the table would cease to be feasible. Errors are those of `design` and `explain`.
     """
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
-    first = design(n, Privacy(SAMPLES[1], neighbours), loss, wanted)  # which checks the question, too
-    program = AlphaProgram(first.mechanism.inputs, first.mechanism.privacy.neighbours, first.certificate.loss, wanted)
+    first = design(
+        n, Privacy(SAMPLES[1], neighbours), loss, wanted
+    )  # which checks the question, too
+    program = AlphaProgram(
+        first.mechanism.inputs, first.mechanism.privacy.neighbours, first.certificate.loss, wanted
+    )
     return tuple(_Walk(program).cover())
 
 
@@ -171,7 +195,9 @@ class _Walk:
                     return vertex
             program = self.program
             privacy = Privacy(alpha, program.neighbours)
-            vertex = program.vertex(design(program.size - 1, privacy, program.loss, program.properties))
+            vertex = program.vertex(
+                design(program.size - 1, privacy, program.loss, program.properties)
+            )
             if vertex.interval.low < vertex.interval.high:
                 self.known.append(vertex)
                 return vertex
@@ -195,7 +221,8 @@ class _Walk:
             raise SolverFailure("a vertex is not feasible where it was found to be optimal")
         proofs = [vertex.proof]
         interval = Interval.of(
-            self._reach(vertex.objective, low, room.low, proofs), self._reach(vertex.objective, high, room.high, proofs)
+            self._reach(vertex.objective, low, room.low, proofs),
+            self._reach(vertex.objective, high, room.high, proofs),
         )
         return Piece(
             interval,
@@ -206,7 +233,9 @@ class _Walk:
             tuple(sorted(proofs, key=lambda proof: proof.interval.low)),
         )
 
-    def _reach(self, objective: Formula, start: Endpoint, limit: Endpoint, proofs: list[Proof]) -> Endpoint:
+    def _reach(
+        self, objective: Formula, start: Endpoint, limit: Endpoint, proofs: list[Proof]
+    ) -> Endpoint:
         """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs`` collects why."""
         upwards = limit > start
         while start != limit:
@@ -230,13 +259,20 @@ class _Walk:
         if low >= high:
             return []
         piece = self.piece(self.sample(low, high))
-        return [piece, *self.pieces(low, piece.interval.low), *self.pieces(piece.interval.high, high)]
+        return [
+            piece,
+            *self.pieces(low, piece.interval.low),
+            *self.pieces(piece.interval.high, high),
+        ]
 
     def cover(self) -> Iterator[Piece]:
         """A partition of (0, 1), each piece the one that reaches farthest."""
         found = self.pieces(Fraction(0), Fraction(1))
         reached: Endpoint = Fraction(0)
         while reached < 1:
-            best = max((piece for piece in found if piece.interval.low <= reached), key=lambda piece: piece.interval.high)
+            best = max(
+                (piece for piece in found if piece.interval.low <= reached),
+                key=lambda piece: piece.interval.high,
+            )
             yield replace(best, interval=Interval.of(reached, best.interval.high))
             reached = best.interval.high

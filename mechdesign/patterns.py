@@ -61,7 +61,9 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
             yield turned(flat(number, odds, rng)[item * number // domain])
     cyclic: dict[int, npt.NDArray[np.bool_]] = {}
     for width in sorted({round(2 ** (step / 2)) for step in range(2 * doublings + 1)}):
-        for offset in sorted({int(part) for part in np.linspace(0, width, min(width, offsets), endpoint=False)}):
+        for offset in sorted(
+            {int(part) for part in np.linspace(0, width, min(width, offsets), endpoint=False)}
+        ):
             cell = (item + offset) // width
             number = int(cell[-1]) + 1
             if number > 1:
@@ -73,7 +75,9 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
             yield np.stack([even, ~even])
 
 
-def climb(criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def climb(
+    criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """A pattern that no change of one input, or exchange of two, makes worth more (`Criterion.priced`), from a given one."""
     p, extra, chosen = criterion.prior, criterion.odds - 1, pattern.copy()
     row = 1 + extra * chosen
@@ -86,7 +90,11 @@ def climb(criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt
     best = square / mass**2 - linear / mass
     while True:
         step = np.where(chosen, -extra, extra)
-        single = value(square + 2 * step * by_slope + step**2 * diagonal, linear + step * multipliers, mass + step * p)
+        single = value(
+            square + 2 * step * by_slope + step**2 * diagonal,
+            linear + step * multipliers,
+            mass + step * p,
+        )
         single[chosen.sum() + np.where(chosen, -1, 1) == 0] = -np.inf
         out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         gained = by_slope[into][None, :] - by_slope[out][:, None]
@@ -100,7 +108,9 @@ def climb(criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt
         best_double = double.flat[two] if two >= 0 else -np.inf
         if max(single[one], best_double) <= best + 1e-12 * abs(best):
             return chosen
-        changed = [one] if single[one] >= best_double else [out[two // len(into)], into[two % len(into)]]
+        changed = (
+            [one] if single[one] >= best_double else [out[two // len(into)], into[two % len(into)]]
+        )
         best = max(float(single[one]), float(best_double))
         for place in changed:
             move = -extra if chosen[place] else extra
@@ -110,7 +120,9 @@ def climb(criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt
             chosen[place] = not chosen[place]
 
 
-def turn_climb(criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def turn_climb(
+    criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """The same for all rotations of a pattern together, keeping its size, as if all had the same mass."""
     k, chosen = len(pattern), pattern.copy()
     place = np.arange(k)
@@ -121,7 +133,12 @@ def turn_climb(criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool
     by_turns = turns @ chosen
     for _ in range(4 * k):
         out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        gain = by_turns[into][None, :] - by_turns[out][:, None] + turns[0, 0] - turns[np.ix_(out, into)]
+        gain = (
+            by_turns[into][None, :]
+            - by_turns[out][:, None]
+            + turns[0, 0]
+            - turns[np.ix_(out, into)]
+        )
         most = int(np.argmax(gain))
         if gain.flat[most] <= 1e-12 * abs(turns[0, 0]):
             break

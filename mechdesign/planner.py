@@ -57,7 +57,11 @@ class Unreachable(MechanismError):
 
     def __init__(self, error: float, least: float, within: str) -> None:
         self.error, self.least, self.within = error, least, within
-        best = f"the least predicted is {least:.4g}" if math.isfinite(least) else "no candidate has a predicted error there"
+        best = (
+            f"the least predicted is {least:.4g}"
+            if math.isfinite(least)
+            else "no candidate has a predicted error there"
+        )
         super().__init__(f"no candidate reaches an error of {error:.4g} {within}: {best}")
 
 
@@ -224,8 +228,14 @@ class Plan:
     def errors(self, epsilons: Iterable[float]) -> dict[str, list[float]]:
         """The predicted error of every candidate at other epsilons, for the best one's n; NaN where it cannot serve."""
         grid, n = list(epsilons), self.best.n or 0
-        found = {item.name: [_error(self.task, item.name, epsilon, n) for epsilon in grid] for item in self.candidates}
-        return {name: [error if math.isfinite(error) else math.nan for error in row] for name, row in found.items()}
+        found = {
+            item.name: [_error(self.task, item.name, epsilon, n) for epsilon in grid]
+            for item in self.candidates
+        }
+        return {
+            name: [error if math.isfinite(error) else math.nan for error in row]
+            for name, row in found.items()
+        }
 
     def __str__(self) -> str:
         given = {"n": str(self.best.n or ""), "epsilon": brief(self.best.epsilon)}
@@ -243,18 +253,34 @@ class Plan:
             }
             bits = "" if item.bits is None else str(item.bits)
             mark = "*" if item is self.best else " "
-            rows.append((mark, item.name, *(cells[name] for name in shown_columns), bits, item.client, item.server))
+            rows.append(
+                (
+                    mark,
+                    item.name,
+                    *(cells[name] for name in shown_columns),
+                    bits,
+                    item.client,
+                    item.server,
+                )
+            )
         kept = [k for k, column in enumerate(zip(*rows, strict=True)) if k == 0 or any(column[1:])]
-        lines = [f"{', '.join(said)}; error: {self.task.error_is}", *aligned([[row[k] for k in kept] for row in rows])]
+        lines = [
+            f"{', '.join(said)}; error: {self.task.error_is}",
+            *aligned([[row[k] for k in kept] for row in rows]),
+        ]
         lines.append(f"* {self.best.name}: {self.reason}")
         if self.unreachable:
-            lines.append(f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}")
+            lines.append(
+                f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"
+            )
         if self.unknown:
             lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
         if self.bound:
-            lines.append(f"at epsilon {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''} {self.bound}")
+            lines.append(
+                f"at epsilon {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''} {self.bound}"
+            )
         return "\n".join(lines)
 
 
@@ -335,11 +361,19 @@ def plan(
     reached = {name: place(value) for name, value in found.items() if value is not None}
     missed = tuple(name for name in found if name not in reached)
     if not reached:
-        end = [_error(asked, name, *place(scale.value(scale.last))) for name in missed] if scale.last >= 0 else []
+        end = (
+            [_error(asked, name, *place(scale.value(scale.last))) for name in missed]
+            if scale.last >= 0
+            else []
+        )
         raise Unreachable(target, min(end, default=math.inf), within)
-    unknown = tuple(name for name in missed if _is_unknown(asked, name, *place(scale.value(scale.last))))
+    unknown = tuple(
+        name for name in missed if _is_unknown(asked, name, *place(scale.value(scale.last)))
+    )
     missed = tuple(name for name in missed if name not in unknown)
-    return _ranked(asked, "epsilon" if epsilon is None else "n", target, reached, missed, unknown, within)
+    return _ranked(
+        asked, "epsilon" if epsilon is None else "n", target, reached, missed, unknown, within
+    )
 
 
 def task_names() -> tuple[str, ...]:
@@ -355,9 +389,15 @@ def _entries() -> dict[str, EntryPoint]:
 
 def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
     entries = _entries()
-    key = "-".join(name.lower().replace("_", " ").replace("-", " ").split()) if isinstance(name, str) else ""
+    key = (
+        "-".join(name.lower().replace("_", " ").replace("-", " ").split())
+        if isinstance(name, str)
+        else ""
+    )
     if key not in entries:
-        raise UnknownTask(f"no task {shown(name)}; there are {', '.join(sorted(entries)) or 'none: install the package'}")
+        raise UnknownTask(
+            f"no task {shown(name)}; there are {', '.join(sorted(entries)) or 'none: install the package'}"
+        )
     kind = entries[key].load()
     allowed = [item.name for item in fields(kind) if item.name != "domain"]
     unknown = [detail for detail in details if detail not in allowed]
@@ -385,7 +425,9 @@ def _epsilon(epsilon: Any) -> float | Fraction | None:
     try:
         value = face_value(epsilon)
     except (ValueError, TypeError) as error:
-        raise InvalidRequest(f"epsilon must be a finite number above 0, got {shown(epsilon)}") from error
+        raise InvalidRequest(
+            f"epsilon must be a finite number above 0, got {shown(epsilon)}"
+        ) from error
     if value == 0:
         raise InvalidRequest("epsilon must be above 0: at 0 no answer may depend on anybody")
     return epsilon if isinstance(epsilon, float) else value
@@ -397,21 +439,33 @@ def _target(error: Any) -> float | None:
     try:
         value = float(face_value(error))
     except (ValueError, TypeError, OverflowError) as mistake:
-        raise InvalidRequest(f"error must be a finite number above 0, got {shown(error)}") from mistake
+        raise InvalidRequest(
+            f"error must be a finite number above 0, got {shown(error)}"
+        ) from mistake
     if not 0 < value < math.inf:
-        raise InvalidRequest(f"error must be above 0, got {shown(error)}: no private answer is always right")
+        raise InvalidRequest(
+            f"error must be above 0, got {shown(error)}: no private answer is always right"
+        )
     return value
 
 
-def _check_given(task: Task, n: int | None, epsilon: float | Fraction | None, target: float | None) -> None:
+def _check_given(
+    task: Task, n: int | None, epsilon: float | Fraction | None, target: float | None
+) -> None:
     values = {"n": n, "epsilon": epsilon, "error": target}
     if not task.people_report:
         if n is not None:
-            raise InvalidRequest("here a curator knows the truth and nobody reports: give no n; the domain says how many there are")
+            raise InvalidRequest(
+                "here a curator knows the truth and nobody reports: give no n; the domain says how many there are"
+            )
         del values["n"]
     given = [name for name, value in values.items() if value is not None]
     if len(given) != len(values) - 1:
-        wanted = "exactly one of epsilon and error" if len(values) == 2 else "exactly two of n, epsilon and error"
+        wanted = (
+            "exactly one of epsilon and error"
+            if len(values) == 2
+            else "exactly two of n, epsilon and error"
+        )
         raise InvalidRequest(f"{wanted} must be given, got {' and '.join(given) or 'none'}")
 
 
@@ -448,7 +502,18 @@ def _ranked(
         except ValueError as error:
             refused = refused or error
             continue
-        candidates.append(Candidate(name, offer.protocol, offer.error, epsilon, n, offer.bits, offer.client, offer.server))
+        candidates.append(
+            Candidate(
+                name,
+                offer.protocol,
+                offer.error,
+                epsilon,
+                n,
+                offer.bits,
+                offer.client,
+                offer.server,
+            )
+        )
     if not candidates:
         raise refused or InvalidRequest("this task has no candidates")
 
@@ -465,7 +530,9 @@ def _ranked(
     if preferred in unknown:
         why += f", of those of which something is predicted; {preferred} is the one to take for a given n and epsilon"
     bound = task.bound(best.epsilon, best.n or 0)
-    return Plan(task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound)
+    return Plan(
+        task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound
+    )
 
 
 def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -> str:
@@ -475,13 +542,23 @@ def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -
     first, what = candidates[0], "number of people" if solved_for == "n" else solved_for
     amount = f"{what} {best.n if solved_for == 'n' else brief(value(best), 4)}"
     if value(best) > value(first):
-        bits = f", with {best.bits} bits instead of {first.bits}" if (best.bits or 0) < (first.bits or 0) else ""
+        bits = (
+            f", with {best.bits} bits instead of {first.bits}"
+            if (best.bits or 0) < (first.bits or 0)
+            else ""
+        )
         return f"{amount} is {100 * (value(best) / value(first) - 1):.1f}% above the least, that of {first.name}{bits}"
-    equal = [item.name for item in candidates if item is not best and brief(value(item), 4) == brief(value(best), 4)]
+    equal = [
+        item.name
+        for item in candidates
+        if item is not best and brief(value(item), 4) == brief(value(best), 4)
+    ]
     if equal:
         return f"{amount} is the least, as is that of {', '.join(equal)}"
     next_ = next((item for item in candidates if best is not item and value(item) < math.inf), None)
-    return f"{amount} is the least" + (f", {100 * (1 - value(best) / value(next_)):.1f}% below {next_.name}'s" if next_ else "")
+    return f"{amount} is the least" + (
+        f", {100 * (1 - value(best) / value(next_)):.1f}% below {next_.name}'s" if next_ else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -538,7 +615,10 @@ def _least(error: Callable[[Any], float], target: float, scale: _Scale) -> Any:
         ends[reached] = float(value), found
         tries += 1
         if len(ends) == 1:  # further than it seems to need, the more so the longer it takes
-            factor = min(max((max(found, 1e-300) / target) ** (1 / scale.power), 0.1), 10.0 if math.isinf(found) else 1e12)
+            factor = min(
+                max((max(found, 1e-300) / target) ** (1 / scale.power), 0.1),
+                10.0 if math.isinf(found) else 1e12,
+            )
             further = 4.0**tries / 1e4 if tries > 1 else 0.0
             guess = float(value) * (factor / (1 + further) if reached else factor * (1 + further))
             continue

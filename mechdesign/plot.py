@@ -63,23 +63,32 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     _some(mechanisms, "mechanisms")
     columns = len(mechanisms) if len(mechanisms) <= 3 else math.isqrt(len(mechanisms) - 1) + 1
     rows = -(-len(mechanisms) // columns)
-    side = 0.9 + 0.4 * min(max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED)
+    side = 0.9 + 0.4 * min(
+        max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED
+    )
     figure = Figure(
-        figsize=(side * columns + 0.7, side * rows), layout=ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1)
+        figsize=(side * columns + 0.7, side * rows),
+        layout=ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1),
     )
     scale = Normalize(0, max(float(item.matrix.max()) for item in mechanisms.values()))
     for position, (title, mechanism) in enumerate(mechanisms.items(), start=1):
         axes = figure.add_subplot(rows, columns, position)
         square = mechanism.outputs == mechanism.inputs
         image = axes.imshow(
-            mechanism.matrix, norm=scale, aspect="equal" if square else "auto", interpolation="nearest", cmap="viridis"
+            mechanism.matrix,
+            norm=scale,
+            aspect="equal" if square else "auto",
+            interpolation="nearest",
+            cmap="viridis",
         )
         axes.set(title=title, xlabel="input", ylabel="output")
         _whole(axes.xaxis)
         _whole(axes.yaxis)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
             # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast equally.
-            dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array([0.2126, 0.7152, 0.0722]) < 0.18
+            dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array(
+                [0.2126, 0.7152, 0.0722]
+            ) < 0.18
             for (i, j), entry in np.ndenumerate(mechanism.matrix):
                 text, colour = f"{entry:.2f}" if entry else "0", "white" if dark[i, j] else "black"
                 axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
@@ -87,7 +96,9 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     return figure
 
 
-def l0_against_n(curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[int], *, progress: bool = False) -> Figure:
+def l0_against_n(
+    curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[int], *, progress: bool = False
+) -> Figure:
     """The scaled L0 (eq. 6.1) for groups of different sizes at fixed privacy (Figures 6.7a, 6.8).
 
     Parameters
@@ -108,12 +119,17 @@ def l0_against_n(curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[
     for name, row in made.items():
         for n, item in zip(ns, row, strict=True):
             if (item.outputs, item.inputs) != (n + 1, n + 1):
-                raise ValueError(f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}")
+                raise ValueError(
+                    f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
+                )
     return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 
 
 def l0_against_alpha(
-    curves: Mapping[str, Callable[[Fraction], Mechanism]], alphas: Sequence[Rational], *, progress: bool = False
+    curves: Mapping[str, Callable[[Fraction], Mechanism]],
+    alphas: Sequence[Rational],
+    *,
+    progress: bool = False,
 ) -> Figure:
     """The scaled L0 (eq. 6.1) against the privacy parameter for one number of people (Figure 6.7b).
 
@@ -135,12 +151,20 @@ def l0_against_alpha(
     """
     grid = [exact(alpha, "alpha") for alpha in alphas]
     made = _made(curves, grid, "alphas", progress)
-    _people({f"{name} at alpha = {alpha}": item for name, row in made.items() for alpha, item in zip(grid, row, strict=True)})
+    _people(
+        {
+            f"{name} at alpha = {alpha}": item
+            for name, row in made.items()
+            for alpha, item in zip(grid, row, strict=True)
+        }
+    )
     label = r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)"
     return _lines(label, _SCALED, [float(alpha) for alpha in grid], _scores(made))
 
 
-def error_histograms(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Figure:
+def error_histograms(
+    mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
+) -> Figure:
     """How often each error, output minus input, occurs: a group of bars for every error in -n .. n (Figure 6.13).
 
     Parameters
@@ -195,19 +219,30 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
     InexactNumber
         A float in ``ps``.
     """
-    return _against_p(mechanisms, ps, "root mean square error", lambda item, prior: math.sqrt(item.loss(L2(prior=prior))))
+    return _against_p(
+        mechanisms,
+        ps,
+        "root mean square error",
+        lambda item, prior: math.sqrt(item.loss(L2(prior=prior))),
+    )
 
 
-def l0d_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1) -> Figure:
+def l0d_against_p(
+    mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1
+) -> Figure:
     """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure 6.10, where d is 1).
 
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `rmse_against_p`;
     d is an integer >= 0 (else ValueError).
     """
-    return _against_p(mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior))))
+    return _against_p(
+        mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior)))
+    )
 
 
-def l0d_against_d(mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None) -> Figure:
+def l0d_against_d(
+    mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
+) -> Figure:
     """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism (Figure 6.11).
 
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `error_histograms`;
@@ -240,7 +275,9 @@ def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -
     """
     best = plan.best
     middle = float(best.epsilon)
-    grid = [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else list(epsilons)
+    grid = (
+        [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else list(epsilons)
+    )
     _some(grid, "epsilons")
     curves = {name: row for name, row in plan.errors(grid).items() if not all(map(math.isnan, row))}
     if not curves:
@@ -253,13 +290,31 @@ def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(fill(f"{plan.task.question}{people}; error: {plan.task.error_is}", 75), fontsize=9, loc="left")
+    axes.set_title(
+        fill(f"{plan.task.question}{people}; error: {plan.task.error_is}", 75),
+        fontsize=9,
+        loc="left",
+    )
     if not math.isnan(best.error):
-        axes.plot(middle, best.error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5)
-        box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+        axes.plot(
+            middle, best.error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5
+        )
+        box = {
+            "boxstyle": "round,pad=0.15",
+            "facecolor": "white",
+            "edgecolor": "none",
+            "alpha": 0.8,
+        }
         label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
         axes.annotate(
-            label, (middle, best.error), xytext=(-8, -8), textcoords="offset points", ha="right", va="top", bbox=box, zorder=6
+            label,
+            (middle, best.error),
+            xytext=(-8, -8),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            bbox=box,
+            zorder=6,
         )
     return figure
 
@@ -280,8 +335,16 @@ def _against_p(
     n = _people(mechanisms)
     _some(ps, "ps")
     priors = [binomial(n, p) for p in ps]
-    values = {name: [value(mechanism, prior) for prior in priors] for name, mechanism in mechanisms.items()}
-    return _lines(f"probability p of each bit, input ~ Binomial({n}, p)", label, [float(exact(p)) for p in ps], values)
+    values = {
+        name: [value(mechanism, prior) for prior in priors]
+        for name, mechanism in mechanisms.items()
+    }
+    return _lines(
+        f"probability p of each bit, input ~ Binomial({n}, p)",
+        label,
+        [float(exact(p)) for p in ps],
+        values,
+    )
 
 
 def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
@@ -295,20 +358,29 @@ def _people(mechanisms: Mapping[str, Mechanism]) -> int:
     first, n = "", -1
     for name, mechanism in mechanisms.items():
         if mechanism.outputs != mechanism.inputs:
-            raise NotSquare(f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of the same people")
+            raise NotSquare(
+                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of the same people"
+            )
         if n < 0:
             first, n = name, mechanism.inputs - 1
         if mechanism.inputs != n + 1:
-            raise ValueError(f"one figure needs one n: {first} has n = {n}, {name} has n = {mechanism.inputs - 1}")
+            raise ValueError(
+                f"one figure needs one n: {first} has n = {n}, {name} has n = {mechanism.inputs - 1}"
+            )
     return n
 
 
 def _made(
-    curves: Mapping[str, Callable[[_Point], Mechanism]], grid: Sequence[_Point], name: str, progress: bool
+    curves: Mapping[str, Callable[[_Point], Mechanism]],
+    grid: Sequence[_Point],
+    name: str,
+    progress: bool,
 ) -> dict[str, list[Mechanism]]:
     _some(curves, "curves")
     _some(grid, name)
-    with tqdm(total=len(curves) * len(grid), desc="mechanisms", disable=not progress, leave=False) as bar:
+    with tqdm(
+        total=len(curves) * len(grid), desc="mechanisms", disable=not progress, leave=False
+    ) as bar:
 
         def row(curve: Callable[[_Point], Mechanism]) -> Iterator[Mechanism]:
             for point in grid:
@@ -330,7 +402,14 @@ def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _lines(xlabel: str, ylabel: str, x: Sequence[float], curves: Mapping[str, Sequence[float]], *, whole: bool = False) -> Figure:
+def _lines(
+    xlabel: str,
+    ylabel: str,
+    x: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    *,
+    whole: bool = False,
+) -> Figure:
     figure, axes = _axes(xlabel, ylabel)
     if whole:
         _whole(axes.xaxis)

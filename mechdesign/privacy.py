@@ -52,17 +52,27 @@ class Metric:
     distances: tuple[tuple[int | None, ...], ...]
 
     def __init__(self, distances: Iterable[Iterable[int | None]]) -> None:
-        table = tuple(tuple(None if entry is None else _distance(entry) for entry in row) for row in distances)
+        table = tuple(
+            tuple(None if entry is None else _distance(entry) for entry in row) for row in distances
+        )
         for j, row in enumerate(table):
             if len(row) != len(table):
-                raise ValueError(f"distances between inputs must be a square table, but row {j} of {len(table)} has {len(row)}")
+                raise ValueError(
+                    f"distances between inputs must be a square table, but row {j} of {len(table)} has {len(row)}"
+                )
             for k, distance in enumerate(row):
                 if (distance == 0) != (j == k):
-                    raise ValueError(f"inputs {j} and {k} cannot be at distance {distance}: 0 is from an input to itself")
+                    raise ValueError(
+                        f"inputs {j} and {k} cannot be at distance {distance}: 0 is from an input to itself"
+                    )
                 if k < j and distance != table[k][j]:
-                    raise ValueError(f"distances must be symmetric: {distance} from input {j} to {k}, {table[k][j]} back")
+                    raise ValueError(
+                        f"distances must be symmetric: {distance} from input {j} to {k}, {table[k][j]} back"
+                    )
         if not any(row[k] is not None for j, row in enumerate(table) for k in range(j)):
-            raise ValueError("a metric without neighbours protects nothing; give a distance to at least one pair")
+            raise ValueError(
+                "a metric without neighbours protects nothing; give a distance to at least one pair"
+            )
         object.__setattr__(self, "distances", table)
 
 
@@ -96,7 +106,9 @@ class Privacy:
     alpha: Fraction
     neighbours: Neighbours
 
-    def __init__(self, alpha: Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent") -> None:
+    def __init__(
+        self, alpha: Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent"
+    ) -> None:
         value = exact(alpha, "alpha")
         if not 0 < value <= 1:
             raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {brief(value)}")
@@ -104,7 +116,11 @@ class Privacy:
         object.__setattr__(self, "neighbours", _neighbours(neighbours))
 
     @classmethod
-    def from_epsilon(cls, epsilon: float | Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent") -> Privacy:
+    def from_epsilon(
+        cls,
+        epsilon: float | Rational,
+        neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
+    ) -> Privacy:
         """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 - 2**-24), epsilon]``.
 
         The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the fraction is chosen
@@ -125,8 +141,14 @@ class Privacy:
             return cls(1, neighbours)
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of them.
         digits = 60 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3
-        down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
-        above, below = (context.divide(Decimal(value.numerator), Decimal(value.denominator)) for context in (up, down))
+        down, up = (
+            Context(prec=digits, rounding=ROUND_FLOOR),
+            Context(prec=digits, rounding=ROUND_CEILING),
+        )
+        above, below = (
+            context.divide(Decimal(value.numerator), Decimal(value.denominator))
+            for context in (up, down)
+        )
         # Decimal.exp is correctly rounded to nearest whatever the context says, so a step outwards makes it a bound.
         lowest = up.next_plus(up.exp(up.minus(below)))
         highest = down.next_minus(down.exp(down.minus(up.multiply(above, _SLACK))))
@@ -139,7 +161,9 @@ class Privacy:
             return 0.0
         digits = 40 + self.alpha.denominator.bit_length() // 3
         context = Context(prec=digits, rounding=ROUND_FLOOR)
-        below = context.next_minus(context.divide(Decimal(self.alpha.numerator), Decimal(self.alpha.denominator)))
+        below = context.next_minus(
+            context.divide(Decimal(self.alpha.numerator), Decimal(self.alpha.denominator))
+        )
         return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
@@ -150,17 +174,33 @@ class Privacy:
         if isinstance(self.neighbours, Metric):
             table = self.neighbours.distances
             if len(table) != inputs:
-                raise ValueError(f"the metric is between {len(table)} inputs, but there are {inputs}")
-            listed = [(j, k) for j in range(inputs) for k in range(j + 1, inputs) if table[j][k] is not None]
+                raise ValueError(
+                    f"the metric is between {len(table)} inputs, but there are {inputs}"
+                )
+            listed = [
+                (j, k)
+                for j in range(inputs)
+                for k in range(j + 1, inputs)
+                if table[j][k] is not None
+            ]
             return np.array(listed, dtype=np.int64)
         if isinstance(self.neighbours, tuple):
             largest = max((pair[1] for pair in self.neighbours), default=0)
             if largest >= inputs:
-                raise ValueError(f"the neighbour list names input {shown(largest)}, but the inputs are 0 .. {inputs - 1}")
+                raise ValueError(
+                    f"the neighbour list names input {shown(largest)}, but the inputs are 0 .. {inputs - 1}"
+                )
             return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
-        reach = {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0) if isinstance(self.neighbours, str) else self.neighbours
+        reach = (
+            {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0)
+            if isinstance(self.neighbours, str)
+            else self.neighbours
+        )
         first = np.arange(inputs)
-        pieces = [np.column_stack([first[:-gap], first[gap:]]) for gap in range(1, min(reach, inputs - 1) + 1)]
+        pieces = [
+            np.column_stack([first[:-gap], first[gap:]])
+            for gap in range(1, min(reach, inputs - 1) + 1)
+        ]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
 
     def distances(self, inputs: int) -> npt.NDArray[np.int64]:
@@ -168,7 +208,9 @@ class Privacy:
         pairs = self.pairs(inputs)
         if not isinstance(self.neighbours, Metric):
             return np.ones(len(pairs), dtype=np.int64)
-        return np.array([self.neighbours.distances[j][k] for j, k in pairs.tolist()], dtype=np.int64)
+        return np.array(
+            [self.neighbours.distances[j][k] for j, k in pairs.tolist()], dtype=np.int64
+        )
 
     def __repr__(self) -> str:
         alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
@@ -177,9 +219,13 @@ class Privacy:
 
 def _distance(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"a distance between inputs must be an integer or None, got {type(value).__name__} {shown(value)}")
+        raise TypeError(
+            f"a distance between inputs must be an integer or None, got {type(value).__name__} {shown(value)}"
+        )
     if not 0 <= value <= DISTANCE_LIMIT:
-        raise ValueError(f"a distance between inputs must lie in 0 .. {DISTANCE_LIMIT}, got {shown(value)}")
+        raise ValueError(
+            f"a distance between inputs must lie in 0 .. {DISTANCE_LIMIT}, got {shown(value)}"
+        )
     return int(value)
 
 
@@ -188,21 +234,32 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
         return value
     if isinstance(value, str):
         if value not in ("adjacent", "all"):
-            raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}")
+            raise ValueError(
+                f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}"
+            )
         return value
     if isinstance(value, (int, np.integer)) and value is not True and value is not False:
         if value < 1:
-            raise ValueError(f"a distance between neighbours must be at least 1, got {shown(value)}")
+            raise ValueError(
+                f"a distance between neighbours must be at least 1, got {shown(value)}"
+            )
         return "adjacent" if value == 1 else int(value)
     if isinstance(value, bool):
-        raise ValueError(f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}")
+        raise ValueError(
+            f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}"
+        )
     edges = set()
     for pair in value:
         first, second = pair
-        if not all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in (first, second)):
+        if not all(
+            isinstance(end, (int, np.integer)) and not isinstance(end, bool)
+            for end in (first, second)
+        ):
             raise ValueError(f"a pair of neighbours must be two integers, got {shown(pair)}")
         if first == second or min(first, second) < 0:
-            raise ValueError(f"a pair of neighbours must be two different inputs >= 0, got {shown(pair)}")
+            raise ValueError(
+                f"a pair of neighbours must be two different inputs >= 0, got {shown(pair)}"
+            )
         edges.add((int(min(first, second)), int(max(first, second))))
     if not edges:
         raise ValueError("an empty neighbour list protects nothing; name at least one pair")

@@ -50,7 +50,9 @@ class Folded:
 
         They are feasible and have the same value, because the set of rows merged into one is closed under the symmetry.
         """
-        merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[1:].tolist()
+        merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[
+            1:
+        ].tolist()
         share = [value / count for value, count in zip(multipliers, merged, strict=True)]
         return [
             {
@@ -62,7 +64,9 @@ class Folded:
         ]
 
 
-def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]) -> Program:
+def mechanism_program(
+    outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
+) -> Program:
     """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
 
     Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH under CH or CM,
@@ -73,14 +77,18 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     groups = list(_named("column sums", [Rows.equal_to(at.T, 1)]))
     row_monotone = any(p.short == "RM" for p in wanted)
     distances = np.unique(privacy.distances(inputs)).tolist()
-    groups += _named("privacy", [privacy_rows(at, privacy, row_monotone, distance) for distance in distances])
+    groups += _named(
+        "privacy", [privacy_rows(at, privacy, row_monotone, distance) for distance in distances]
+    )
     for item in wanted:
         groups += _named(item.short, item.rows(at, privacy))
     costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
     if min(map(min, costs)) < 0:
         raise ValueError("costs must be at least 0; add a constant to make them so")
     if not loss.worst_case:
-        flat = tuple(cost * weight for row in costs for cost, weight in zip(row, weights, strict=True))
+        flat = tuple(
+            cost * weight for row in costs for cost, weight in zip(row, weights, strict=True)
+        )
         return Program(flat, tuple(groups))
     largest = at.size
     for j in range(inputs):
@@ -90,7 +98,9 @@ def mechanism_program(outputs: int, inputs: int, privacy: Privacy, loss: Loss, p
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 
 
-def privacy_rows(at: IntArray, privacy: Privacy, row_monotone: bool = False, distance: int = 1) -> Rows:
+def privacy_rows(
+    at: IntArray, privacy: Privacy, row_monotone: bool = False, distance: int = 1
+) -> Rows:
     """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] = P[i, j'] when alpha = 1.
 
     When the table is row monotone and the neighbours lie on one side of output i, only the farther entry needs its
@@ -129,9 +139,12 @@ def fold(program: Program, symmetry: IntArray) -> Folded | None:
     if any(program.cost[v] != program.cost[w] for v, w in enumerate(symmetry.tolist())):
         return None
     size = len(program.rows)
-    before_and_after = list(canonical([*program.rows, *(group.relabelled(symmetry) for group in program.rows)]))
+    before_and_after = list(
+        canonical([*program.rows, *(group.relabelled(symmetry) for group in program.rows)])
+    )
     before, after = (
-        {row.tobytes() for codes, _ in half for row in codes} for half in (before_and_after[:size], before_and_after[size:])
+        {row.tobytes() for codes, _ in half for row in codes}
+        for half in (before_and_after[:size], before_and_after[size:])
     )
     if before != after:
         return None
@@ -149,7 +162,9 @@ def _merged(program: Program, representative: IntArray) -> Folded:
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
     rows, origins, signs = list[Rows](), list[IntArray](), list[IntArray]()
-    seen: dict[bytes, tuple[int, int]] = {}  # folded row -> its number, and the sign of the row that stands for it
+    seen: dict[
+        bytes, tuple[int, int]
+    ] = {}  # folded row -> its number, and the sign of the row that stands for it
     renamed = [group.relabelled(orbit) for group in program.rows]
     repeated = _repeated(program.rows)
     for group, again, (code, sign) in zip(renamed, repeated, canonical(renamed), strict=True):

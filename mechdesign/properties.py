@@ -57,10 +57,17 @@ class Property(ABC):
         super().__init_subclass__()
         if "short" in cls.__dict__:
             if not re.fullmatch("[^\\s:]+", cls.short) or cls.short == "privacy":
-                raise ValueError(f"a short name has neither spaces nor colons, and is not 'privacy'; got {cls.short!r}")
+                raise ValueError(
+                    f"a short name has neither spaces nor colons, and is not 'privacy'; got {cls.short!r}"
+                )
             known = _REGISTRY.get(cls.short)
-            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise ValueError(f"the short name {cls.short!r} already belongs to {known.__qualname__}")
+            if known is not None and (known.__module__, known.__qualname__) != (
+                cls.__module__,
+                cls.__qualname__,
+            ):
+                raise ValueError(
+                    f"the short name {cls.short!r} already belongs to {known.__qualname__}"
+                )
             _REGISTRY[cls.short] = cls
 
     @abstractmethod
@@ -69,9 +76,15 @@ class Property(ABC):
 
     def holds(self, mechanism: Mechanism) -> bool:
         """Whether a mechanism has the property, exactly."""
-        at = np.arange(mechanism.outputs * mechanism.inputs).reshape(mechanism.outputs, mechanism.inputs)
+        at = np.arange(mechanism.outputs * mechanism.inputs).reshape(
+            mechanism.outputs, mechanism.inputs
+        )
         entries = [weight for row in mechanism.weights for weight in row]
-        return not any(True for rows in self.rows(at, mechanism.privacy) for _ in rows.violations(entries, mechanism.denominator))
+        return not any(
+            True
+            for rows in self.rows(at, mechanism.privacy)
+            for _ in rows.violations(entries, mechanism.denominator)
+        )
 
     @property
     def text(self) -> str:
@@ -195,7 +208,10 @@ SEVEN: tuple[Property, ...] = (
 """The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
 
 _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"F", "RH"}), "CH"),  # thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    (
+        frozenset({"F", "RH"}),
+        "CH",
+    ),  # thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
     (frozenset({"F", "CH"}), "RH"),
 )
 
@@ -204,7 +220,9 @@ def resolve(item: PropertyLike) -> Property:
     """A property from an instance, a class or a short name; ValueError for a name nobody has."""
     if isinstance(item, Property):
         if "short" not in type(item).__dict__:
-            raise ValueError(f"the property {type(item).__qualname__} needs a short name of its own")
+            raise ValueError(
+                f"the property {type(item).__qualname__} needs a short name of its own"
+            )
         return item
     if isinstance(item, type) and issubclass(item, Property):
         return resolve(item())
@@ -214,7 +232,9 @@ def resolve(item: PropertyLike) -> Property:
             try:
                 return _REGISTRY[short](*([parameter] if colon else []))
             except TypeError as error:
-                raise ValueError(f"the property {short} does not take the parameter {parameter!r}") from error
+                raise ValueError(
+                    f"the property {short} does not take the parameter {parameter!r}"
+                ) from error
     raise ValueError(f"unknown property {item!r}; known: {', '.join(_REGISTRY)}")
 
 
@@ -251,7 +271,9 @@ def _state(item: object) -> dict[str, object]:
 
 def _diagonal(at: IntArray) -> IntArray:
     if at.shape[0] != at.shape[1]:
-        raise NotSquare(f"this property compares output i with input i, but the table is {at.shape[0]} x {at.shape[1]}")
+        raise NotSquare(
+            f"this property compares output i with input i, but the table is {at.shape[0]} x {at.shape[1]}"
+        )
     return np.diagonal(at)
 
 

@@ -41,8 +41,12 @@ def exact(value: Rational, name: str = "value") -> Fraction:
         return from_text(value)  # a number so long that it was written in hexadecimal
     try:
         # A short string can stand for a number too long for any memory.
-        if (isinstance(value, Decimal) or "e" in value.lower()) and abs(Decimal(value).adjusted()) > _EXPONENT_LIMIT:
+        if (isinstance(value, Decimal) or "e" in value.lower()) and abs(
+            Decimal(value).adjusted()
+        ) > _EXPONENT_LIMIT:
             raise ValueError("the exponent is too large")
         return Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
-        raise ValueError(f"{name} must be a finite rational number such as '9/10' or '0.9', got {str(value)[:80]!r}") from error
+        raise ValueError(
+            f"{name} must be a finite rational number such as '9/10' or '0.9', got {str(value)[:80]!r}"
+        ) from error

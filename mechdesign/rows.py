@@ -33,12 +33,16 @@ class Rows:
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
-            raise ValueError(f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)} coefficients")
+            raise ValueError(
+                f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)} coefficients"
+            )
 
     @classmethod
     def at_least(cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1) -> Rows:
         """x[larger] >= factor * x[smaller], entry by entry (arrays broadcast)."""
-        return cls(_pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False)
+        return cls(
+            _pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False
+        )
 
     @classmethod
     def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Rows:
@@ -77,7 +81,9 @@ class Rows:
     def says_nothing(self) -> npt.NDArray[np.bool_]:
         """The rows that every x >= 0 satisfies because they mention one variable only, such as x >= x."""
         net = sum(self.coefficients, Fraction(0))
-        trivial = (net == 0 and self.bound == 0) or (not self.equality and net >= 0 and self.bound <= 0)
+        trivial = (net == 0 and self.bound == 0) or (
+            not self.equality and net >= 0 and self.bound <= 0
+        )
         alike: npt.NDArray[np.bool_] = np.all(self.cells == self.cells[:, :1], axis=1)
         return alike & trivial
 
@@ -88,14 +94,26 @@ def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
     A code lists the variables with their coefficients in order, then the kind of row. ``a - b == 0`` and ``b - a == 0``
     say the same with opposite signs; every other row has sign 1.
     """
-    number = {c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))}
-    kinds = {kind: k for k, kind in enumerate(dict.fromkeys((group.bound, group.equality) for group in groups))}
+    number = {
+        c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))
+    }
+    kinds = {
+        kind: k
+        for k, kind in enumerate(dict.fromkeys((group.bound, group.equality) for group in groups))
+    }
     for group in groups:
         cells, sign = group.cells, np.ones(len(group.cells), dtype=np.int64)
-        if group.equality and group.bound == 0 and len(cells.T) == 2 and sum(group.coefficients) == 0:
+        if (
+            group.equality
+            and group.bound == 0
+            and len(cells.T) == 2
+            and sum(group.coefficients) == 0
+        ):
             sign = np.where(cells[:, 0] <= cells[:, 1], 1, -1)
             cells = np.sort(cells, axis=1)
-        terms = np.sort(cells * len(number) + np.array([number[c] for c in group.coefficients]), axis=1)
+        terms = np.sort(
+            cells * len(number) + np.array([number[c] for c in group.coefficients]), axis=1
+        )
         kind = np.full((len(cells), 1), kinds[group.bound, group.equality])
         yield np.hstack([terms, kind]), sign
 
@@ -108,5 +126,7 @@ def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> IntArray:
 def _numbers(cells: npt.ArrayLike) -> IntArray:
     numbers = np.asarray(cells)
     if numbers.size and numbers.dtype.kind not in "iu":
-        raise TypeError(f"variables are numbered by integers (entries of the index table), got {numbers.dtype} {cells!r:.60}")
+        raise TypeError(
+            f"variables are numbered by integers (entries of the index table), got {numbers.dtype} {cells!r:.60}"
+        )
     return numbers.astype(np.int64)

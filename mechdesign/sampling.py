@@ -49,7 +49,9 @@ class Sampler:
         self._denominator = denominator
         # Output of U is the number of thresholds <= U; the first word u decides unless u is the integer part of one.
         self._thresholds = [
-            np.array([(c << 64) // denominator for c in cumulative if c < denominator], dtype=np.uint64)
+            np.array(
+                [(c << 64) // denominator for c in cumulative if c < denominator], dtype=np.uint64
+            )
             for cumulative in self._cumulative
         ]
         inputs = len(self._cumulative)
@@ -61,10 +63,15 @@ class Sampler:
         first = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         last = first + np.uint64((1 << (64 - self._bits)) - 1)
         # A word *equal* to a threshold is not decided either, hence the strict count on the left end.
-        below, above = np.searchsorted(thresholds, first, side="left"), np.searchsorted(thresholds, last, side="right")
+        below, above = (
+            np.searchsorted(thresholds, first, side="left"),
+            np.searchsorted(thresholds, last, side="right"),
+        )
         return np.where(below == above, below, _UNDECIDED).astype(np.int32)
 
-    def draw(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> npt.NDArray[np.int64]:
+    def draw(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> npt.NDArray[np.int64]:
         """One output for each input in ``counts``; same shape. InvalidCount before anything is drawn."""
         source = bit_source(rng)
         inputs = checked_counts(counts, len(self._cumulative) - 1)
@@ -78,7 +85,9 @@ class Sampler:
             result[start : start + _CHUNK] = self._draw(part, source(len(part)), source)
         return result
 
-    def _draw(self, inputs: npt.NDArray[np.int64], words: Words, source: BitSource) -> npt.NDArray[np.int32]:
+    def _draw(
+        self, inputs: npt.NDArray[np.int64], words: Words, source: BitSource
+    ) -> npt.NDArray[np.int32]:
         outputs: npt.NDArray[np.int32] = self._guide[
             (inputs << self._bits) | (words >> np.uint64(64 - self._bits)).astype(np.int64)
         ]
@@ -108,7 +117,9 @@ class Sampler:
 
 
 def checked_counts(
-    counts: npt.ArrayLike, largest: int, refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount
+    counts: npt.ArrayLike,
+    largest: int,
+    refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
 ) -> npt.NDArray[np.int64]:
     """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first that is not such an integer."""
     values = np.asarray(counts)
@@ -117,20 +128,34 @@ def checked_counts(
         values = counts.data.astype(object)
         values[np.ma.getmaskarray(counts)] = None
     elif values.dtype.kind not in "biuf":
-        values = np.array(counts, dtype=object)  # not asarray: that makes strings of all entries if one is
+        values = np.array(
+            counts, dtype=object
+        )  # not asarray: that makes strings of all entries if one is
     if values.dtype.kind in "biu":
-        bad = np.zeros(values.shape, dtype=bool) if values.dtype.kind == "b" else (values < 0) | (values > largest)
+        bad = (
+            np.zeros(values.shape, dtype=bool)
+            if values.dtype.kind == "b"
+            else (values < 0) | (values > largest)
+        )
         if values.dtype.kind == "b" and largest < 1:
             bad = values.astype(bool)
     elif values.dtype.kind == "f":
-        values = values.astype(np.float64) if values.dtype.itemsize < 8 else values  # lest the comparison rounds ``largest``
+        values = (
+            values.astype(np.float64) if values.dtype.itemsize < 8 else values
+        )  # lest the comparison rounds ``largest``
         bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
     else:
-        bad = np.array([not _is_count(value, largest) for value in values.ravel()], dtype=bool).reshape(values.shape)
+        bad = np.array(
+            [not _is_count(value, largest) for value in values.ravel()], dtype=bool
+        ).reshape(values.shape)
     if bad.any():
         position = np.unravel_index(int(np.argmax(bad.ravel())), values.shape)
         index = int(position[0]) if len(position) == 1 else tuple(int(k) for k in position)
-        raise refusal(index, values[position].item() if values.dtype.kind != "O" else values[position], largest)
+        raise refusal(
+            index,
+            values[position].item() if values.dtype.kind != "O" else values[position],
+            largest,
+        )
     return values.astype(np.int64)
 
 

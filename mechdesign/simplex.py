@@ -63,7 +63,9 @@ class Problem:
                 terms: dict[int, fmpq] = {}
                 for v, a in zip(cells, coefficients, strict=True):
                     terms[v] = terms[v] + a if v in terms else a
-                lines.append(Line({v: a for v, a in terms.items() if a != 0}, bound, group.equality))
+                lines.append(
+                    Line({v: a for v, a in terms.items() if a != 0}, bound, group.equality)
+                )
         return cls(lines, [to_fmpq(value) for value in program.cost])
 
     @cached_property
@@ -95,12 +97,18 @@ class Vertex:
         self.problem, self.basis = problem, basis
         self.inside = basis.columns.tolist()
         self.tight = np.flatnonzero(~basis.rows).tolist()
-        rows = [{v: a for v, a in problem.lines[r].terms.items() if self.inside[v]} for r in self.tight]
+        rows = [
+            {v: a for v, a in problem.lines[r].terms.items() if self.inside[v]} for r in self.tight
+        ]
         self.factors = Factorization(rows, np.flatnonzero(basis.columns).tolist())
         values = self.factors.solve([problem.lines[r].bound for r in self.tight])
         self.x = [values.get(v, ZERO) for v in range(len(self.inside))]
         self.y = [ZERO] * len(problem.lines)
-        for r, value in zip(self.tight, self.factors.solve_transposed(self._basic(enumerate(problem.cost))), strict=True):
+        for r, value in zip(
+            self.tight,
+            self.factors.solve_transposed(self._basic(enumerate(problem.cost))),
+            strict=True,
+        ):
             self.y[r] = value
         self.slack, self.reduced = problem.slack(self.x), problem.reduced(self.y)
 
@@ -111,13 +119,22 @@ class Vertex:
     def primal_violation(self) -> fmpq:
         """How far the worst variable, slacks included, is outside its bounds."""
         return max(
-            ZERO, -min(self.x), *(abs(s) if line.equality else -s for s, line in zip(self.slack, self.problem.lines, strict=True))
+            ZERO,
+            -min(self.x),
+            *(
+                abs(s) if line.equality else -s
+                for s, line in zip(self.slack, self.problem.lines, strict=True)
+            ),
         )
 
     @cached_property
     def dual_violation(self) -> fmpq:
         """How negative the worst reduced cost is, slacks included."""
-        return max(ZERO, -min(self.reduced), *(-y for y, line in zip(self.y, self.problem.lines, strict=True) if not line.equality))
+        return max(
+            ZERO,
+            -min(self.reduced),
+            *(-y for y, line in zip(self.y, self.problem.lines, strict=True) if not line.equality),
+        )
 
     @property
     def optimal(self) -> bool:
@@ -127,7 +144,9 @@ class Vertex:
     def nonbasic(self) -> Iterator[tuple[int, fmpq]]:
         """Variables that may enter the basis, with their reduced costs, in order."""
         yield from ((v, d) for v, d in enumerate(self.reduced) if not self.inside[v])
-        yield from ((len(self.x) + r, self.y[r]) for r in self.tight if not self.problem.lines[r].equality)
+        yield from (
+            (len(self.x) + r, self.y[r]) for r in self.tight if not self.problem.lines[r].equality
+        )
 
     def basic(self) -> Iterator[tuple[int, fmpq, bool]]:
         """Basic variables with their values, in order, and whether they are fixed."""
@@ -181,8 +200,15 @@ def repaired(vertex: Vertex, steps: int) -> Vertex:
             break
         entering, _ = min(negative, key=lambda each: each[1]) if 2 * left > steps else negative[0]
         change = vertex.column(entering)
-        blocking = [(value / abs(change[v]), v) for v, value, fixed in vertex.basic() if v in change and (fixed or change[v] < 0)]
-        vertex, left = Vertex(vertex.problem, vertex.basis.exchanged(min(blocking)[1], entering)), left - 1
+        blocking = [
+            (value / abs(change[v]), v)
+            for v, value, fixed in vertex.basic()
+            if v in change and (fixed or change[v] < 0)
+        ]
+        vertex, left = (
+            Vertex(vertex.problem, vertex.basis.exchanged(min(blocking)[1], entering)),
+            left - 1,
+        )
     return vertex
 
 
@@ -197,14 +223,25 @@ def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
     vertex = Vertex(replace(problem, cost=cost), vertex.basis)
     left = steps
     while left > 0:
-        outside = [(v, value) for v, value, fixed in vertex.basic() if value < 0 or (fixed and value > 0)]
+        outside = [
+            (v, value) for v, value, fixed in vertex.basic() if value < 0 or (fixed and value > 0)
+        ]
         if not outside:
             break
-        leaving, value = max(outside, key=lambda each: abs(each[1])) if 2 * left > steps else outside[0]
+        leaving, value = (
+            max(outside, key=lambda each: abs(each[1])) if 2 * left > steps else outside[0]
+        )
         change = vertex.row(leaving)
         sign = 1 if value < 0 else -1
-        entering = [(d / (sign * change[v]), v) for v, d in vertex.nonbasic() if v in change and sign * change[v] > 0]
+        entering = [
+            (d / (sign * change[v]), v)
+            for v, d in vertex.nonbasic()
+            if v in change and sign * change[v] > 0
+        ]
         if not entering:
             raise Infeasible("no mechanism has all of these properties at this privacy (proved)")
-        vertex, left = Vertex(vertex.problem, vertex.basis.exchanged(leaving, min(entering)[1])), left - 1
+        vertex, left = (
+            Vertex(vertex.problem, vertex.basis.exchanged(leaving, min(entering)[1])),
+            left - 1,
+        )
     return Vertex(problem, vertex.basis), left

@@ -42,11 +42,15 @@ class FloatProgram:
         # Few coefficients are distinct, and converting one is slow.
         known: dict[fmpq, float] = {}
         terms = (a for line in problem.lines for a in line.terms.values())
-        data = np.array([known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms])
+        data = np.array(
+            [known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms]
+        )
         bounds = np.array([to_float(line.bound) for line in problem.lines])
         cost = np.array([to_float(c) for c in problem.cost])
         matrix = sparse.csr_array((data, index, start), shape=(len(bounds), len(cost)))
-        return cls(matrix, bounds, np.where(problem.equality, bounds, np.inf), np.zeros(len(cost)), cost)
+        return cls(
+            matrix, bounds, np.where(problem.equality, bounds, np.inf), np.zeros(len(cost)), cost
+        )
 
 
 def to_float(value: fmpq) -> float:
@@ -65,7 +69,12 @@ class Optimum:
     value: float
 
 
-def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = True, progress: Progress | None = None) -> Optimum:
+def solve(
+    program: FloatProgram,
+    start: Basis | None = None,
+    presolve: bool = True,
+    progress: Progress | None = None,
+) -> Optimum:
     """An optimal basis to within floating point tolerances, or the last one if the solver could not say that it is.
 
     Parameters
@@ -85,7 +94,9 @@ def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = Tr
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
-    highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))  # it may cycle on badly scaled programs
+    highs.setOptionValue(
+        "simplex_iteration_limit", 100 * len(program.row_lower)
+    )  # it may cycle on badly scaled programs
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
     elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
@@ -106,17 +117,25 @@ def solve(program: FloatProgram, start: Basis | None = None, presolve: bool = Tr
         _report(highs, progress)
     _run(highs)
     status = highs.getModelStatus()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+    if status in (
+        highspy.HighsModelStatus.kInfeasible,
+        highspy.HighsModelStatus.kUnboundedOrInfeasible,
+    ):
         raise Infeasible("no mechanism has all of these properties at this privacy")
     found = highs.getBasis()
-    if not found.valid or status in (highspy.HighsModelStatus.kUnbounded, highspy.HighsModelStatus.kSolveError):
+    if not found.valid or status in (
+        highspy.HighsModelStatus.kUnbounded,
+        highspy.HighsModelStatus.kSolveError,
+    ):
         raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
     basis = Basis(_basic(found.col_status), _basic(found.row_status))
     return Optimum(basis, highs.getInfo().objective_function_value)
 
 
 def _basic(statuses: Any) -> BoolArray:
-    return np.fromiter((status == highspy.HighsBasisStatus.kBasic for status in statuses), dtype=np.bool_)
+    return np.fromiter(
+        (status == highspy.HighsBasisStatus.kBasic for status in statuses), dtype=np.bool_
+    )
 
 
 def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:

@@ -21,7 +21,9 @@ class Spread:
     histogram: dict[int, Fraction]
 
     @classmethod
-    def of(cls, weights: Sequence[Sequence[int]], denominator: int, prior: Sequence[Fraction]) -> Spread:
+    def of(
+        cls, weights: Sequence[Sequence[int]], denominator: int, prior: Sequence[Fraction]
+    ) -> Spread:
         """From the integer table ``weights / denominator`` and the distribution of its inputs."""
         totals = dict.fromkeys(range(1 - len(prior), len(weights)), Fraction(0))
         for j, share in enumerate(prior):

@@ -55,7 +55,11 @@ def geometric(n: int) -> SymbolicMechanism:
     size = _counts(n)
     if n == 0:
         return uniform(0)
-    cells = ((ONE if i in (0, n) else 1 - ALPHA) * ALPHA ** abs(i - j) for i in range(size) for j in range(size))
+    cells = (
+        (ONE if i in (0, n) else 1 - ALPHA) * ALPHA ** abs(i - j)
+        for i in range(size)
+        for j in range(size)
+    )
     return _mechanism(cells, size, 1 + ALPHA)
 
 
@@ -80,7 +84,12 @@ def randomized_response() -> SymbolicMechanism:
 def krr(k: int) -> SymbolicMechanism:
     """GRR over k items, local privacy, see `named.krr`."""
     _items(k)
-    return _mechanism((ONE if i == j else ALPHA for i in range(k) for j in range(k)), k, 1 + (k - 1) * ALPHA, "all")
+    return _mechanism(
+        (ONE if i == j else ALPHA for i in range(k) for j in range(k)),
+        k,
+        1 + (k - 1) * ALPHA,
+        "all",
+    )
 
 
 def optimized_unary(k: int) -> SymbolicMechanism:
@@ -99,9 +108,13 @@ def hadamard(order: int) -> SymbolicMechanism:
     Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left out. Local privacy.
     """
     if _items(order) < 2 or order & (order - 1):
-        raise ValueError(f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}")
+        raise ValueError(
+            f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}"
+        )
     reports = [(r, s) for r in range(1, order) for s in (0, 1)]
-    cells = (ONE if (r & j).bit_count() % 2 == s else ALPHA for r, s in reports for j in range(order))
+    cells = (
+        ONE if (r & j).bit_count() % 2 == s else ALPHA for r, s in reports for j in range(order)
+    )
     return _mechanism(cells, order, (order - 1) * (1 + ALPHA), "all")
 
 
@@ -112,16 +125,23 @@ def subset_selection(k: int, size: int) -> SymbolicMechanism:
     """
     if not 1 <= size <= _items(k):
         raise ValueError(f"a set holds from 1 to k = {k} items, got {size}")
-    cells = (ONE if j in chosen else ALPHA for chosen in combinations(range(k), size) for j in range(k))
+    cells = (
+        ONE if j in chosen else ALPHA for chosen in combinations(range(k), size) for j in range(k)
+    )
     return _mechanism(cells, k, math.comb(k - 1, size - 1) + math.comb(k - 1, size) * ALPHA, "all")
 
 
 def _mechanism(
-    cells: Iterable[fmpz_poly], inputs: int, denominator: fmpz_poly, neighbours: Neighbours = "adjacent"
+    cells: Iterable[fmpz_poly],
+    inputs: int,
+    denominator: fmpz_poly,
+    neighbours: Neighbours = "adjacent",
 ) -> SymbolicMechanism:
     """The table whose cells are given row after row."""
     flat = tuple(cells)
-    return SymbolicMechanism(tuple(flat[k : k + inputs] for k in range(0, len(flat), inputs)), denominator, neighbours)
+    return SymbolicMechanism(
+        tuple(flat[k : k + inputs] for k in range(0, len(flat), inputs)), denominator, neighbours
+    )
 
 
 def _counts(n: int) -> int:

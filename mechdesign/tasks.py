@@ -45,15 +45,25 @@ class Count(Task):
     people_report: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.domain, bool) or not isinstance(self.domain, (int, np.integer)) or not 1 <= self.domain <= LARGEST_GROUP:
-            raise ValueError(f"domain must be the size of the group, 1 to {LARGEST_GROUP}, got {shown(self.domain)}")
+        if (
+            isinstance(self.domain, bool)
+            or not isinstance(self.domain, (int, np.integer))
+            or not 1 <= self.domain <= LARGEST_GROUP
+        ):
+            raise ValueError(
+                f"domain must be the size of the group, 1 to {LARGEST_GROUP}, got {shown(self.domain)}"
+            )
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {shown(self.loss)}")
         given = self.properties.split(",") if isinstance(self.properties, str) else self.properties
-        names = tuple(resolve(item.strip() if isinstance(item, str) else item).text for item in given)
+        names = tuple(
+            resolve(item.strip() if isinstance(item, str) else item).text for item in given
+        )
         unknown = [name for name in names if name not in {item.short for item in SEVEN}]
         if unknown:
-            raise ValueError(f"properties must be among {' '.join(item.short for item in SEVEN)}, got {', '.join(unknown)}")
+            raise ValueError(
+                f"properties must be among {' '.join(item.short for item in SEVEN)}, got {', '.join(unknown)}"
+            )
         object.__setattr__(self, "domain", int(self.domain))
         object.__setattr__(self, "properties", names)
 
@@ -71,13 +81,21 @@ class Count(Task):
         return ("GM", "EM", "UM", *(_DESIGNS if self.domain <= _PROGRAMS else ()))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        mechanism = _count_mechanism(name, self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties)
+        mechanism = _count_mechanism(
+            name, self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties
+        )
         held = mechanism.properties()
         lacking = [short for short in self.properties if not held[short]]
         if lacking:
-            raise ValueError(f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon {brief(epsilon)}")
+            raise ValueError(
+                f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon {brief(epsilon)}"
+            )
         spread = mechanism.spread()
-        error = spread.rmse if self.loss == "RMSE" else float(spread.tail() if self.loss == "L0" else mechanism.loss(L1()))
+        error = (
+            spread.rmse
+            if self.loss == "RMSE"
+            else float(spread.tail() if self.loss == "L0" else mechanism.loss(L1()))
+        )
         return Offer(mechanism, error)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
@@ -87,7 +105,11 @@ class Count(Task):
         return chosen.name, chosen.reason
 
 
-_LOSSES = {"RMSE": "root mean square error", "L0": "chance to be wrong", "L1": "mean absolute error"}
+_LOSSES = {
+    "RMSE": "root mean square error",
+    "L0": "chance to be wrong",
+    "L1": "mean absolute error",
+}
 
 _DESIGNS: dict[str, Loss] = {"WM": L0(), "L1+CM": L1(), "L2+CM": L2()}
 """Linear programs: the least of a loss among mechanisms with the properties asked for, and with WH (WM) or CM, without which some

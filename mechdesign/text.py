@@ -18,7 +18,10 @@ _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """A table's rows as lines, the columns as wide as they must be."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def comma_separated(rows: Iterable[Iterable[object]]) -> str:
@@ -43,7 +46,9 @@ def integer_from_text(text: str) -> int:
 def to_text(value: Fraction) -> str:
     """``a/b`` or ``a``: read back by `from_text`."""
     numerator = integer_to_text(value.numerator)
-    return numerator if value.denominator == 1 else f"{numerator}/{integer_to_text(value.denominator)}"
+    return (
+        numerator if value.denominator == 1 else f"{numerator}/{integer_to_text(value.denominator)}"
+    )
 
 
 def from_text(text: str) -> Fraction:

@@ -22,7 +22,8 @@ def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        import scipy.linalg  # noqa: F401  only what is loaded is limited, and scipy has a library of its own
+        # Only what is loaded is limited, and scipy has a library of its own.
+        import scipy.linalg  # noqa: F401
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         with threadpool_limits(1, "blas"):

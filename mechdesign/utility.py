@@ -82,10 +82,14 @@ class Utility(ABC):
         Raises ValueError unless the mechanism has an input for every item, and every output that occurs can occur under each.
         """
         if mechanism.inputs != self.items:
-            raise ValueError(f"the mechanism has {mechanism.inputs} inputs, the utility {self.items} items")
+            raise ValueError(
+                f"the mechanism has {mechanism.inputs} inputs, the utility {self.items} items"
+            )
         rows = [row for row in mechanism.table if any(row)]
         if not all(map(all, rows)):
-            raise ValueError("an output is possible under one item and impossible under another: there is no privacy at all")
+            raise ValueError(
+                "an output is possible under one item and impossible under another: there is no privacy at all"
+            )
         with ctx.workprec(PRECISION + 2 * mechanism.denominator.bit_length()):
             total = sum((self.worth([to_fmpq(entry) for entry in row]) for row in rows), ZERO)
             return to_fraction(lower(total)), to_fraction(upper(total))
@@ -107,11 +111,15 @@ def distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
     return prior_over(len(values), values)
 
 
-def hypotheses(first: Iterable[Rational], second: Iterable[Rational]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+def hypotheses(
+    first: Iterable[Rational], second: Iterable[Rational]
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
     """Two distributions over the same items; ValueError otherwise."""
     left, right = distribution(first), distribution(second)
     if len(left) != len(right):
-        raise ValueError(f"the hypotheses must be about the same items, got {len(left)} and {len(right)} weights")
+        raise ValueError(
+            f"the hypotheses must be about the same items, got {len(left)} and {len(right)} weights"
+        )
     return left, right
 
 
@@ -123,7 +131,9 @@ def alike(keys: Sequence[Hashable]) -> list[list[int]]:
     return list(found.values())
 
 
-def shares(keys: Sequence[Hashable], weights: Sequence[Fraction]) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+def shares(
+    keys: Sequence[Hashable], weights: Sequence[Fraction]
+) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """For items of which those with equal keys are merged: the label of each, and its share of the weight of its label."""
     label, share = [0] * len(keys), [Fraction(0)] * len(keys)
     for number, group in enumerate(alike(keys)):

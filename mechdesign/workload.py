@@ -129,7 +129,11 @@ def workload_optimal(
     InvalidPrior
         The prior is not a positive distribution over the inputs.
     """
-    if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)) or not 1 <= domain <= 512:
+    if (
+        isinstance(domain, bool)
+        or not isinstance(domain, (int, np.integer))
+        or not 1 <= domain <= 512
+    ):
         raise ValueError(f"domain must be a number of inputs, 1 to 512, got {shown(domain)}")
     if criterion not in ("average", "worst"):
         raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
@@ -160,14 +164,30 @@ def workload_optimal(
     mechanism.audit().require()
     variances = _variances(mechanism.matrix, matrix, search.criterion.prior)
     variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
-    return WorkloadDesign(mechanism, criterion, queries, variance, max(min(bound, variance), 0.0), matrix, search.criterion.prior)
+    return WorkloadDesign(
+        mechanism,
+        criterion,
+        queries,
+        variance,
+        max(min(bound, variance), 0.0),
+        matrix,
+        search.criterion.prior,
+    )
 
 
 class _Search:
     """Patterns and their weights, improved round by round."""
 
-    def __init__(self, criterion: Criterion, gram: Floats, tolerance: float, rounds: int, bar: tqdm[NoReturn]) -> None:
-        self.criterion, self.gram, self.tolerance, self.rounds, self.bar = criterion, gram, tolerance, rounds, bar
+    def __init__(
+        self, criterion: Criterion, gram: Floats, tolerance: float, rounds: int, bar: tqdm[NoReturn]
+    ) -> None:
+        self.criterion, self.gram, self.tolerance, self.rounds, self.bar = (
+            criterion,
+            gram,
+            tolerance,
+            rounds,
+            bar,
+        )
         self.rng = np.random.default_rng(0)  # the same design every time
         self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.odds, self.rng))
         self.shares = np.full(len(self.sets), 1 / len(self.sets))
@@ -209,7 +229,9 @@ class _Search:
     def _theta(self) -> tuple[Patterns, Floats]:
         """The rows of all balanced sets, equal ones together, and their weights."""
         parts = zip(self.sets, self.shares, strict=True)
-        weights = [np.full(len(part), share / self._rows(part)[:, 0].sum()) for part, share in parts]
+        weights = [
+            np.full(len(part), share / self._rows(part)[:, 0].sum()) for part, share in parts
+        ]
         patterns, place = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
         theta = np.zeros(len(patterns))
         np.add.at(theta, place.ravel(), np.concatenate(weights))
@@ -220,7 +242,9 @@ class _Search:
         return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
 
     def run(self) -> tuple[Patterns, Floats, float]:
-        asked = Criterion(self.gram, self.criterion.prior, self.criterion.odds)  # without what keeps all frequencies estimable
+        asked = Criterion(
+            self.gram, self.criterion.prior, self.criterion.odds
+        )  # without what keeps all frequencies estimable
         bound = asked.ideal() - asked.held
         slope = self._mix(400)
         patterns, theta = self._theta()
@@ -250,7 +274,9 @@ class _Search:
             return self._run_rows(patterns, theta, bound, min(self.rounds, 3))
         return patterns, theta, bound
 
-    def _run_rows(self, patterns: Patterns, theta: Floats, bound: float, rounds: int) -> tuple[Patterns, Floats, float]:
+    def _run_rows(
+        self, patterns: Patterns, theta: Floats, bound: float, rounds: int
+    ) -> tuple[Patterns, Floats, float]:
         """Weigh single rows, and add those that pricing finds."""
         criterion, k = self.criterion, self.criterion.domain
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
@@ -265,7 +291,12 @@ class _Search:
             found = self._variance(patterns, theta) + criterion.held
             standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
             if everything is None:
-                new = np.array([climb(criterion, slope, multipliers, start) for start in self._starts(patterns, slope, 2 * k)])
+                new = np.array(
+                    [
+                        climb(criterion, slope, multipliers, start)
+                        for start in self._starts(patterns, slope, 2 * k)
+                    ]
+                )
             else:
                 new = everything
             new = new[new.any(axis=1) & ~new.all(axis=1)]
@@ -273,13 +304,28 @@ class _Search:
             if everything is not None:
                 # For any mechanism, tr(G M^-1) >= 2 t^(1/2) least - t (worth + multipliers' 1), at its largest over t > 0.
                 inverse = np.linalg.inv(criterion.information(rows, theta))
-                most = float(criterion.priced(inverse @ self.gram @ inverse, multipliers, self._rows(new)).max())
+                most = float(
+                    criterion.priced(
+                        inverse @ self.gram @ inverse, multipliers, self._rows(new)
+                    ).max()
+                )
                 least = float(np.sum(self.gram * inverse))
-                bound = max(bound, least**2 / (most + float(multipliers.sum())) - float(criterion.prior @ np.diag(self.gram)))
-            if found - criterion.held <= (1 + min(self.tolerance, 1e-4 if everything is not None else 1.0)) * bound:
+                bound = max(
+                    bound,
+                    least**2 / (most + float(multipliers.sum()))
+                    - float(criterion.prior @ np.diag(self.gram)),
+                )
+            if (
+                found - criterion.held
+                <= (1 + min(self.tolerance, 1e-4 if everything is not None else 1.0)) * bound
+            ):
                 break
             present = {bytes(pattern) for pattern in patterns}
-            better = [place for place in np.flatnonzero(worth > standing + 1e-7 * found) if bytes(new[place]) not in present]
+            better = [
+                place
+                for place in np.flatnonzero(worth > standing + 1e-7 * found)
+                if bytes(new[place]) not in present
+            ]
             if not len(better) or round_ == rounds - 1:
                 break
             new = np.unique(new[sorted(better, key=worth.__getitem__)[-4 * k :]], axis=0)
@@ -291,7 +337,9 @@ class _Search:
         """Half of them present rows with a few changes, half along random directions in which the slope is steep."""
         k = self.criterion.domain
         values, vectors = np.linalg.eigh(slope)
-        near = patterns[self.rng.integers(len(patterns), size=count // 2)] ^ (self.rng.random((count // 2, k)) < 0.1)
+        near = patterns[self.rng.integers(len(patterns), size=count // 2)] ^ (
+            self.rng.random((count // 2, k)) < 0.1
+        )
         along = (self.rng.normal(size=(count // 2, k)) * values) @ vectors.T
         steep = along > np.quantile(along, 1 - 1 / (1 + self.criterion.odds), axis=1, keepdims=True)
         starts = np.concatenate([near, steep])
@@ -308,18 +356,31 @@ class _Search:
         for _ in range(3):
             patterns, theta, average = self.run()
             bound = max(bound, average)
-            for _ in range(min(50, 1024 // self.criterion.domain) if self.criterion.domain <= _ONE_BY_ONE else 1):
+            for _ in range(
+                min(50, 1024 // self.criterion.domain)
+                if self.criterion.domain <= _ONE_BY_ONE
+                else 1
+            ):
                 criterion = self.criterion
-                worst = float(_variances(self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior).max())
+                worst = float(
+                    _variances(
+                        self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior
+                    ).max()
+                )
                 if best is None or worst < best[0]:
                     best = worst, patterns, theta, criterion
-                if best[0] <= (1 + self.tolerance) * bound or self._follow(patterns, theta) <= 1 + self.tolerance / 3:
+                if (
+                    best[0] <= (1 + self.tolerance) * bound
+                    or self._follow(patterns, theta) <= 1 + self.tolerance / 3
+                ):
                     break
                 if self.criterion.domain <= _ONE_BY_ONE:
                     # Short of the optimum, so that all rows that are as good have a part: else the worst input changes by leaps.
                     rows = self._rows(patterns)
                     start = np.maximum(theta * (rows @ self.criterion.prior), 1e-9)
-                    theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (rows @ self.criterion.prior)
+                    theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (
+                        rows @ self.criterion.prior
+                    )
             if best is not None and best[0] <= (1 + self.tolerance) * bound:
                 break
         assert best is not None

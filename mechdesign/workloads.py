@@ -34,13 +34,24 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
             return domain - most, domain
         if workload == "ranges":
             return (least + 1) * (domain - most), domain * (domain + 1) // 2
-        raise ValueError(f"workload must be a matrix or one of {', '.join(NAMES)}, got {shown(workload)}")
+        raise ValueError(
+            f"workload must be a matrix or one of {', '.join(NAMES)}, got {shown(workload)}"
+        )
     matrix = np.asarray(workload, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[1] != domain or not len(matrix) or not np.isfinite(matrix).all():
-        raise ValueError(f"a workload must be a matrix of finite numbers with {domain} columns, got shape {matrix.shape}")
+    if (
+        matrix.ndim != 2
+        or matrix.shape[1] != domain
+        or not len(matrix)
+        or not np.isfinite(matrix).all()
+    ):
+        raise ValueError(
+            f"a workload must be a matrix of finite numbers with {domain} columns, got shape {matrix.shape}"
+        )
     result: Floats = matrix.T @ matrix
     if not np.isfinite(result).all():
-        raise ValueError("a workload's numbers are so large that the sums of their squares overflow")
+        raise ValueError(
+            "a workload's numbers are so large that the sums of their squares overflow"
+        )
     return result, len(matrix)
 
 
@@ -53,17 +64,26 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
     for chosen in combinations(range(len(sizes)), way):
         block: Floats = np.ones((1, 1))
         for attribute, size in enumerate(sizes):
-            block = np.asarray(np.kron(block, np.eye(size) if attribute in chosen else np.ones((1, size))), dtype=np.float64)
+            block = np.asarray(
+                np.kron(block, np.eye(size) if attribute in chosen else np.ones((1, size))),
+                dtype=np.float64,
+            )
         blocks.append(block)
     return np.concatenate(blocks)
 
 
 def parities(attributes: int, way: int) -> Floats:
     """The sums over items of (-1)^(the sum of some bits), for all sets of 1 .. ``way`` of so many bits: (queries, 2^attributes)."""
-    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (attributes, way))
+    whole = all(
+        isinstance(number, int) and not isinstance(number, bool) for number in (attributes, way)
+    )
     if not whole or not 1 <= attributes <= 16 or not 1 <= way <= attributes:
-        raise ValueError(f"attributes must be 1 to 16 and way 1 to attributes, got {shown(attributes)} and {shown(way)}")
-    sets = [chosen for size in range(1, way + 1) for chosen in combinations(range(attributes), size)]
+        raise ValueError(
+            f"attributes must be 1 to 16 and way 1 to attributes, got {shown(attributes)} and {shown(way)}"
+        )
+    sets = [
+        chosen for size in range(1, way + 1) for chosen in combinations(range(attributes), size)
+    ]
     masks = np.array([sum(1 << bit for bit in chosen) for chosen in sets])
     bits: Floats = 1.0 - 2.0 * (np.bitwise_count(masks[:, None] & np.arange(1 << attributes)) & 1)
     return bits
@@ -75,13 +95,19 @@ def product(*workloads: npt.ArrayLike) -> Floats:
     for workload in workloads:
         matrix = np.asarray(workload, dtype=np.float64)
         if matrix.ndim != 2:
-            raise ValueError(f"every workload must be a matrix of queries, got shape {matrix.shape}")
+            raise ValueError(
+                f"every workload must be a matrix of queries, got shape {matrix.shape}"
+            )
         result = np.asarray(np.kron(result, matrix), dtype=np.float64)
     return result
 
 
 def _sizes(cardinalities: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(cardinalities)
-    if not sizes or any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
-        raise ValueError(f"cardinalities must be numbers of values, at least 1 each, got {shown(cardinalities)}")
+    if not sizes or any(
+        isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes
+    ):
+        raise ValueError(
+            f"cardinalities must be numbers of values, at least 1 each, got {shown(cardinalities)}"
+        )
     return sizes

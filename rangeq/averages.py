@@ -8,7 +8,11 @@ from __future__ import annotations
 
 def queries(domain: int, workload: str) -> int:
     """How many queries a workload has."""
-    return {"ranges": domain * (domain - 1) // 2, "all ranges": domain * (domain + 1) // 2, "prefixes": domain}[workload]
+    return {
+        "ranges": domain * (domain - 1) // 2,
+        "all ranges": domain * (domain + 1) // 2,
+        "prefixes": domain,
+    }[workload]
 
 
 def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
@@ -18,7 +22,9 @@ def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
     if workload == "prefixes":
         return full * (domain - size + 1) - first  # over blocks at L, the sum of D - L - size + 1
     squares = size * size * ((full - 1) * full * (2 * full - 1) // 6)
-    ranges = full * (domain - size + 1) + first * (domain - size) - squares  # of (L + 1)(D - L - size + 1)
+    ranges = (
+        full * (domain - size + 1) + first * (domain - size) - squares
+    )  # of (L + 1)(D - L - size + 1)
     return ranges - domain if workload == "ranges" and size == 1 else ranges
 
 
@@ -29,7 +35,9 @@ def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
     """
     full, rest = divmod(domain, size)
     if workload == "prefixes":
-        cut = (full * (size - 1) * size * (2 * size - 1) + rest * (rest + 1) * (2 * rest + 1)) // 6  # in the block a prefix ends in
+        cut = (
+            full * (size - 1) * size * (2 * size - 1) + rest * (rest + 1) * (2 * rest + 1)
+        ) // 6  # in the block a prefix ends in
         return size * size * blocks_inside(domain, size, workload) + cut
 
     # Items i and k are together in (min + 1)(D - max) ranges: a polynomial.
@@ -42,7 +50,12 @@ def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
         both = domain * blocks + first * (domain - 1) - squares
         return width * width * both - left * most + right * least - products * blocks
 
-    total = pairs(size, full, size * (full * (full - 1) // 2), size * size * ((full - 1) * full * (2 * full - 1) // 6))
+    total = pairs(
+        size,
+        full,
+        size * (full * (full - 1) // 2),
+        size * size * ((full - 1) * full * (2 * full - 1) // 6),
+    )
     if rest:
         total += pairs(rest, 1, full * size, (full * size) ** 2)
     return total - domain if workload == "ranges" else total

@@ -39,7 +39,9 @@ class Blocks(Channel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.domain % self.blocks:
-            raise ValueError(f"{self.blocks} blocks do not cut a circle of {self.domain} items into equal parts")
+            raise ValueError(
+                f"{self.blocks} blocks do not cut a circle of {self.domain} items into equal parts"
+            )
         _ = self.base
 
     @property
@@ -59,7 +61,9 @@ class Blocks(Channel):
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("angle", smallest_integer(self.width - 1)), ("block", self.base.report_dtype)])
+        return np.dtype(
+            [("angle", smallest_integer(self.width - 1)), ("block", self.base.report_dtype)]
+        )
 
     @property
     def report_bits(self) -> int:
@@ -85,14 +89,18 @@ class Blocks(Channel):
         return (self.width, *self.base._shape)
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        cells = self.base._cells(reports["block"]) + reports["angle"].astype(np.int64)[:, None] * math.prod(self.base._shape)
+        cells = self.base._cells(reports["block"]) + reports["angle"].astype(np.int64)[
+            :, None
+        ] * math.prod(self.base._shape)
         return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         counts = aggregate.counts.reshape(self.width, -1)
         if (counts < 0).any() or (counts.sum(axis=0, dtype=np.float64) >= 2.0**63).any():
             return False
-        together = Aggregate(self.base._signature, aggregate.n, counts.sum(axis=0).reshape(self.base._shape))
+        together = Aggregate(
+            self.base._signature, aggregate.n, counts.sum(axis=0).reshape(self.base._shape)
+        )
         if not self.base._consistent(together):
             return False
         # Those of each angle too are whole reports, and no report has a cell twice.
@@ -103,7 +111,9 @@ class Blocks(Channel):
     def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How many reports support the block that begins at each item: shape (domain,)."""
         result = np.empty(self.domain, dtype=np.int64)
-        begins = (np.arange(self.blocks) * self.width - np.arange(self.width)[:, None]) % self.domain
+        begins = (
+            np.arange(self.blocks) * self.width - np.arange(self.width)[:, None]
+        ) % self.domain
         result[begins] = self.base._supporters(counts)
         return result
 
@@ -120,7 +130,10 @@ class Blocks(Channel):
         if cells == 1:
             return [angles, *super()._samples(n, counts)]
         own = zip(counts, turned.tolist(), strict=True)
-        return [angles, *(sample for row, users in own for sample in self.base._samples(users, row))]
+        return [
+            angles,
+            *(sample for row, users in own for sample in self.base._samples(users, row)),
+        ]
 
     def audit(self) -> Audit:
         return self.base.audit()  # the angle does not depend on the item
@@ -162,11 +175,21 @@ class CircularHistogram(RangeProtocol):
         for name in ("blocks", "oracle", "probabilities"):
             value = getattr(self, name)
             if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(int(item) if isinstance(item, np.integer) else item for item in value))
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                )
         super().__post_init__()
         circle = round_up(self.domain) if self.circle is None else self.circle
-        if isinstance(circle, bool) or not isinstance(circle, (int, np.integer)) or not max(self.domain, 2) <= circle <= 1 << 25:
-            raise ValueError(f"circle must be a number of items, {max(self.domain, 2)} to 2^25, got {shown(circle)}")
+        if (
+            isinstance(circle, bool)
+            or not isinstance(circle, (int, np.integer))
+            or not max(self.domain, 2) <= circle <= 1 << 25
+        ):
+            raise ValueError(
+                f"circle must be a number of items, {max(self.domain, 2)} to 2^25, got {shown(circle)}"
+            )
         object.__setattr__(self, "circle", int(circle))
         if self.blocks is None:
             object.__setattr__(self, "blocks", divisors(int(circle)))
@@ -180,8 +203,12 @@ class CircularHistogram(RangeProtocol):
             raise ValueError(
                 f"blocks must be divisors of {circle} above 1, ascending, {circle} itself the last, got {shown(self.blocks)}"
             )
-        if not isinstance(self.oracle, (str, tuple)) or (isinstance(self.oracle, tuple) and len(self.oracle) != len(self.blocks)):
-            raise ValueError(f"oracle must be a name or {len(self.blocks)} names, got {shown(self.oracle)}")
+        if not isinstance(self.oracle, (str, tuple)) or (
+            isinstance(self.oracle, tuple) and len(self.oracle) != len(self.blocks)
+        ):
+            raise ValueError(
+                f"oracle must be a name or {len(self.blocks)} names, got {shown(self.oracle)}"
+            )
         unknown = [name for name in self._names if name not in ORACLES]
         if unknown:
             raise ValueError(f"unknown oracle {shown(unknown[0])}")
@@ -194,11 +221,16 @@ class CircularHistogram(RangeProtocol):
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (self.oracle,) * len(self.blocks or ()) if isinstance(self.oracle, str) else self.oracle
+        return (
+            (self.oracle,) * len(self.blocks or ()) if isinstance(self.oracle, str) else self.oracle
+        )
 
     @cached_property
     def levels(self) -> tuple[Blocks, ...]:
-        return tuple(Blocks(self._size, self.epsilon, m, name) for m, name in zip(self.blocks or (), self._names, strict=True))
+        return tuple(
+            Blocks(self._size, self.epsilon, m, name)
+            for m, name in zip(self.blocks or (), self._names, strict=True)
+        )
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
@@ -206,7 +238,9 @@ class CircularHistogram(RangeProtocol):
 
     @cached_property
     def _per_user(self) -> Floats:
-        return np.array([per_user(level.base, -(-self.domain // level.width)) for level in self.levels])
+        return np.array(
+            [per_user(level.base, -(-self.domain // level.width)) for level in self.levels]
+        )
 
     def _nodes(self, level: int, items: Items) -> Items:
         return items
@@ -253,7 +287,9 @@ class CircularHistogram(RangeProtocol):
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
         shared = _curve(self, tuple(self._users(aggregate))).shared
-        if shared is not None:  # nobody is in the padding: each item gives up what it shares with the error of the sum
+        if (
+            shared is not None
+        ):  # nobody is in the padding: each item gives up what it shares with the error of the sum
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
         return result
 
@@ -282,7 +318,9 @@ class CircularHistogram(RangeProtocol):
         users, item = self._expected_users(n), np.arange(self.domain)
         prefixes = self._own_range_variance(np.zeros_like(item), item, users)
         sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
-        return mean_over(workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users))
+        return mean_over(
+            workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users)
+        )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         users, size = self._expected_users(n), self._size
@@ -305,7 +343,9 @@ class CircularHistogram(RangeProtocol):
                 continue
             square, mean = np.zeros(len(weights)), np.zeros(len(weights))
             for angle in range(level.width):
-                own = np.roll(solution, angle, axis=-1).reshape(len(weights), level.blocks, -1).sum(axis=-1) * (number / variance)
+                own = np.roll(solution, angle, axis=-1).reshape(len(weights), level.blocks, -1).sum(
+                    axis=-1
+                ) * (number / variance)
                 nodes = np.roll(held, angle).reshape(level.blocks, -1).sum(axis=-1)
                 here = own @ np.roll(beyond, angle).reshape(level.blocks, -1).sum(axis=-1)
                 square += level.base.linear_variance(1, own, nodes) + spread(own, nodes) + here**2
@@ -337,7 +377,9 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     length = np.arange(domain + 1)
     variances = np.maximum(covariances[0] - covariances[length % size], 0.0)
     # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of their widths, and no others.
-    step = math.gcd(size, *(level.width for level, number in zip(protocol.levels, users, strict=True) if number))
+    step = math.gcd(
+        size, *(level.width for level, number in zip(protocol.levels, users, strict=True) if number)
+    )
     unseen = length % step * (step - length % step) / size
     shared = None
     if size > domain:
@@ -358,7 +400,9 @@ def seen(circle: int, width: int) -> Floats:
     result = np.zeros(len(frequency))
     cut = frequency * width % circle
     some = cut > 0
-    result[some] = np.sin(np.pi * cut[some] / circle) ** 2 / (width * np.sin(np.pi * frequency[some] / circle) ** 2)
+    result[some] = np.sin(np.pi * cut[some] / circle) ** 2 / (
+        width * np.sin(np.pi * frequency[some] / circle) ** 2
+    )
     return result
 
 

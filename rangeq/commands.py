@@ -50,11 +50,17 @@ def query(add: AddCommand) -> None:
         f"marginals, or the frequencies of all items.\n\n{chosen.epilog}"
     )
     chosen.add_argument("aggregate", type=Path, help="what collect or save_aggregate wrote")
-    chosen.add_argument("--protocol", type=Path, required=True, help="what save_protocol wrote (.json)")
+    chosen.add_argument(
+        "--protocol", type=Path, required=True, help="what save_protocol wrote (.json)"
+    )
     for question in _QUESTIONS.values():
         text = f"{question.text}; may be repeated"
-        chosen.add_argument(f"--{question.name}", action="append", default=[], metavar=question.metavar, help=text)
-    chosen.add_argument("--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)")
+        chosen.add_argument(
+            f"--{question.name}", action="append", default=[], metavar=question.metavar, help=text
+        )
+    chosen.add_argument(
+        "--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)"
+    )
     chosen.add_argument("--out", type=Path, help="write the answers (.csv); default: print them")
     add_force(chosen)
 
@@ -72,7 +78,10 @@ def _query(options: argparse.Namespace) -> int:
         raise InvalidFile(f"{options.aggregate}: {error}") from error
     asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
     answers = list(answered(protocol, aggregate, asked, options.confidence))
-    rows = [[answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))] for answer in answers]
+    rows = [
+        [answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))]
+        for answer in answers
+    ]
     text = comma_separated([["query", "estimate", "low", "high"], *rows])
     if options.out is None:
         print(text, end="")
@@ -103,7 +112,9 @@ class Source:
         return self.protocol.estimate(self.aggregate)
 
 
-def answered(protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float) -> Iterator[Answer]:
+def answered(
+    protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float
+) -> Iterator[Answer]:
     """The answers to questions, (name, text) as on the command line; without any, what the protocol is for.
 
     ValueError for a question that is none, or not one for this protocol.
@@ -112,15 +123,23 @@ def answered(protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], 
         protocol = protocol.channel
     if isinstance(protocol, (HeavyHitterProtocol, OneBit)):
         if asked:
-            raise ValueError(f"{type(protocol).__name__} lists the frequent items: ask no other question")
+            raise ValueError(
+                f"{type(protocol).__name__} lists the frequent items: ask no other question"
+            )
         found = protocol.find(aggregate, confidence=confidence)
         yield from map(Answer, map(str, found.items), found.frequencies, *found.intervals)
         return
     source = Source(protocol, aggregate, confidence)
-    mine = {name: question for name, question in _QUESTIONS.items() if isinstance(protocol, question.kinds)}
+    mine = {
+        name: question
+        for name, question in _QUESTIONS.items()
+        if isinstance(protocol, question.kinds)
+    }
     for name, text in asked or _everything(protocol):
         if name not in mine:
-            raise ValueError(f"{type(protocol).__name__} does not answer --{name}; it answers {', '.join(f'--{n}' for n in mine)}")
+            raise ValueError(
+                f"{type(protocol).__name__} does not answer --{name}; it answers {', '.join(f'--{n}' for n in mine)}"
+            )
         yield from mine[name].answers(source, text)
 
 
@@ -128,7 +147,10 @@ def _everything(protocol: Any) -> list[tuple[str, str]]:
     if isinstance(protocol, _ORDERED):
         return [("quantile", f"{k / 10}") for k in range(1, 10)]
     if isinstance(protocol, MarginalProtocol):
-        return [("marginal", ",".join(names)) for names in protocol.domain.views(min(protocol.k, len(protocol.domain)))]
+        return [
+            ("marginal", ",".join(names))
+            for names in protocol.domain.views(min(protocol.k, len(protocol.domain)))
+        ]
     if isinstance(protocol, Oracle):
         return [("item", f"0:{protocol.domain - 1}")]
     raise ValueError(f"{type(protocol).__name__} has too many answers to list: ask --where")
@@ -140,10 +162,15 @@ def _items(source: Source, text: str) -> Iterator[Answer]:
         raise ValueError(f"--item {text}: items are 0 .. {protocol.domain - 1}")
     if isinstance(protocol, RangeProtocol):
         ends = np.arange(first, last + 1)
-        values, (low, high) = source.estimate.range(ends, ends), source.estimate.interval(ends, ends, source.confidence)
+        values, (low, high) = (
+            source.estimate.range(ends, ends),
+            source.estimate.interval(ends, ends, source.confidence),
+        )
     else:
         whole = last - first + 1 == protocol.domain
-        estimate = protocol.estimate(source.aggregate, None if whole else np.arange(first, last + 1))
+        estimate = protocol.estimate(
+            source.aggregate, None if whole else np.arange(first, last + 1)
+        )
         values, (low, high) = estimate.frequencies, estimate.interval(source.confidence)
     for place, item in enumerate(range(first, last + 1)):
         yield Answer(f"item {item}", values[place], low[place], high[place])
@@ -151,7 +178,9 @@ def _items(source: Source, text: str) -> Iterator[Answer]:
 
 def _range(source: Source, text: str) -> Iterator[Answer]:
     estimate, (first, last) = source.estimate, _ends(text, "--range")
-    ends = estimate.interval(first, last, source.confidence) if hasattr(estimate, "interval") else ()
+    ends = (
+        estimate.interval(first, last, source.confidence) if hasattr(estimate, "interval") else ()
+    )
     yield Answer(f"range {first}:{last}", estimate.range(first, last), *ends)
 
 
@@ -161,7 +190,11 @@ def _quantile(source: Source, text: str) -> Iterator[Answer]:
     except ValueError:
         raise ValueError(f"--quantile is a fraction from 0 to 1, got {text!r}") from None
     estimate = source.estimate
-    ends = estimate.quantile_interval(phi, source.confidence) if hasattr(estimate, "quantile_interval") else ()
+    ends = (
+        estimate.quantile_interval(phi, source.confidence)
+        if hasattr(estimate, "quantile_interval")
+        else ()
+    )
     yield Answer(f"quantile {text}", estimate.quantile(phi), *ends)
 
 
@@ -178,11 +211,15 @@ def _where(source: Source, text: str) -> Iterator[Answer]:
     for condition in text.split(","):
         name, given, values = condition.partition("=")
         if not given or name in asked:
-            raise ValueError(f"--where takes distinct attributes with a value or range each, such as age=30:39,sex=1, got {text!r}")
+            raise ValueError(
+                f"--where takes distinct attributes with a value or range each, such as age=30:39,sex=1, got {text!r}"
+            )
         asked[name] = _ends(values, "--where")
     estimate = source.estimate
     if isinstance(source.protocol, MarginalProtocol):
-        value, variance = estimate.answer({name: list(range(first, last + 1)) for name, (first, last) in asked.items()})
+        value, variance = estimate.answer(
+            {name: list(range(first, last + 1)) for name, (first, last) in asked.items()}
+        )
         half = normal_quantile(source.confidence) * math.sqrt(variance)
         yield Answer(f"where {text}", value, value - half, value + half)
         return
@@ -191,7 +228,9 @@ def _where(source: Source, text: str) -> Iterator[Answer]:
         left, right = zip(*asked.values(), strict=True)
         low, high = estimate.interval([list(asked)], [left], [right], source.confidence)
         ends = low[0], high[0]
-    yield Answer(f"where {text}", estimate.answer([(name, *pair) for name, pair in asked.items()]), *ends)
+    yield Answer(
+        f"where {text}", estimate.answer([(name, *pair) for name, pair in asked.items()]), *ends
+    )
 
 
 def _ends(text: str, option: str) -> tuple[int, int]:
@@ -222,8 +261,16 @@ _QUESTIONS = {
     for question in (
         Question("item", (Oracle,), _items, "X", "the frequency of an item, or of each in A:B"),
         Question("range", _ORDERED, _range, "A:B", "the fraction in A .. B, both included"),
-        Question("quantile", _ORDERED, _quantile, "PHI", "the item with the fraction PHI at or below it"),
-        Question("marginal", (MarginalProtocol,), _marginal, "NAMES", "each combination of values of some attributes, such as a,b"),
+        Question(
+            "quantile", _ORDERED, _quantile, "PHI", "the item with the fraction PHI at or below it"
+        ),
+        Question(
+            "marginal",
+            (MarginalProtocol,),
+            _marginal,
+            "NAMES",
+            "each combination of values of some attributes, such as a,b",
+        ),
         Question(
             "where",
             (MarginalProtocol, ConjunctionProtocol),

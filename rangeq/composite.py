@@ -61,16 +61,26 @@ class Composite(TreeProtocol):
             if getattr(self, name) is not None:
                 given = getattr(self, name)
                 if isinstance(given, str):
-                    raise ValueError(f"{name} must be a list, one for each level, got {shown(given)}")
-                object.__setattr__(self, name, tuple(int(item) if isinstance(item, np.integer) else item for item in given))
+                    raise ValueError(
+                        f"{name} must be a list, one for each level, got {shown(given)}"
+                    )
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in given),
+                )
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()
         if audit.ratio > self.odds:
             raise PrivacyViolation(audit.ratio, self.odds, audit.output, audit.inputs)
         if self.tree.leaves != self.domain:
-            raise ValueError(f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not {self.domain} items")
+            raise ValueError(
+                f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not {self.domain} items"
+            )
         if len(self.oracle) != len(self.branching) or not set(self.oracle) <= set(ORACLES):
-            raise ValueError(f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got {shown(self.oracle)}")
+            raise ValueError(
+                f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got {shown(self.oracle)}"
+            )
         _ = self.level_weights, self.levels
 
     @cached_property
@@ -80,7 +90,10 @@ class Composite(TreeProtocol):
     @cached_property
     def levels(self) -> tuple[Oracle, ...]:
         below = zip(self.oracle, self.tree.nodes[1:], strict=True)
-        return (Tabular(self.mechanism), *(ORACLES[name](nodes, self.epsilon) for name, nodes in below))
+        return (
+            Tabular(self.mechanism),
+            *(ORACLES[name](nodes, self.epsilon) for name, nodes in below),
+        )
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
@@ -101,7 +114,12 @@ class Composite(TreeProtocol):
 
     @cached_property
     def _per_user(self) -> Floats:
-        return np.array([per_user(oracle, nodes) for oracle, nodes in zip(self.levels[1:], self.tree.nodes[1:], strict=True)])
+        return np.array(
+            [
+                per_user(oracle, nodes)
+                for oracle, nodes in zip(self.levels[1:], self.tree.nodes[1:], strict=True)
+            ]
+        )
 
     def _below(self, users: Floats) -> Floats:
         """The precisions of the levels' own estimates; none of the first."""
@@ -113,25 +131,35 @@ class Composite(TreeProtocol):
 
     def _precisions(self, users: Floats) -> Floats:
         """Along the axes of the first level, then of contrasts below it: shape (k - 1 + height - 1,)."""
-        return np.concatenate([self._top(users), contrast_precisions(self.tree, self._below(users))[1:]])
+        return np.concatenate(
+            [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
+        )
 
     def _costs(self, workload: str) -> Floats:
         """What a unit of variance of each of these adds to the mean over a workload."""
         directions, below = self._axes[1], self.tree.costs(workload)[1:]
-        along = (directions * (_gram_of_blocks(self.mechanism.inputs, self.tree.widths[0], workload) @ directions)).sum(axis=0)
+        along = (
+            directions
+            * (_gram_of_blocks(self.mechanism.inputs, self.tree.widths[0], workload) @ directions)
+        ).sum(axis=0)
         return np.concatenate([along, below])
 
     def _contrasts(self, users: Floats) -> Floats:
         """Those below the first level; 0 stands for that."""
         precisions = contrast_precisions(self.tree, self._below(users))
-        result = np.divide(1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0)
+        result = np.divide(
+            1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0
+        )
         result[0] = 0.0 if users[0] else result[0]
         return result
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
         users = self._users(aggregate)
         parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
-        estimates = [oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain) for oracle, part in parts]
+        estimates = [
+            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
+            for oracle, part in parts
+        ]
         leaves = consistent(self.tree, estimates, self._below(users))
         if not users[0]:
             return leaves
@@ -148,7 +176,9 @@ class Composite(TreeProtocol):
         if not users[0]:
             return below
         values, directions = self._top(users), self._axes[1]
-        sums = np.concatenate([np.zeros((1, len(values))), np.cumsum(directions, axis=0), np.zeros((1, len(values)))])
+        sums = np.concatenate(
+            [np.zeros((1, len(values))), np.cumsum(directions, axis=0), np.zeros((1, len(values)))]
+        )
         covariances, width = (sums / values) @ sums.T, self.tree.widths[0]
 
         def between(x: Items, y: Items) -> Floats:
@@ -167,7 +197,9 @@ class Composite(TreeProtocol):
         below = super()._own_linear_variance(weights, users)
         if not users[0]:
             return below
-        along = (weights.reshape(*weights.shape[:-1], self.mechanism.inputs, -1).mean(axis=-1)) @ self._axes[1]
+        along = (
+            weights.reshape(*weights.shape[:-1], self.mechanism.inputs, -1).mean(axis=-1)
+        ) @ self._axes[1]
         result: Floats = below + along**2 @ (1 / self._top(users))
         return result
 
@@ -185,17 +217,30 @@ class Composite(TreeProtocol):
         across = (self.tree.coverage(leaves, 0) @ directions) / self._top(users)
         if level == 0:
             return users[0] * (across * values) @ directions.T
-        total = own[level] * nodes[0] / nodes[level] * np.repeat(across @ directions.T, nodes[level] // nodes[0], axis=1)
+        total = (
+            own[level]
+            * nodes[0]
+            / nodes[level]
+            * np.repeat(across @ directions.T, nodes[level] // nodes[0], axis=1)
+        )
         for above in range(1, level + 1):
             share = own[level] * nodes[above] / nodes[level] / q[above]
-            total += share * np.repeat(self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1)
+            total += share * np.repeat(
+                self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
+            )
         return total
 
 
 def checked_local(mechanism: Mechanism) -> Mechanism:
     """ValueError unless it is a local mechanism, of two inputs or more."""
-    if not isinstance(mechanism, Mechanism) or mechanism.privacy.neighbours != "all" or mechanism.inputs < 2:
-        raise ValueError("the mechanism must be a local one: a Mechanism of two inputs or more, neighbours='all'")
+    if (
+        not isinstance(mechanism, Mechanism)
+        or mechanism.privacy.neighbours != "all"
+        or mechanism.inputs < 2
+    ):
+        raise ValueError(
+            "the mechanism must be a local one: a Mechanism of two inputs or more, neighbours='all'"
+        )
     return mechanism
 
 

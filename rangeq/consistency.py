@@ -22,7 +22,9 @@ import numpy.typing as npt
 from rangeq.tree import Floats, Tree
 
 
-def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1) -> npt.NDArray[Any]:
+def contrast_precisions(
+    tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1
+) -> npt.NDArray[Any]:
     """Q_1 .. Q_height: the precisions of contrasts among the children of nodes of levels 0 .. height - 1.
 
     Fractions stay exact. With d dimensions: of a grid, split in each of them like this tree.
@@ -33,13 +35,18 @@ def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats, d: int =
     return result
 
 
-def consistent(tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0) -> Floats:
+def consistent(
+    tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0
+) -> Floats:
     """The leaves of `consistent_levels`: shape (leaves,)."""
     return consistent_levels(tree, estimates, precisions, root)[-1]
 
 
 def consistent_levels(
-    tree: Tree, estimates: Sequence[npt.NDArray[Any]], precisions: Sequence[float] | Floats, root: float | None
+    tree: Tree,
+    estimates: Sequence[npt.NDArray[Any]],
+    precisions: Sequence[float] | Floats,
+    root: float | None,
 ) -> list[Floats]:
     """The weighted least-squares solution, in two linear passes.
 
@@ -60,7 +67,11 @@ def consistent_levels(
     best: list[Floats] = [np.zeros(0)] * tree.height
     for level in range(tree.height - 1, -1, -1):
         # What a level's own estimates and those of its children say of its nodes, weighted by precision.
-        own = precisions[level] * estimates[level] if precisions[level] else np.zeros(tree.nodes[level])
+        own = (
+            precisions[level] * estimates[level]
+            if precisions[level]
+            else np.zeros(tree.nodes[level])
+        )
         if level + 1 < tree.height:
             size = tree.branching[level + 1]
             own = own + (q[level + 1] / size) * best[level + 1].reshape(-1, size).sum(axis=1)
@@ -69,5 +80,7 @@ def consistent_levels(
     solution = [np.array([known])]
     for nodes, size in zip(best, tree.branching, strict=True):
         children = nodes.reshape(len(solution[-1]), -1)
-        solution.append((children + ((solution[-1] - children.sum(axis=1)) / size)[:, None]).ravel())
+        solution.append(
+            (children + ((solution[-1] - children.sum(axis=1)) / size)[:, None]).ravel()
+        )
     return solution[1:]

@@ -37,13 +37,28 @@ def runs(
     return left, np.where(within | (first % parent != 0), np.maximum(end, left), left), start, right
 
 
-def added_up(tree: Tree, cumulated: Sequence[npt.NDArray[Any]], first: Integers, last: Integers, root: bool = True) -> Any:
+def added_up(
+    tree: Tree,
+    cumulated: Sequence[npt.NDArray[Any]],
+    first: Integers,
+    last: Integers,
+    root: bool = True,
+) -> Any:
     """The nodes that make up first .. last, added up from the prefix sums of each level, the empty one first; like `runs`."""
     parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
-    return sum(sums[end] - sums[left] + sums[right] - sums[start] for sums, left, end, start, right in parts)
+    return sum(
+        sums[end] - sums[left] + sums[right] - sums[start]
+        for sums, left, end, start, right in parts
+    )
 
 
-def variance_of_nodes(tree: Tree, per_node: Sequence[float] | Floats, first: Integers, last: Integers, root: bool = True) -> Any:
+def variance_of_nodes(
+    tree: Tree,
+    per_node: Sequence[float] | Floats,
+    first: Integers,
+    last: Integers,
+    root: bool = True,
+) -> Any:
     """The variance of that sum, for independent nodes whose variance depends on their level; infinite ones may be unused."""
     total = np.zeros(first.shape)
     for level, variance in enumerate(per_node):
@@ -53,25 +68,40 @@ def variance_of_nodes(tree: Tree, per_node: Sequence[float] | Floats, first: Int
     return total
 
 
-def nodes_used(tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1) -> list[int]:
+def nodes_used(
+    tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1
+) -> list[int]:
     """How many nodes of each level all queries of a workload use together, exactly; like `runs`. O(height).
 
     With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like this one.
     """
-    inside = [blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)]
+    inside = [
+        blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
+    ]
     inside[0] *= root
-    return [below - size**d * above for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)]
+    return [
+        below - size**d * above
+        for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)
+    ]
 
 
 def average_nodes(tree: Tree, workload: str) -> Floats:
     """How many nodes of each level are used, the mean over a workload of `rangeq.tree.WORKLOADS`."""
-    return np.array([used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)])
+    return np.array(
+        [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
+    )
 
 
 class DecomposedEstimate(RangeEstimate):
     """Answers by decomposition. A range's answer is not the difference of two prefixes' answers."""
 
-    def __init__(self, oracle: HierarchicalHistogram, aggregate: Aggregate, levels: Sequence[Floats], per_node: Floats) -> None:
+    def __init__(
+        self,
+        oracle: HierarchicalHistogram,
+        aggregate: Aggregate,
+        levels: Sequence[Floats],
+        per_node: Floats,
+    ) -> None:
         super().__init__(oracle, aggregate, None)
         self._tree, self._per_node = oracle.tree, per_node
         self._cumulated = [np.concatenate([[0.0], np.cumsum(level)]) for level in levels]
@@ -98,7 +128,9 @@ class DecomposedEstimate(RangeEstimate):
         """The variance of `range` when the nodes of a level are independent, as they are for OUE and SUE, and others nearly."""
         a, b = self._ends(first, last)
         total = variance_of_nodes(self._tree, self._per_node, a, b)
-        inside = np.clip(self._values(a, b), 0.0, 1.0)  # what disjoint samples share, as for consistent estimates
+        inside = np.clip(
+            self._values(a, b), 0.0, 1.0
+        )  # what disjoint samples share, as for consistent estimates
         total = np.maximum(total - inside * (1 - inside) / self.n, 0.0)
         return total.item() if total.ndim == 0 else total
 
@@ -112,5 +144,7 @@ class DecomposedEstimate(RangeEstimate):
         """A weighted sum of the leaves' estimates, whose variance counts them as independent."""
         value = super().linear(weights).value
         rows, f = np.atleast_2d(np.asarray(weights, dtype=np.float64)), self.frequencies
-        variance = np.maximum((rows**2).sum(axis=1) * self._per_node[-1] - spread(rows, f) / self.n, 0.0)
+        variance = np.maximum(
+            (rows**2).sum(axis=1) * self._per_node[-1] - spread(rows, f) / self.n, 0.0
+        )
         return Linear(value, float(variance[0]) if np.ndim(weights) == 1 else variance)

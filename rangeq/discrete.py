@@ -60,9 +60,13 @@ class DiscreteLaplace:
     def __init__(self, alpha: Rational) -> None:
         self.alpha = exact(alpha, "alpha")
         if not 0 < self.alpha <= 1 - Fraction(1, LARGEST_SCALE):
-            raise ValueError(f"alpha must lie above 0 and at most at 1 - 2^-46, got {brief(self.alpha, 20)}")
+            raise ValueError(
+                f"alpha must lie above 0 and at most at 1 - 2^-46, got {brief(self.alpha, 20)}"
+            )
         rate = _rate(self.alpha)
-        self._shift = max(0, math.floor(-math.log2(rate)) - 5)  # S = 2^shift; U is accepted with probability above exp(-1/32)
+        self._shift = max(
+            0, math.floor(-math.log2(rate)) - 5
+        )  # S = 2^shift; U is accepted with probability above exp(-1/32)
         self._stride = 1 << self._shift
         self._length = max(1, math.ceil(_TAIL_BITS * math.log(2) / (rate * self._stride)))
 
@@ -74,14 +78,20 @@ class DiscreteLaplace:
     @cached_property
     def _powers(self) -> Words:
         """First words of alpha^(S k) for k = length .. 1: ascending."""
-        return np.array([self._leading(self._stride * k, 1) for k in range(self._length, 0, -1)], dtype=np.uint64)
+        return np.array(
+            [self._leading(self._stride * k, 1) for k in range(self._length, 0, -1)],
+            dtype=np.uint64,
+        )
 
     @cached_property
     def _digits(self) -> list[Words]:
         """For each digit of U, the first words of the powers it stands for. The entry of the digit 0, a power of 1, is not used."""
         tables = []
         for place in range(0, self._shift, _DIGIT):
-            powers = [self._leading(digit << place, 1) for digit in range(1, 1 << min(_DIGIT, self._shift - place))]
+            powers = [
+                self._leading(digit << place, 1)
+                for digit in range(1, 1 << min(_DIGIT, self._shift - place))
+            ]
             tables.append(np.array([0, *powers], dtype=np.uint64))
         return tables
 
@@ -109,7 +119,9 @@ class DiscreteLaplace:
         powers = self._powers
         not_above = np.searchsorted(powers, words, side="right")
         result = self._length - not_above
-        for k in np.flatnonzero((not_above > 0) & (powers[not_above - 1] == words)):  # probability about length / 2^64 a draw
+        for k in np.flatnonzero(
+            (not_above > 0) & (powers[not_above - 1] == words)
+        ):  # probability about length / 2^64 a draw
             result[k] = self._slow(int(words[k]), source)
         return result.astype(np.int64)
 
@@ -118,7 +130,10 @@ class DiscreteLaplace:
         words = 1
         while True:
             powers = [self._leading(self._stride * k, words) for k in range(1, self._length + 1)]
-            least, most = sum(power > prefix for power in powers), sum(power >= prefix for power in powers)
+            least, most = (
+                sum(power > prefix for power in powers),
+                sum(power >= prefix for power in powers),
+            )
             if least == most:
                 return least
             prefix, words = (prefix << 64) | int(source(1)[0]), words + 1

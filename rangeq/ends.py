@@ -16,7 +16,9 @@ class InvalidRange(ValueError):
         super().__init__(message)
 
 
-def checked_ends(first: npt.ArrayLike, last: npt.ArrayLike, domain: int) -> tuple[Integers, Integers]:
+def checked_ends(
+    first: npt.ArrayLike, last: npt.ArrayLike, domain: int
+) -> tuple[Integers, Integers]:
     """Both ends as int64, broadcast. InvalidRange for what is not a range; no ranges at all may be of any type."""
     a, b = np.asarray(first), np.asarray(last)
     if any(ends.dtype.kind not in "iu" and ends.size for ends in (a, b)):
@@ -24,7 +26,9 @@ def checked_ends(first: npt.ArrayLike, last: npt.ArrayLike, domain: int) -> tupl
     try:
         a, b = np.broadcast_arrays(a, b)
     except ValueError:
-        raise InvalidRange(f"the ends of ranges must have shapes that go together, got {a.shape} and {b.shape}") from None
+        raise InvalidRange(
+            f"the ends of ranges must have shapes that go together, got {a.shape} and {b.shape}"
+        ) from None
     bad = (a < 0) | (a > b) | (b >= domain)
     if bad.any():
         k = int(np.argmax(bad))

@@ -87,10 +87,15 @@ class RangeEstimate(Estimate, Distribution):
         a, b = self._ends(first, last)
         if not self.n:
             return _plain(np.full(a.shape, np.inf))
-        return _plain(self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a]))
+        return _plain(
+            self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a])
+        )
 
     def interval(  # type: ignore[override]
-        self, first: npt.ArrayLike | None = None, last: npt.ArrayLike | None = None, confidence: float = 0.95
+        self,
+        first: npt.ArrayLike | None = None,
+        last: npt.ArrayLike | None = None,
+        confidence: float = 0.95,
     ) -> Interval:
         """Confidence intervals for the fractions in first .. last, each by itself; without ends, for every single item."""
         if first is None and last is None:
@@ -118,7 +123,11 @@ class RangeEstimate(Estimate, Distribution):
         """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic regression), cut to [0, 1]."""
         if not self.n:
             raise ValueError("no reports: there is no distribution to shape")
-        cdf = scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0) if len(self.frequencies) > 1 else np.zeros(0)
+        cdf = (
+            scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0)
+            if len(self.frequencies) > 1
+            else np.zeros(0)
+        )
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
 
 
@@ -130,7 +139,9 @@ def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
     """The first items with at least phi at or below them."""
-    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)  # a cdf summed up in floats may end just below 1
+    found = np.searchsorted(
+        np.maximum.accumulate(cdf), phi - 1e-12
+    )  # a cdf summed up in floats may end just below 1
     return np.minimum(found, len(cdf) - 1)
 
 

@@ -40,7 +40,9 @@ class HaarLevel(SignChannel, Oracle):
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         index = uniform(len(items), self._numbers, source)
-        minus = (np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)) & 1
+        minus = (
+            np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)
+        ) & 1
         reports["index"], reports["sign"] = index, 1 - 2 * minus
 
     def differences(self, aggregate: Aggregate) -> Floats:
@@ -59,7 +61,9 @@ class HaarLevel(SignChannel, Oracle):
     def difference_variance(self, n: int, held: int | None = None) -> float:
         return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
         nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
         contributed = (nodes**2).sum(axis=1) / self.contrast**2
@@ -101,7 +105,9 @@ class HaarHRR(TreeProtocol):
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
-        per_user = 1 / (2 * self.levels[0].contrast ** 2)  # half of the square of a difference, per user
+        per_user = 1 / (
+            2 * self.levels[0].contrast ** 2
+        )  # half of the square of a difference, per user
         return np.divide(per_user, users, out=np.full(len(users), np.inf), where=users > 0)
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:

@@ -66,15 +66,29 @@ class HierarchicalHistogram(TreeProtocol):
             if isinstance(value, np.integer):
                 object.__setattr__(self, name, int(value))
             elif isinstance(value, Sequence) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(int(item) if isinstance(item, np.integer) else item for item in value))
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                )
         super().__post_init__()
-        if not isinstance(self.oracle, (str, tuple)) or not all(isinstance(name, str) for name in self._names):
-            raise ValueError(f"oracle must be a name or one name for each level, got {shown(self.oracle)}")
+        if not isinstance(self.oracle, (str, tuple)) or not all(
+            isinstance(name, str) for name in self._names
+        ):
+            raise ValueError(
+                f"oracle must be a name or one name for each level, got {shown(self.oracle)}"
+            )
         names = self._names
         unknown = sorted({name for name in names if name not in ORACLES})
         if unknown or len(names) != self.tree.height:
-            what = f"unknown: {', '.join(map(str, unknown))}" if unknown else f"{len(names)} for {self.tree.height} levels"
-            raise ValueError(f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}")
+            what = (
+                f"unknown: {', '.join(map(str, unknown))}"
+                if unknown
+                else f"{len(names)} for {self.tree.height} levels"
+            )
+            raise ValueError(
+                f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}"
+            )
         _ = self.level_weights, self.levels  # what is wrong with them is wrong now
 
     @property
@@ -87,7 +101,10 @@ class HierarchicalHistogram(TreeProtocol):
 
     @cached_property
     def levels(self) -> tuple[Oracle, ...]:
-        return tuple(ORACLES[name](nodes, self.epsilon) for name, nodes in zip(self._names, self.tree.nodes, strict=True))
+        return tuple(
+            ORACLES[name](nodes, self.epsilon)
+            for name, nodes in zip(self._names, self.tree.nodes, strict=True)
+        )
 
     @cached_property
     def level_weights(self) -> tuple[int, ...]:
@@ -96,38 +113,59 @@ class HierarchicalHistogram(TreeProtocol):
     @cached_property
     def _per_user(self) -> Floats:
         """For each level, the variance of a contrast of unit length from one user drawn at random from an even population."""
-        return np.array([per_user(oracle, held) for oracle, held in zip(self.levels, self.tree.occupied, strict=True)])
+        return np.array(
+            [
+                per_user(oracle, held)
+                for oracle, held in zip(self.levels, self.tree.occupied, strict=True)
+            ]
+        )
 
     def _contrasts(self, users: Floats) -> Floats:
         precisions = contrast_precisions(self.tree, users / self._per_user)
-        return np.divide(1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0)
+        return np.divide(
+            1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0
+        )
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
         precisions = users / self._per_user
         q, nodes = contrast_precisions(self.tree, precisions), self.tree.nodes
         total = np.zeros((len(leaves), nodes[level]))
-        for above in range(level + 1):  # a contrast between nodes above is seen through the sums of nodes below them
+        for above in range(
+            level + 1
+        ):  # a contrast between nodes above is seen through the sums of nodes below them
             share = precisions[level] * nodes[above] / nodes[level] / q[above]
-            total += share * np.repeat(self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1)
+            total += share * np.repeat(
+                self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
+            )
         return total
 
     def _estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
         parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
-        return [oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain) for oracle, part in parts]
+        return [
+            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
+            for oracle, part in parts
+        ]
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        return consistent(self.tree, self._estimates(aggregate), self._users(aggregate) / self._per_user)
+        return consistent(
+            self.tree, self._estimates(aggregate), self._users(aggregate) / self._per_user
+        )
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
         estimate = super().estimate(aggregate, items)
         if self.consistent or not aggregate.n:
             return estimate
-        return DecomposedEstimate(self, aggregate, self._estimates(aggregate), self._per_node(self._users(aggregate)))
+        return DecomposedEstimate(
+            self, aggregate, self._estimates(aggregate), self._per_node(self._users(aggregate))
+        )
 
     def _per_node(self, users: Floats) -> Floats:
         """The variance of a node's estimate on each level, from users drawn at random from an even population."""
-        ones = [o.variance(1, 1 / held) + (1 - 1 / held) / held for o, held in zip(self.levels, self.tree.occupied, strict=True)]
+        ones = [
+            o.variance(1, 1 / held) + (1 - 1 / held) / held
+            for o, held in zip(self.levels, self.tree.occupied, strict=True)
+        ]
         return np.divide(ones, users, out=np.full(len(users), np.inf), where=users > 0)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
@@ -137,11 +175,15 @@ class HierarchicalHistogram(TreeProtocol):
         mean = float(self._per_node(self._expected_users(n))[-1]) - light / n
         return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
 
-    def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
         if self.consistent:
             return super().average_rmse(n, workload, frequencies)
         if frequencies is not None:
-            raise ValueError("without consistency the error is predicted for a population without heavy nodes only")
+            raise ValueError(
+                "without consistency the error is predicted for a population without heavy nodes only"
+            )
         nodes = average_nodes(self.tree, workload)
         variance = float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0))
         return even_rmse(self.domain, n, workload, variance)

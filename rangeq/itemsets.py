@@ -74,7 +74,9 @@ class ItemSets:
         """Slots in the second round: no set that fits the first has more heavy items."""
         return min(self.size, self.heavy)
 
-    def sampled(self, sets: Sequence[npt.ArrayLike], rng: np.random.Generator | None = None) -> Integers:
+    def sampled(
+        self, sets: Sequence[npt.ArrayLike], rng: np.random.Generator | None = None
+    ) -> Integers:
         """A random slot of each user's set, for `first.privatize`: an item, or ``domain`` for an empty one. On the device."""
         return self._sampled(sets, self.size, rng)
 
@@ -84,11 +86,16 @@ class ItemSets:
         return np.sort(order[: self.heavy])
 
     def sampled_again(
-        self, sets: Sequence[npt.ArrayLike], frequent: npt.ArrayLike, rng: np.random.Generator | None = None
+        self,
+        sets: Sequence[npt.ArrayLike],
+        frequent: npt.ArrayLike,
+        rng: np.random.Generator | None = None,
     ) -> Integers:
         """A random slot of what each user has of the frequent items, for `second.privatize`. On the device."""
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
-        return self._sampled((np.intersect1d(self._checked(items), kept) for items in sets), self.slots, rng)
+        return self._sampled(
+            (np.intersect1d(self._checked(items), kept) for items in sets), self.slots, rng
+        )
 
     def distribution(self, estimate: RangeEstimate, frequent: npt.ArrayLike) -> Distribution:
         """Users with each item over all users, 0 for items that are not frequent; ``range`` adds up, and need not stay below 1."""
@@ -98,9 +105,15 @@ class ItemSets:
         return Distribution(values)
 
     def _checked(self, items: npt.ArrayLike) -> Integers:
-        return np.unique(checked_counts(items, self.domain - 1, InvalidValue)) if np.size(items) else np.zeros(0, dtype=np.int64)
+        return (
+            np.unique(checked_counts(items, self.domain - 1, InvalidValue))
+            if np.size(items)
+            else np.zeros(0, dtype=np.int64)
+        )
 
-    def _sampled(self, sets: Iterable[npt.ArrayLike], slots: int, rng: np.random.Generator | None) -> Integers:
+    def _sampled(
+        self, sets: Iterable[npt.ArrayLike], slots: int, rng: np.random.Generator | None
+    ) -> Integers:
         source = bit_source(rng)
         distinct = [self._checked(items) for items in sets]
         if not distinct:
@@ -111,4 +124,9 @@ class ItemSets:
         for number in np.unique(held):
             mine = np.flatnonzero(held == number)
             chosen[mine] = uniform(len(mine), int(number), source)
-        return np.array([items[k] if k < len(items) else self.domain for items, k in zip(distinct, chosen, strict=True)])
+        return np.array(
+            [
+                items[k] if k < len(items) else self.domain
+                for items, k in zip(distinct, chosen, strict=True)
+            ]
+        )

@@ -93,10 +93,20 @@ def describe(protocol: RangeProtocol) -> str:
 
 
 def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
-    return ", ".join(f"{name} {weight / WORD:.3f}" for name, weight in zip(names, protocol.level_weights, strict=True))
+    return ", ".join(
+        f"{name} {weight / WORD:.3f}"
+        for name, weight in zip(names, protocol.level_weights, strict=True)
+    )
 
 
-def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges", *, progress: bool = False) -> Optimised:
+def optimise(
+    domain: int,
+    epsilon: float | Rational,
+    n: int,
+    workload: str = "ranges",
+    *,
+    progress: bool = False,
+) -> Optimised:
     """The protocol of least average variance over a workload: circles and trees, with an oracle and a probability for each level.
 
     The average variance of a consistent tree is a sum over levels of parents of a constant of the workload over a precision, that
@@ -118,8 +128,15 @@ def optimise(domain: int, epsilon: float | Rational, n: int, workload: str = "ra
 
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
-    candidates = [*_published(domain, epsilon), *_trees(domain, epsilon, workload), *_circles(domain, epsilon, workload)]
-    found = [(p, p.average_rmse(n, workload)) for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)]
+    candidates = [
+        *_published(domain, epsilon),
+        *_trees(domain, epsilon, workload),
+        *_circles(domain, epsilon, workload),
+    ]
+    found = [
+        (p, p.average_rmse(n, workload))
+        for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)
+    ]
     found.sort(key=lambda pair: pair[1])
     return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
 
@@ -136,9 +153,16 @@ def _trees(domain: int, epsilon: float | Rational, workload: str) -> Iterator[Ra
     trees = {Tree.of(domain, branching) for branching in _BRANCHINGS}
     trees.add(Tree(domain, (max(2, domain),)))
     for tree in sorted(trees, key=lambda tree: tree.branching):
-        oracles = [best_oracle(nodes, held, epsilon) for nodes, held in zip(tree.nodes, tree.occupied, strict=True)]
+        oracles = [
+            best_oracle(nodes, held, epsilon)
+            for nodes, held in zip(tree.nodes, tree.occupied, strict=True)
+        ]
         shares = probabilities(tree, np.array([variance for _, variance in oracles]), workload)
-        kept = [level for level in range(tree.height) if shares[level] > 1e-4 or level == tree.height - 1]
+        kept = [
+            level
+            for level in range(tree.height)
+            if shares[level] > 1e-4 or level == tree.height - 1
+        ]
         nodes = [1, *(tree.nodes[level] for level in kept)]
         branching = tuple(below // above for above, below in pairwise(nodes))
         names = tuple(type(oracles[level][0]).__name__ for level in kept)
@@ -172,18 +196,30 @@ class CircleLevels:
         """All divisors of the circle as numbers of blocks."""
         blocks = np.array(divisors(circle))
         short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
-        best = (best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist())
+        best = (
+            best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
+        )
         oracles, variances = zip(*best, strict=True)
         frequencies, costs = _costs_on_a_circle(domain, circle, workload)
-        gains = np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()]) / np.array(variances)[:, None]
+        gains = (
+            np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
+            / np.array(variances)[:, None]
+        )
         return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
 
     def histogram(self, shares: Floats) -> CircularHistogram:
         """The protocol with these shares of the users on the levels: those with next to none are left out."""
         kept = (shares > 1e-3) | (self.blocks == self.circle)
-        names = tuple(type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep)
+        names = tuple(
+            type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep
+        )
         return CircularHistogram(
-            self.domain, self.epsilon, self.circle, tuple(self.blocks[kept].tolist()), names, _exact(shares[kept])
+            self.domain,
+            self.epsilon,
+            self.circle,
+            tuple(self.blocks[kept].tolist()),
+            names,
+            _exact(shares[kept]),
         )
 
 
@@ -198,7 +234,11 @@ def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[
 def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
     """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds to the mean over a workload."""
     length = np.arange(1, domain + 1)
-    often = {"prefixes": np.ones(domain), "all ranges": domain + 1.0 - length, "ranges": (domain + 1.0 - length) * (length > 1)}
+    often = {
+        "prefixes": np.ones(domain),
+        "all ranges": domain + 1.0 - length,
+        "ranges": (domain + 1.0 - length) * (length > 1),
+    }
     lengths = np.bincount(length % circle, weights=often[workload], minlength=circle)
     power = (lengths.sum() - np.fft.rfft(lengths).real)[1:] / max(lengths.sum(), 1.0)
     frequency = np.arange(1, circle // 2 + 1)
@@ -212,10 +252,14 @@ def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integer
     within = np.arange(len(edges) - 1) * ((math.sqrt(5) - 1) / 2) % 1
     chosen = edges[:-1] + (within * np.diff(edges)).astype(np.int64)
     sums = np.add.reduceat(costs, edges[:-1])
-    return np.concatenate([frequency[:_SAMPLE], frequency[chosen]]), np.concatenate([costs[:_SAMPLE], sums])
+    return np.concatenate([frequency[:_SAMPLE], frequency[chosen]]), np.concatenate(
+        [costs[:_SAMPLE], sums]
+    )
 
 
-def compose(mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges") -> Composite:
+def compose(
+    mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges"
+) -> Composite:
     """A mechanism over equal blocks of items, and below it the binary tree and the probabilities of least average variance.
 
     Parameters
@@ -229,12 +273,20 @@ def compose(mechanism: Mechanism, domain: int, epsilon: float | Rational, worklo
     nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
     composite = Composite(domain, epsilon, mechanism, below, names)
-    information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T  # of a user of each level
-    return replace(composite, probabilities=_exact(least_shares(composite._costs(workload), information)))
+    information = np.array(
+        [composite._precisions(one) for one in np.eye(composite.tree.height)]
+    ).T  # of a user of each level
+    return replace(
+        composite, probabilities=_exact(least_shares(composite._costs(workload), information))
+    )
 
 
 def best_oracle(
-    nodes: int, held: int, epsilon: float | Rational, kinds: Mapping[str, type[Oracle]] = ORACLES, bits: int = _LONGEST
+    nodes: int,
+    held: int,
+    epsilon: float | Rational,
+    kinds: Mapping[str, type[Oracle]] = ORACLES,
+    bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
     """The oracle of least variance for a level with so many nodes, ``held`` of them not padding; and its `per_user`."""
     made = [kind(nodes, epsilon) for kind in kinds.values()]
@@ -247,7 +299,9 @@ def best_oracle(
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
     """The probabilities of levels that minimise the average variance, given `per_user` of each level."""
     height = tree.height
-    gains = np.zeros((height, height))  # what one user on a level adds to the precision of the contrasts of each level of parents
+    gains = np.zeros(
+        (height, height)
+    )  # what one user on a level adds to the precision of the contrasts of each level of parents
     for above in range(height):
         for level in range(above, height):
             gains[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
@@ -259,8 +313,13 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
     shares = np.full(information.shape[1], 1 / information.shape[1])
     for _ in range(_STEPS // len(costs) + 200):
         precision = information @ shares
-        gains = np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0) @ information
-        total = float(shares @ gains)  # the average variance itself, as it is homogeneous in 1 / shares
+        gains = (
+            np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+            @ information
+        )
+        total = float(
+            shares @ gains
+        )  # the average variance itself, as it is homogeneous in 1 / shares
         if total == 0 or gains.max() <= total * (1 + 1e-9):
             break  # no level would gain from another's users: optimal to one part in 10^9
         shares = shares * np.sqrt(gains / total)
@@ -287,6 +346,8 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
     else:
         single = workload == "ranges"
         queries = ranges - domain * single
-        roots = np.sqrt(np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0))
+        roots = np.sqrt(
+            np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0)
+        )
     variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * odds / (odds - 1) ** 2
     return even_rmse(domain, n, workload, variance / n)

@@ -28,7 +28,9 @@ class Paired:
 
     def __post_init__(self) -> None:
         if self.protocol.domain % 2:
-            raise ValueError(f"pairs need a protocol over twice their domain, an even number, got {self.protocol.domain}")
+            raise ValueError(
+                f"pairs need a protocol over twice their domain, an even number, got {self.protocol.domain}"
+            )
 
     @property
     def domain(self) -> int:
@@ -40,7 +42,9 @@ class Paired:
         ones = checked_counts(bits, 1, InvalidValue)
         return ones * self.domain + checked_counts(values, self.domain - 1, InvalidValue)
 
-    def keyed(self, keys: npt.ArrayLike, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Integers:
+    def keyed(
+        self, keys: npt.ArrayLike, values: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> Integers:
         """The same from keys and numeric values in [-1, 1]: the bit is 1 with probability (1 + value) / 2, right on average.
 
         The rounding is part of the client; ``rng`` is that of `Oracle.privatize`.
@@ -49,7 +53,9 @@ class Paired:
         bad = ~((numbers >= -1) & (numbers <= 1))
         if bad.any():
             index = int(np.argmax(bad))
-            raise ValueError(f"values[{index}] = {numbers.flat[index]} is not in [-1, 1]; nothing was drawn")
+            raise ValueError(
+                f"values[{index}] = {numbers.flat[index]} is not in [-1, 1]; nothing was drawn"
+            )
         items = self.items(np.zeros(numbers.shape, dtype=np.int64), keys)
         # 53 bits of a word against the binary number (1 + value) / 2: exact, but for values smaller than 2^-52.
         drawn = (bit_source(rng)(numbers.size) >> np.uint64(11)).astype(np.float64) / 2.0**53
@@ -66,10 +72,14 @@ class Paired:
         below = np.cumsum(lower) - lower / 2  # of bit 0 below each item, half of those at it
         above = upper.sum() - np.cumsum(upper) + upper / 2
         value = float(upper @ below) / float(lower.sum() * upper.sum())
-        slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / float(lower.sum() * upper.sum())
+        slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / float(
+            lower.sum() * upper.sum()
+        )
         return Linear(value, estimate.linear(slope).variance)
 
-    def mean(self, estimate: RangeEstimate, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Any, Any]:
+    def mean(
+        self, estimate: RangeEstimate, first: npt.ArrayLike, last: npt.ArrayLike
+    ) -> tuple[Any, Any]:
         """The mean value of the keys in first .. last, for items made by `keyed`: ``(means, variances)`` like the ends given.
 
         A ratio of two range estimates; the variance is that of its linear terms, and both are worth little where the range holds

@@ -60,7 +60,9 @@ class RangeProtocol(Mixture, Oracle):
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
         """The same of weights @ frequencies: weights have shape (..., domain)."""
 
-    def _range_variance(self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats) -> Floats:
+    def _range_variance(
+        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
+    ) -> Floats:
         inside = np.clip(fraction, 0.0, 1.0)
         own = self._own_range_variance(first, last, self._users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
@@ -72,13 +74,17 @@ class RangeProtocol(Mixture, Oracle):
     def _slope(self, n: int) -> float:
         return 0.0
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         own = self._own_linear_variance(weights, self._users(aggregate))
         return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
 
     # ------------------------------------------------------------------------------------------------ known beforehand
 
-    def average_rmse(self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None) -> float:
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
         """The root of the average variance over a workload, for n users: noise, sampling of levels and of coefficients included.
 
         Parameters
@@ -92,14 +98,22 @@ class RangeProtocol(Mixture, Oracle):
         if frequencies is None:
             return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
         f, d = np.asarray(frequencies, dtype=np.float64), self.domain
-        if f.shape != (d,) or not (f >= 0).all() or abs(f.sum() - 1) > 1e-9 or d > self.largest_population:
+        if (
+            f.shape != (d,)
+            or not (f >= 0).all()
+            or abs(f.sum() - 1) > 1e-9
+            or d > self.largest_population
+        ):
             raise ValueError(
                 f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at most {self.largest_population}"
             )
         prefixes = np.tri(d)
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
         variances = self.linear_variance(n, both, f)
-        return max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0) ** 0.5
+        return (
+            max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0)
+            ** 0.5
+        )
 
     largest_population: ClassVar[int] = 4096
     """The largest domain for which `average_rmse` takes frequencies."""
@@ -126,7 +140,9 @@ class RangeProtocol(Mixture, Oracle):
         d = held or self.domain
         weights = np.eye(d, self.domain)
         weights[:, :d] -= 1 / d
-        return float(2 * self._own_linear_variance(weights, self._expected_users(n)).sum() / max(d - 1, 1))
+        return float(
+            2 * self._own_linear_variance(weights, self._expected_users(n)).sum() / max(d - 1, 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -184,8 +200,12 @@ class TreeProtocol(RangeProtocol):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         tree, users = self.tree, self._expected_users(n)
-        if tree.leaves > self.domain:  # the estimates give up what they share with the error of their sum
-            shared = np.diff(tree.with_everything(np.arange(-1, self.domain), self._contrasts(users)))
+        if (
+            tree.leaves > self.domain
+        ):  # the estimates give up what they share with the error of their sum
+            shared = np.diff(
+                tree.with_everything(np.arange(-1, self.domain), self._contrasts(users))
+            )
             weights = weights - (weights @ (shared / shared.sum()))[:, None]
         leaves, held = tree.padded(weights), tree.padded(frequencies)
         total = -spread(weights, frequencies) / n

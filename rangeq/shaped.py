@@ -122,7 +122,9 @@ class ShapedEstimate(Distribution):
         else:
             transform, information = collection.transform(aggregate)
             # Of these users' fractions: drawing the users themselves, which the precisions count, adds 1 / n to each variance.
-            exact = information / np.maximum(1 - information / (collection._size * self.n), _LEAST_NOISE)
+            exact = information / np.maximum(
+                1 - information / (collection._size * self.n), _LEAST_NOISE
+            )
             self._smoothing = Smoothing(transform, exact, collection._size, domain)
             super().__init__(self._smoothing.distribution())
 
@@ -137,7 +139,9 @@ class ShapedEstimate(Distribution):
         result = np.where(b - a + 1 == len(self.frequencies), 0.0, self._smoothing.variance(a, b))
         return result.item() if result.ndim == 0 else result
 
-    def interval(self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    def interval(
+        self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
+    ) -> Interval:
         """Intervals for the fractions in first .. last, within [0, 1], that cover them about this often on average over ranges."""
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
@@ -185,7 +189,10 @@ def _tilted(levels: CircleLevels, n: int) -> Floats:
         guard = (low + high) / 2
         shares = _guarded(costs, gains, smooth, math.exp(guard), chosen)
         own = gains @ shares
-        loss, of_rough = float((costs / own).sum()) / least, float((costs / (own + rough)).sum()) / least
+        loss, of_rough = (
+            float((costs / own).sum()) / least,
+            float((costs / (own + rough)).sum()) / least,
+        )
         if loss <= _LEAST or (loss <= _MOST and of_rough <= 1):
             high, chosen = guard, shares
         else:

@@ -47,12 +47,16 @@ class Smoothing:
 
     def __init__(self, transform: Spectrum, information: Floats, size: int, domain: int) -> None:
         self._size, self._domain, self._y = size, domain, transform[1:]
-        self._twice = np.full(len(self._y), 2.0)  # how many of the circle's frequencies each coefficient stands for
+        self._twice = np.full(
+            len(self._y), 2.0
+        )  # how many of the circle's frequencies each coefficient stands for
         if size % 2 == 0:
             self._twice[-1] = 1.0
         self._noise = size / np.maximum(information[1:], 1e-9 * information[1:].max())
         self._spectra, self._jumps = _parts(size, domain)
-        self._strengths = np.full(len(self._spectra), (np.abs(self._y) ** 2).mean() / len(self._spectra))
+        self._strengths = np.full(
+            len(self._spectra), (np.abs(self._y) ** 2).mean() / len(self._spectra)
+        )
         few = slice(0, 4)
         power = (np.abs(self._y[few]) ** 2).sum() / (np.abs(self._jumps[:, few]) ** 2).sum(axis=1)
         self._heights = np.maximum(0.1 * power, 1e-15)
@@ -70,7 +74,9 @@ class Smoothing:
         """The sums over all frequencies of the circle of conj(a) b: (rows of a, rows of b)."""
         return np.asarray(np.real((np.conj(a) * self._twice) @ b.T))
 
-    def _solved(self, prior: Floats, heights: Floats) -> tuple[Floats, Floats, Floats, Floats, Spectrum]:
+    def _solved(
+        self, prior: Floats, heights: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats, Spectrum]:
         """For these variances of frequencies and jumps: the variances of y's frequencies but for the jumps; the jumps' precision
         from y, posterior covariance and mean; and what y has besides them."""
         total = prior + self._noise
@@ -125,7 +131,10 @@ class Smoothing:
         root = _root(self._covariance)
         middle = _updated(root, self._inner(lean, pushed) / self._size)
         root = _root(middle)
-        target = q * self._mean - (middle @ (self._inner(pushed, self._mean[None])[:, 0] / self._size)) @ pushed
+        target = (
+            q * self._mean
+            - (middle @ (self._inner(pushed, self._mean[None])[:, 0] / self._size)) @ pushed
+        )
         rho = float(np.exp(np.mean(np.log(np.minimum(q, q.min() * 1e6)))))
         z = np.concatenate([norm_sub(start[: self._domain]), np.zeros(self._size - self._domain)])
         dual = np.zeros(self._size)
@@ -147,7 +156,9 @@ class Smoothing:
                 if apart < _PRECISION and moved < _PRECISION / 3:
                     break
                 primal, other = float(np.linalg.norm(x - z)), float(np.linalg.norm(z - before))
-                if turn < _TURNS // 2 and max(primal, other) > 5 * min(primal, other):  # balance the two residuals
+                if turn < _TURNS // 2 and max(primal, other) > 5 * min(
+                    primal, other
+                ):  # balance the two residuals
                     factor = 2.0 if primal > other else 0.5
                     rho, dual, stale = rho * factor, dual / factor, True
         return norm_sub(z[: self._domain])
@@ -166,17 +177,24 @@ class Smoothing:
         heights = self._heights + _ALLOWANCE * np.sqrt(2) / np.diag(precision)
         total, _, covariance, _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
-        spectrum = prior * self._noise / total / self._size / (2 * np.sin(np.pi * k / self._size) ** 2)
+        spectrum = (
+            prior * self._noise / total / self._size / (2 * np.sin(np.pi * k / self._size) ** 2)
+        )
         covariances = np.fft.irfft(np.concatenate([[0.0], spectrum]), self._size)
         unknown = np.pad(self._noise / total * self._jumps, [(0, 0), (1, 0)])
-        sums = np.pad(np.cumsum(np.fft.irfft(unknown, self._size, axis=1), axis=1), [(0, 0), (1, 0)])
+        sums = np.pad(
+            np.cumsum(np.fft.irfft(unknown, self._size, axis=1), axis=1), [(0, 0), (1, 0)]
+        )
         return np.maximum(covariances[0] - covariances, 0.0), sums, covariance
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
         """The posterior variance of the sums over first .. last: shaped as these."""
         by_length, sums, covariance = self._curve
         lean = sums[:, last + 1] - sums[:, first]
-        return np.asarray(by_length[(last - first + 1) % self._size] + np.einsum("i...,ij,j...->...", lean, covariance, lean))
+        return np.asarray(
+            by_length[(last - first + 1) % self._size]
+            + np.einsum("i...,ij,j...->...", lean, covariance, lean)
+        )
 
 
 def _updated(root: Floats, precision: Floats) -> Floats:
@@ -210,6 +228,10 @@ def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
     for inward in (x, domain - 1 - x):
         jumps += [
             inward == 0,
-            *(np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0) for w in 2.0 * 4.0 ** x[:12] if w <= domain / 8),
+            *(
+                np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0)
+                for w in 2.0 * 4.0 ** x[:12]
+                if w <= domain / 8
+            ),
         ]
     return spectra, np.fft.rfft(np.array(jumps, dtype=np.float64), axis=1)[:, 1:]

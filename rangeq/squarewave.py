@@ -80,7 +80,9 @@ class SquareWave(Channel):
     @property
     def q(self) -> Fraction:
         """Pr[a particular far output]; 0 if there is none."""
-        return Fraction(self._far_weight, WORD * (self.domain - 1)) if self.domain > 1 else Fraction(0)
+        return (
+            Fraction(self._far_weight, WORD * (self.domain - 1)) if self.domain > 1 else Fraction(0)
+        )
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -162,7 +164,9 @@ class SquareWave(Channel):
         likelihood, rounds = _log_likelihood(counts, expected), 0
         while rounds < _MOST_ROUNDS:
             rounds += 1
-            f = f * self._backward(np.divide(counts, expected, out=np.zeros_like(counts), where=counts > 0))
+            f = f * self._backward(
+                np.divide(counts, expected, out=np.zeros_like(counts), where=counts > 0)
+            )
             f /= f.sum()
             if smooth:
                 f = _smoothed(f)

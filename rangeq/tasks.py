@@ -42,7 +42,9 @@ class Ranges(Task):
     workload: ClassVar[str] = "ranges"
     asked: ClassVar[str] = "ranges"
     unit: ClassVar[str] = "root mean square error of a range"
-    symbols: ClassVar[str] = "D items, L levels, q values of a hash or of a field's element, n reports"
+    symbols: ClassVar[str] = (
+        "D items, L levels, q values of a hash or of a field's element, n reports"
+    )
 
     def __post_init__(self) -> None:
         HaarHRR(self.domain, 1.0)  # refuses what is no domain
@@ -61,12 +63,23 @@ class Ranges(Task):
         return tuple(_families(self.domain, 1.0, self.workload))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        families = _families(self.domain, epsilon if name in (_CIRCLE, _TREE) else 1.0, self.workload)
-        protocol = families[name] if name in (_CIRCLE, _TREE) else replace(families[name], epsilon=epsilon)
-        return Offer(protocol, protocol.average_rmse(n, self.workload), protocol.report_bits, *_costs(protocol))
+        families = _families(
+            self.domain, epsilon if name in (_CIRCLE, _TREE) else 1.0, self.workload
+        )
+        protocol = (
+            families[name] if name in (_CIRCLE, _TREE) else replace(families[name], epsilon=epsilon)
+        )
+        return Offer(
+            protocol,
+            protocol.average_rmse(n, self.workload),
+            protocol.report_bits,
+            *_costs(protocol),
+        )
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        return f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
+        return (
+            f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,9 @@ class Quantiles(Prefixes):
     """
 
     asked: ClassVar[str] = "quantiles"
-    unit: ClassVar[str] = "root mean square error, at most, of the rank of a quantile, as a fraction of the people"
+    unit: ClassVar[str] = (
+        "root mean square error, at most, of the rank of a quantile, as a fraction of the people"
+    )
 
 
 @lru_cache(maxsize=32)
@@ -107,7 +122,11 @@ def _family(protocol: RangeProtocol) -> str:
     if isinstance(protocol, CircularHistogram):
         return _CIRCLE
     if isinstance(protocol, HierarchicalHistogram) and not isinstance(protocol, Flat):
-        return f"HH_{protocol.branching} {protocol.oracle}" if isinstance(protocol.oracle, str) else _TREE
+        return (
+            f"HH_{protocol.branching} {protocol.oracle}"
+            if isinstance(protocol.oracle, str)
+            else _TREE
+        )
     return describe(protocol)
 
 

@@ -46,9 +46,13 @@ class Tree:
 
     def __post_init__(self) -> None:
         if not self.branching or any(type(b) is not int or b < 2 for b in self.branching):
-            raise ValueError(f"branching must be integers of at least 2, one a level, got {shown(self.branching)}")
+            raise ValueError(
+                f"branching must be integers of at least 2, one a level, got {shown(self.branching)}"
+            )
         if self.leaves < self.domain:
-            raise ValueError(f"branching {shown(self.branching)} has {self.leaves} leaves, fewer than the {self.domain} items")
+            raise ValueError(
+                f"branching {shown(self.branching)} has {self.leaves} leaves, fewer than the {self.domain} items"
+            )
 
     @classmethod
     def of(cls, domain: int, branching: int | Sequence[int]) -> Tree:
@@ -62,9 +66,14 @@ class Tree:
             below = 1
             while below * branching < domain:
                 below *= branching
-            return cls(domain, (max(2, -(-domain // below)), *[branching] * round(math.log(below, branching))))
+            return cls(
+                domain,
+                (max(2, -(-domain // below)), *[branching] * round(math.log(below, branching))),
+            )
         if not isinstance(branching, Sequence) or isinstance(branching, str):
-            raise ValueError(f"branching must be an integer or a list of them, got {shown(branching)}")
+            raise ValueError(
+                f"branching must be an integer or a list of them, got {shown(branching)}"
+            )
         return cls(domain, tuple(branching))
 
     @property
@@ -138,8 +147,13 @@ class Tree:
         finite, limit = _bounded(contrasts)
         own = self._range(first, last, finite)
         if self.leaves > self.domain:
-            after, before = self.with_everything(last, finite), self.with_everything(first - 1, finite)
-            own = own - (after - before) ** 2 / self._range(np.array(0), np.array(self.domain - 1), finite)
+            after, before = (
+                self.with_everything(last, finite),
+                self.with_everything(first - 1, finite),
+            )
+            own = own - (after - before) ** 2 / self._range(
+                np.array(0), np.array(self.domain - 1), finite
+            )
         return np.where(own > limit, np.inf, np.maximum(own, 0.0))
 
     def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
@@ -166,15 +180,24 @@ class Tree:
         # little lies between the cuts: what is behind a cut contrasts the children as what is before it does.
         child_a, child_b = first // child, after // child
         node_a, node_b = child_a // size, child_b // size
-        whole_a, whole_b = child_a - node_a * size, child_b - node_b * size  # several times as fast as remainders
+        whole_a, whole_b = (
+            child_a - node_a * size,
+            child_b - node_b * size,
+        )  # several times as fast as remainders
         part_a, part_b = (first - child_a * child) / child, (after - child_b * child) / child
 
         def before(whole: Any, part: Any) -> Any:
             return whole + part**2 - (whole + part) ** 2 / size
 
         late = 2 * whole_a > size
-        apart = before(np.where(late, size - 1 - whole_a, whole_a), np.where(late, 1 - part_a, part_a)) + before(whole_b, part_b)
-        between = np.where(whole_a == whole_b, (part_b - part_a) ** 2, (1 - part_a) ** 2 + (whole_b - whole_a - 1) + part_b**2)
+        apart = before(
+            np.where(late, size - 1 - whole_a, whole_a), np.where(late, 1 - part_a, part_a)
+        ) + before(whole_b, part_b)
+        between = np.where(
+            whole_a == whole_b,
+            (part_b - part_a) ** 2,
+            (1 - part_a) ** 2 + (whole_b - whole_a - 1) + part_b**2,
+        )
         between -= (whole_b - whole_a + (part_b - part_a)) ** 2 / size
         result: Floats = np.where(node_a == node_b, between, apart)
         return result
@@ -183,12 +206,24 @@ class Tree:
         """The mean variance over a workload of `WORKLOADS`."""
         costs = self.costs(workload)
         if not np.isfinite(contrasts).all():
-            return math.inf if (costs[~np.isfinite(contrasts)] > 0).any() else float(costs @ np.nan_to_num(contrasts, posinf=0.0))
+            return (
+                math.inf
+                if (costs[~np.isfinite(contrasts)] > 0).any()
+                else float(costs @ np.nan_to_num(contrasts, posinf=0.0))
+            )
         total = float(costs @ contrasts)
         if self.leaves > self.domain:
             shared = self.with_everything(np.arange(self.domain), contrasts)
             if shared[-1] > 0:
-                total -= mean_over(workload, shared**2, float(shared.sum() ** 2), np.diff(shared, prepend=0.0) ** 2) / shared[-1]
+                total -= (
+                    mean_over(
+                        workload,
+                        shared**2,
+                        float(shared.sum() ** 2),
+                        np.diff(shared, prepend=0.0) ** 2,
+                    )
+                    / shared[-1]
+                )
         return max(total, 0.0)
 
     def costs(self, workload: str) -> Floats:
@@ -197,14 +232,19 @@ class Tree:
         Without the gain from padding. O(height).
         """
         if workload not in WORKLOADS:
-            raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+            raise ValueError(
+                f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}"
+            )
         steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
         return np.array([float((below - above) / width) for (above, below), width in steps])
 
     def moments(self, workload: str = "all ranges") -> list[Fraction]:
         """The mean over a workload of a query's squared length after averaging over every node of a level: levels 0 .. height."""
         total = max(queries(self.domain, workload), 1)
-        return [Fraction(pairs_together(self.domain, width, workload), width * total) for width in (self.leaves, *self.widths)]
+        return [
+            Fraction(pairs_together(self.domain, width, workload), width * total)
+            for width in (self.leaves, *self.widths)
+        ]
 
 
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:

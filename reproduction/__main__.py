@@ -20,10 +20,18 @@ SOURCES = ("count_mechanisms", "marginals", "succinct_histograms", "ranges", "ce
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("REPRODUCTION.md"), help="the page to write")
-    parser.add_argument("--quick", action="store_true", help="few users and repetitions: shows that everything runs, in a minute")
+    parser.add_argument(
+        "--out", type=Path, default=Path("REPRODUCTION.md"), help="the page to write"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="few users and repetitions: shows that everything runs, in a minute",
+    )
     parser.add_argument("--data", type=Path, help="a directory with adult.csv and taxis.csv")
-    parser.add_argument("--source", choices=SOURCES, action="append", help="only this one; may be repeated")
+    parser.add_argument(
+        "--source", choices=SOURCES, action="append", help="only this one; may be repeated"
+    )
     add_arguments(parser, os.cpu_count() or 1, ", this repository and the data")
     options = parser.parse_args()
     if options.data is not None and not options.data.is_dir():
@@ -32,13 +40,20 @@ def main() -> None:
     settings = Settings(options.quick, options.data)
     places = [(name, i) for name in names for i in range(len(load(name).claims))]
     cases = [(*place, settings) for place in places]
-    outcomes = dict(zip(places, sweep(outcome, cases, options.workers, options.scheduler, "claims"), strict=True))
+    outcomes = dict(
+        zip(
+            places, sweep(outcome, cases, options.workers, options.scheduler, "claims"), strict=True
+        )
+    )
     text = page(names, outcomes, settings)
     aside = options.out.with_suffix(".part")
     aside.write_text(text, encoding="utf-8")
     aside.replace(options.out)
     counts = Counter(found.verdict for found in outcomes.values())
-    print(f"{options.out}: " + ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items()))
+    print(
+        f"{options.out}: "
+        + ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items())
+    )
 
 
 def load(name: str) -> Source:
@@ -50,10 +65,16 @@ def outcome(name: str, i: int, settings: Settings) -> Outcome:
     return load(name).claims[i].compute(settings)
 
 
-def page(names: Sequence[str], outcomes: Mapping[tuple[str, int], Outcome], settings: Settings) -> str:
+def page(
+    names: Sequence[str], outcomes: Mapping[tuple[str, int], Outcome], settings: Settings
+) -> str:
     """The page, of claims by the name of their source and their number there."""
     total = Counter(found.verdict for found in outcomes.values())
-    made = "make reproduce" + (" QUICK=1" if settings.quick else "") + (" DATA=..." if settings.data else "")
+    made = (
+        "make reproduce"
+        + (" QUICK=1" if settings.quick else "")
+        + (" DATA=..." if settings.data else "")
+    )
     lines = [
         "# What the sources claim, and what comes out here",
         "",
@@ -61,14 +82,25 @@ def page(names: Sequence[str], outcomes: Mapping[tuple[str, int], Outcome], sett
         f"(mechdesign {version('mechdesign')}, Python {platform.python_version()}, numpy {version('numpy')}, "
         f"scipy {version('scipy')}). "
         + ("**A quick run: too few users and repetitions to judge by.** " if settings.quick else "")
-        + ("Without the real data sets: claims about them are listed as not reproduced. " if settings.data is None else "")
+        + (
+            "Without the real data sets: claims about them are listed as not reproduced. "
+            if settings.data is None
+            else ""
+        )
         + "The verdict is computed, by the tolerance that the remarks name; no entry is left out.",
         "",
         table(
             ["source", *(verdict.value for verdict in Verdict)],
             (
                 [f"[{load(name).name}](#{anchor(load(name).name)})"]
-                + [sum(found.verdict is verdict for (at, _), found in outcomes.items() if at == name) for verdict in Verdict]
+                + [
+                    sum(
+                        found.verdict is verdict
+                        for (at, _), found in outcomes.items()
+                        if at == name
+                    )
+                    for verdict in Verdict
+                ]
                 for name in names
             ),
         ),
@@ -89,7 +121,14 @@ def summary(rows: Sequence[tuple[Claim, Outcome]]) -> str:
     return table(
         ["", "shows", "theirs", "ours", "verdict", "remarks"],
         (
-            [f"**{claim.label}**", claim.shows, found.theirs, found.ours, found.verdict.value, found.remarks]
+            [
+                f"**{claim.label}**",
+                claim.shows,
+                found.theirs,
+                found.ours,
+                found.verdict.value,
+                found.remarks,
+            ]
             for claim, found in rows
         ),
     )

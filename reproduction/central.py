@@ -9,10 +9,25 @@ from itertools import pairwise
 
 from scipy.optimize import brentq
 
-from rangeq.central import Flat, Hierarchy, Wavelet, flat_average_variance, hierarchy_average_variance
+from rangeq.central import (
+    Flat,
+    Hierarchy,
+    Wavelet,
+    flat_average_variance,
+    hierarchy_average_variance,
+)
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.decomposition import nodes_used
-from reproduction.report import Claim, Outcome, Settings, Source, agrees, errs, not_reproduced, table
+from reproduction.report import (
+    Claim,
+    Outcome,
+    Settings,
+    Source,
+    agrees,
+    errs,
+    not_reproduced,
+    table,
+)
 
 CASES = ((2, 3), (2, 6), (3, 3), (4, 4), (16, 2), (16, 3))
 """Branching and height of the trees that formulas are checked on, exactly."""
@@ -33,7 +48,10 @@ def flat(_: Settings) -> Outcome:
     sizes = (1, 2, 16, 1000)
     holds = all(Flat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes)
     return Outcome(
-        "(N + 2) / 3 V_u", f"the same, exactly, for N = {', '.join(map(str, sizes))}", agrees(holds), "V_u = 2 / epsilon^2."
+        "(N + 2) / 3 V_u",
+        f"the same, exactly, for N = {', '.join(map(str, sizes))}",
+        agrees(holds),
+        "V_u = 2 / epsilon^2.",
     )
 
 
@@ -71,8 +89,12 @@ def proposition_1(_: Settings) -> Outcome:
             rest = Fraction(2, n * (n + 1)) * total * h**2 - leading
             ratios.append((h, rest / Fraction(b * h, n)))
             bounded &= abs(rest) <= Fraction(5 * b * h**3, n)
-            rows.append([b, h, f"{float(ratios[-1][1]):.4g}", f"{float(rest / Fraction(b * h**3, n)):.4g}"])
-    grows = all(later[1] > 3 * earlier[1] for earlier, later in pairwise(ratios) if later[0] > earlier[0])
+            rows.append(
+                [b, h, f"{float(ratios[-1][1]):.4g}", f"{float(rest / Fraction(b * h**3, n)):.4g}"]
+            )
+    grows = all(
+        later[1] > 3 * earlier[1] for earlier, later in pairwise(ratios) if later[0] > earlier[0]
+    )
     return Outcome(
         "average = N/(N+1) ((b-1) h^3 - 2(b+1) h^2 / 3 + O(b h / N)) V_u",
         "leading terms as printed; what is left is of order b h^3 / N",
@@ -89,7 +111,9 @@ def approximation(b: int, h: int) -> float:
 
 def equation_3(_: Settings) -> Outcome:
     cases = ((2, 8), (2, 10), (2, 16), (4, 8), (16, 2), (16, 4))
-    rows = [[f"{b}^{h}", f"{approximation(b, h):.2f}", f"{float(plain(b, h)):.2f}"] for b, h in cases]
+    rows = [
+        [f"{b}^{h}", f"{approximation(b, h):.2f}", f"{float(plain(b, h)):.2f}"] for b, h in cases
+    ]
     worst = max(abs(approximation(b, h) / float(plain(b, h)) - 1) for b, h in cases)
     binary = all(approximation(2, h) == h**3 - 2 * h**2 for h in range(1, 20))
     return Outcome(
@@ -105,12 +129,19 @@ def best_branching(_: Settings) -> Outcome:
     """The root of the derivative, and its denominator by a difference quotient."""
     found = brentq(lambda b: b * math.log(b) - 3 * (b - 1), 2, 100)
     b, step = 10.0, 1e-6
-    slope = ((b + step - 1) / math.log(b + step) ** 3 - (b - step - 1) / math.log(b - step) ** 3) / (2 * step)
-    third, fourth = ((-3 * b + b * math.log(b) + 3) / (b * math.log(b) ** power) for power in (3, 4))
+    slope = (
+        (b + step - 1) / math.log(b + step) ** 3 - (b - step - 1) / math.log(b - step) ** 3
+    ) / (2 * step)
+    third, fourth = (
+        (-3 * b + b * math.log(b) + 3) / (b * math.log(b) ** power) for power in (3, 4)
+    )
     return Outcome(
         "b near 16.8, where (-3b + b log b + 3) / (b log^3 b) = 0",
         f"b = {found:.3f}; the derivative has log^4 b below",
-        errs(math.isclose(slope, third, rel_tol=1e-6), math.isclose(slope, fourth, rel_tol=1e-6) and abs(found - 16.8) < 0.05),
+        errs(
+            math.isclose(slope, third, rel_tol=1e-6),
+            math.isclose(slope, fourth, rel_tol=1e-6) and abs(found - 16.8) < 0.05,
+        ),
         f"The root is right (tolerance 0.05). Slope at b = 10: {slope:.5f}; printed formula {third:.5f}, with log^4 {fourth:.5f}.",
     )
 
@@ -142,8 +173,18 @@ def figure_1(_: Settings) -> Outcome:
     f = Fraction
     shared = {"n3": f(5, 21), "n1": f(1, 7), "n4": f(-2, 21), "n9": f(-1, 21), "n10": f(-1, 21)}
     ninth = {"n4": f(5, 21), "n1": f(1, 7), "n3": f(-2, 21), "n7": f(-1, 21), "n8": f(-1, 21)}
-    query = {"n1": f(3, 7), "n3": f(8, 21), "n4": f(1, 21), "n7": f(4, 21), "n8": f(4, 21), "n9": f(11, 21), "n10": f(-10, 21)}
-    leaves = cells[0] == weights(**shared, n7=f(13, 21), n8=f(-8, 21)) and cells[1] == weights(**shared, n8=f(13, 21), n7=f(-8, 21))
+    query = {
+        "n1": f(3, 7),
+        "n3": f(8, 21),
+        "n4": f(1, 21),
+        "n7": f(4, 21),
+        "n8": f(4, 21),
+        "n9": f(11, 21),
+        "n10": f(-10, 21),
+    }
+    leaves = cells[0] == weights(**shared, n7=f(13, 21), n8=f(-8, 21)) and cells[1] == weights(
+        **shared, n8=f(13, 21), n7=f(-8, 21)
+    )
     leaves &= cells[2] == weights(**ninth, n9=f(13, 21), n10=f(-8, 21))
     first_three = [sum(column, f(0)) for column in zip(*cells[:3], strict=True)]
     variance = sum((w * w for w in first_three), f(0))
@@ -160,7 +201,9 @@ def solved(matrix: list[list[int]], right: list[list[int]]) -> list[list[Fractio
     n = len(matrix)
     rows = [[Fraction(x) for x in (*row, *extra)] for row, extra in zip(matrix, right, strict=True)]
     for i in range(n):
-        rows[i] = [x / rows[i][i] for x in rows[i]]  # the matrix is positive definite: no pivot is 0
+        rows[i] = [
+            x / rows[i][i] for x in rows[i]
+        ]  # the matrix is positive definite: no pivot is 0
         for k in range(n):
             if k != i:
                 rows[k] = [x - rows[k][i] * y for x, y in zip(rows[k], rows[i], strict=True)]
@@ -190,7 +233,10 @@ def node_variances(b: int, variances: list[Fraction]) -> list[Fraction]:
     tree = tree_over(b**h, (b,) * h)
     spectrum, sizes = tree_spectrum(tree, variances[::-1]), (tree.leaves, *tree.widths)
     lengths = [b**level for level in range(h)]
-    return [spectrum.mean([Fraction(n * n, s) if s >= n else Fraction(n) for s in sizes]) for n in lengths]
+    return [
+        spectrum.mean([Fraction(n * n, s) if s >= n else Fraction(n) for s in sizes])
+        for n in lengths
+    ]
 
 
 def proposition_3(_: Settings) -> Outcome:
@@ -199,7 +245,9 @@ def proposition_3(_: Settings) -> Outcome:
         found = from_below(b, [Fraction(1)] * h)
         for level, variance in enumerate(found, 1):
             holds &= variance == Fraction(b ** (level - 1), sum(b**i for i in range(level)))
-            holds &= variance > Fraction(b - 1, b) and (level == 1 or variance <= Fraction(b, b + 1))
+            holds &= variance > Fraction(b - 1, b) and (
+                level == 1 or variance <= Fraction(b, b + 1)
+            )
     series = from_below(2, [Fraction(1)] * 4)
     return Outcome(
         "b^(l-1) / (1 + b + ... + b^(l-1)) V_O; b = 2: 1, 2/3, 4/7, 8/15",
@@ -218,7 +266,9 @@ def proposition_4(_: Settings) -> Outcome:
         if h > 4:
             middle &= min(found) - low < Fraction(1, 50) and 0 < found.index(min(found)) < h - 1
             ends &= all(abs(end - high) < end - low for end in (found[0], found[-1]))
-        rows.append([f"{b}^{h}", *(f"{float(x):.4f}" for x in (found[0], min(found), found[-1], low, high))])
+        rows.append(
+            [f"{b}^{h}", *(f"{float(x):.4f}" for x in (found[0], min(found), found[-1], low, high))]
+        )
     return Outcome(
         "every node has at least (b-1)/(b+1) V_O; in deep trees middle levels come near it, the ends are nearer (b-1)/b",
         "so they are",
@@ -233,7 +283,9 @@ def two_levels(_: Settings) -> Outcome:
     for b in (2, 3, 16):
         v, above = Fraction(3, 7), Fraction(5, 11)
         total = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b))
-        right = (b * (b - 1) * (b + 1) * v * v + 3 * b * (b - 1) * above * v) / (6 * (above + b * v))
+        right = (b * (b - 1) * (b + 1) * v * v + 3 * b * (b - 1) * above * v) / (
+            6 * (above + b * v)
+        )
         printed &= total / (b - 1) == right
         corrected &= total == right
         v = above = Fraction(b - 1, b)
@@ -271,7 +323,9 @@ def algorithm_1(_: Settings) -> Outcome:
             variances = [Fraction(1, share**2) for share in budgets]
             below = from_below(b, variances)
             above = from_above(b, variances, below)
-            combined = [above[0]] + [b * v * a / (b * v + a) for v, a in zip(below, above[1:], strict=False)]
+            combined = [above[0]] + [
+                b * v * a / (b * v + a) for v, a in zip(below, above[1:], strict=False)
+            ]
             holds &= combined == node_variances(b, variances)
     return Outcome(
         "variances from below and from above, level by level",
@@ -281,7 +335,11 @@ def algorithm_1(_: Settings) -> Outcome:
     )
 
 
-PRINTED_TABLE = {"Wavelet": ("221.62", "306.31"), "HH16c": ("79.23", "164.48"), "HH2c": ("220.06", "305.54")}
+PRINTED_TABLE = {
+    "Wavelet": ("221.62", "306.31"),
+    "HH16c": ("79.23", "164.48"),
+    "HH2c": ("220.06", "305.54"),
+}
 """Average variances over all ranges, epsilon = 1, D = 2^8 and 2^9 (thesis, table 5.4; range queries, figure 7)."""
 
 
@@ -297,10 +355,18 @@ def exact_table() -> dict[str, list[float]]:
 
 
 def table_detail() -> str:
-    head = ["", *(f"D = 2^{k}: printed / exact" for k in (8, 9)), "D = 2^10: exact", "D = 2^11: exact"]
+    head = [
+        "",
+        *(f"D = 2^{k}: printed / exact" for k in (8, 9)),
+        "D = 2^10: exact",
+        "D = 2^11: exact",
+    ]
     rows = []
     for name, found in exact_table().items():
-        both = [f"{printed} / {value:.2f}" for printed, value in zip(PRINTED_TABLE[name], found, strict=False)]
+        both = [
+            f"{printed} / {value:.2f}"
+            for printed, value in zip(PRINTED_TABLE[name], found, strict=False)
+        ]
         rows.append([name, *both, *(f"{value:.2f}" for value in found[2:])])
     return table(head, rows)
 
@@ -318,12 +384,18 @@ def table_of_hierarchies(_: Settings) -> Outcome:
 
 
 def table_of_sixteen(_: Settings) -> Outcome:
-    orders = {order: Hierarchy(512, 1, order).average_variance() for order in ((2, 16, 16), (16, 2, 16), (16, 16, 2))}
+    orders = {
+        order: Hierarchy(512, 1, order).average_variance()
+        for order in ((2, 16, 16), (16, 2, 16), (16, 16, 2))
+    }
     printed = PRINTED_TABLE["HH16c"][1]
     return Outcome(
         f"HH16 at 2^9: {printed}",
         ", ".join(f"{list(order)}: {value:.2f}" for order, value in orders.items()),
-        errs(printed in {f"{v:.2f}" for v in orders.values()}, abs(orders[2, 16, 16] + 1 - float(printed)) < 0.005),
+        errs(
+            printed in {f"{v:.2f}" for v in orders.values()},
+            abs(orders[2, 16, 16] + 1 - float(printed)) < 0.005,
+        ),
         "16 does not divide 2^9; no order of 16, 16, 2 has what is printed, and the first has it less 1: likely a misprint.",
     )
 
@@ -345,16 +417,27 @@ def table_of_wavelets(_: Settings) -> Outcome:
 def ratios(_: Settings) -> Outcome:
     found = exact_table()
     wavelet, two = (
-        [value / sixteen for value, sixteen in zip(found[name], found["HH16c"], strict=True)] for name in ("Wavelet", "HH2c")
+        [value / sixteen for value, sixteen in zip(found[name], found["HH16c"], strict=True)]
+        for name in ("Wavelet", "HH2c")
     )
     return Outcome(
         "Wavelet over HH16: 2.7971, 1.8622; HH2 over HH16: 2.777, 1.8576",
         f"{wavelet[0]:.4f}, {wavelet[1]:.4f}; {two[0]:.4f}, {two[1]:.4f}",
-        agrees(all(abs(a / b - 1) < 0.01 for a, b in zip([*wavelet[:2], *two[:2]], [2.7971, 1.8622, 2.777, 1.8576], strict=True))),
+        agrees(
+            all(
+                abs(a / b - 1) < 0.01
+                for a, b in zip(
+                    [*wavelet[:2], *two[:2]], [2.7971, 1.8622, 2.777, 1.8576], strict=True
+                )
+            )
+        ),
         "Tolerance 1 %: they inherit the three numbers above. The thesis: at least 1.86 and 1.8576 in all columns; so they are.",
         table(
             ["", "2^8", "2^9", "2^10", "2^11"],
-            [[name, *(f"{x:.3f}" for x in row)] for name, row in (("Wavelet", wavelet), ("HH2c", two))],
+            [
+                [name, *(f"{x:.3f}" for x in row)]
+                for name, row in (("Wavelet", wavelet), ("HH2c", two))
+            ],
         ),
     )
 
@@ -362,9 +445,14 @@ def ratios(_: Settings) -> Outcome:
 def budgets(_: Settings) -> Outcome:
     rows, losses = [], {}
     for b, h in ((2, 12), (4, 6), (16, 3), (64, 2)):
-        kinds = [Hierarchy(b**h, 1, b, budget=kind).average_variance() for kind in ("equal", "geometric", "optimal")]
+        kinds = [
+            Hierarchy(b**h, 1, b, budget=kind).average_variance()
+            for kind in ("equal", "geometric", "optimal")
+        ]
         losses[b] = kinds[0] / kinds[2] - 1
-        rows.append([f"{b}^{h}", *(f"{value:.2f}" for value in kinds), f"{kinds[0] / kinds[2]:.3f}"])
+        rows.append(
+            [f"{b}^{h}", *(f"{value:.2f}" for value in kinds), f"{kinds[0] / kinds[2]:.3f}"]
+        )
     return Outcome(
         "with the optimal branching and inference, equal budgets suffice",
         f"b = 16: {losses[16]:.1%} above the best budgets; b = 2: {losses[2]:.0%}",
@@ -375,7 +463,15 @@ def budgets(_: Settings) -> Outcome:
 
 
 def dimensions(settings: Settings) -> Outcome:
-    cases = [(1 << 12, 1, 40), (1 << 6, 2, 64), (1 << 4, 3, 16), (1 << 5, 3, 32), (1 << 6, 3, 64), (1 << 7, 3, 40), (1 << 3, 4, 8)]
+    cases = [
+        (1 << 12, 1, 40),
+        (1 << 6, 2, 64),
+        (1 << 4, 3, 16),
+        (1 << 5, 3, 32),
+        (1 << 6, 3, 64),
+        (1 << 7, 3, 40),
+        (1 << 3, 4, 8),
+    ]
     rows, found = [], {}
     for side, d, most in cases:
         variance, best = min((hierarchy_average_variance(side, d, b, 1), b) for b in range(2, most))
@@ -413,7 +509,9 @@ SOURCE = Source(
         Claim("Table 3, wavelet", "exact average variances", table_of_wavelets),
         Claim("Table 3, ratios", "wavelet and H_2 against H_16", ratios),
         Claim("Introduction, budgets", "equal, geometric and optimal budgets", budgets),
-        Claim("Introduction, dimensions", "hierarchies against flat in several dimensions", dimensions),
+        Claim(
+            "Introduction, dimensions", "hierarchies against flat in several dimensions", dimensions
+        ),
         Claim(
             "Introduction, matrix mechanism",
             "H_16 against two of its instantiations",
@@ -422,7 +520,9 @@ SOURCE = Source(
         Claim(
             "Sections 3.4 to 5",
             "the other tables and figures, among them those on real data",
-            not_reproduced("-", "The text used does not have them, and no other source quotes them."),
+            not_reproduced(
+                "-", "The text used does not have them, and no other source quotes them."
+            ),
         ),
     ),
 )

@@ -15,7 +15,17 @@ from scipy.linalg import hadamard
 from scipy.stats import binom
 
 from benchmarks.associations import population, rates
-from examples.marginal_figures import DEPENDENT, INDEPENDENT, LN3, SIX, People, Study, skewed, taxi, viewers
+from examples.marginal_figures import (
+    DEPENDENT,
+    INDEPENDENT,
+    LN3,
+    SIX,
+    People,
+    Study,
+    skewed,
+    taxi,
+    viewers,
+)
 from frequency import HRR
 from frequency.marginals import (
     CALM,
@@ -36,7 +46,19 @@ from frequency.marginals import (
     pearson,
 )
 from frequency.marginals.association import statistic
-from reproduction.report import Claim, Outcome, Settings, Source, figures, judged, most, near, not_reproduced, series, table
+from reproduction.report import (
+    Claim,
+    Outcome,
+    Settings,
+    Source,
+    figures,
+    judged,
+    most,
+    near,
+    not_reproduced,
+    series,
+    table,
+)
 
 Kinds = Sequence[type[MarginalProtocol]]
 Means = dict[str, list[float]]
@@ -50,7 +72,9 @@ def study(settings: Settings, repeats: int = 5) -> Study:
     return Study(np.random.default_rng(4), 2 if settings.quick else repeats, settings.quick)
 
 
-def of_trips(theirs: str, compute: Callable[[Settings, People, str], Outcome]) -> Callable[[Settings], Outcome]:
+def of_trips(
+    theirs: str, compute: Callable[[Settings, People, str], Outcome]
+) -> Callable[[Settings], Outcome]:
     """What needs the taxi trips."""
 
     def outcome(settings: Settings) -> Outcome:
@@ -74,7 +98,9 @@ def binary(d: int) -> Domain:
 
 def transform(d: int) -> np.ndarray:
     """Definition 16, bit by bit."""
-    return np.array([[(-1) ** (i & j).bit_count() for j in range(1 << d)] for i in range(1 << d)]) / 2 ** (d / 2)
+    return np.array(
+        [[(-1) ** (i & j).bit_count() for j in range(1 << d)] for i in range(1 << d)]
+    ) / 2 ** (d / 2)
 
 
 def below(d: int, k: int) -> list[int]:
@@ -85,7 +111,11 @@ def rebuilt(d: int, theta: Mapping[int, float], beta: int) -> dict[int, float]:
     """Eq. 4.1."""
     phi = transform(d)
     return {
-        gamma: sum(theta[a] * sum(phi[a, e] for e in range(1 << d) if e & beta == gamma) for a in range(1 << d) if a & beta == a)
+        gamma: sum(
+            theta[a] * sum(phi[a, e] for e in range(1 << d) if e & beta == gamma)
+            for a in range(1 << d)
+            if a & beta == a
+        )
         for gamma in range(1 << d)
         if gamma & beta == gamma
     }
@@ -93,7 +123,11 @@ def rebuilt(d: int, theta: Mapping[int, float], beta: int) -> dict[int, float]:
 
 def summed(d: int, z: np.ndarray, beta: int) -> dict[int, float]:
     """Eq. 2.1."""
-    return {gamma: sum(z[e] for e in range(1 << d) if e & beta == gamma) for gamma in range(1 << d) if gamma & beta == gamma}
+    return {
+        gamma: sum(z[e] for e in range(1 << d) if e & beta == gamma)
+        for gamma in range(1 << d)
+        if gamma & beta == gamma
+    }
 
 
 def same(a: Mapping[int, float], b: Mapping[int, float]) -> bool:
@@ -141,7 +175,8 @@ def lemma_6(settings: Settings) -> Outcome:
             ),
             "there are 11": len(below(d, 2)) == 11,
             "the four for β = 0101": used == [0b0000, 0b0001, 0b0100, 0b0101],
-            "InpHT asks for all but the constant one": len(InpHT(binary(d), 2, 1.0).channel.parts) == 10,
+            "InpHT asks for all but the constant one": len(InpHT(binary(d), 2, 1.0).channel.parts)
+            == 10,
         },
     )
 
@@ -169,9 +204,14 @@ def equations_4_2_4_3(settings: Settings) -> Outcome:
     return judged(
         "p x + (1-p) y = -1 and p y + (1-p) x = 1; x = 1/(2p-1), y = -x",
         f"p = 3/4: p x + (1-p) y = {p * x + (1 - p) * y:g}",
-        {"the solution solves the equations": near(p * x + (1 - p) * y, -1) and near(p * y + (1 - p) * x, 1)},
         {
-            "with 1 and -1 exchanged, as the two cases above them have it": near(p * x + (1 - p) * y, 1)
+            "the solution solves the equations": near(p * x + (1 - p) * y, -1)
+            and near(p * y + (1 - p) * x, 1)
+        },
+        {
+            "with 1 and -1 exchanged, as the two cases above them have it": near(
+                p * x + (1 - p) * y, 1
+            )
             and near(p * y + (1 - p) * x, -1)
         },
     )
@@ -191,7 +231,11 @@ def equation_4_4(settings: Settings) -> Outcome:
     return judged(
         "Var[Y] <= 4 pr (1-pr) / (ps (2pr-1)²) + 1 - ps",
         f"ps = 1/36 (InpHT, d = 8, k = 2), pr = 3/4: {variance_of_sampled(*at):.0f} against {printed[at]:.0f}",
-        {"a bound of the variance": all(variance_of_sampled(*c) <= v + 1e-9 for c, v in printed.items())},
+        {
+            "a bound of the variance": all(
+                variance_of_sampled(*c) <= v + 1e-9 for c, v in printed.items()
+            )
+        },
         {
             "4 pr (1-pr) / (ps (2pr-1)²) + 1/ps - 1 is the variance": all(
                 near(variance_of_sampled(*c), v) for c, v in true.items() if v
@@ -208,16 +252,24 @@ def theorem_2(settings: Settings) -> Outcome:
         c = s * math.sqrt(variance_of_sampled(1, pr) / n)
         # All hold 1 and all are sampled: the mean of z* is x (2 T / n - 1), T binomial.
         low, high = n * (1 + (1 - c) / x) / 2, n * (1 + (1 + c) / x) / 2
-        exact = float(binom.cdf(math.floor(low + 1e-9), n, pr) + binom.sf(math.ceil(high - 1e-9) - 1, n, pr))
+        exact = float(
+            binom.cdf(math.floor(low + 1e-9), n, pr) + binom.sf(math.ceil(high - 1e-9) - 1, n, pr)
+        )
         spread, largest = variance_of_sampled(1, pr), 2 * pr / (2 * pr - 1)
-        printed = 2 * math.exp(-n * c**2 * (2 * pr - 1) / (2 * pr * (2 * (1 - pr) / (2 * pr - 1) + c / 3)))
+        printed = 2 * math.exp(
+            -n * c**2 * (2 * pr - 1) / (2 * pr * (2 * (1 - pr) / (2 * pr - 1) + c / 3))
+        )
         bernstein = 2 * math.exp(-n * c**2 / (2 * spread + 2 * c * largest / 3))
         rows.append((s, c, exact, printed, bernstein))
     return judged(
         "Pr[error >= c] <= 2 exp(-N c² ps (2pr-1) / (2pr (2 (1-pr)/(2pr-1) + c/3)))",
         f"at 3 deviations {rows[2][2]:.1e}, printed bound {rows[2][3]:.1e}",
         {"the bound holds": all(exact <= printed for _, _, exact, printed, _ in rows)},
-        {"Bernstein's, with 2σ² in the exponent and not σ², holds": all(exact <= true for *_, exact, _, true in rows)},
+        {
+            "Bernstein's, with 2σ² in the exponent and not σ², holds": all(
+                exact <= true for *_, exact, _, true in rows
+            )
+        },
         remarks="N = 10^4, ps = 1, pr = 3/4, exact binomial tails. A factor of two is lost before eq. 4.5; orders of "
         "magnitude do not change",
         detail=table(
@@ -227,7 +279,9 @@ def theorem_2(settings: Settings) -> Outcome:
     )
 
 
-def of_order(kind: type[MarginalProtocol], formula: str, bound: Callable[[int, int], float]) -> Callable[[Settings], Outcome]:
+def of_order(
+    kind: type[MarginalProtocol], formula: str, bound: Callable[[int, int], float]
+) -> Callable[[Settings], Outcome]:
     """Of the order of a bound: the predicted total variation, times epsilon sqrt(N), over it, for growing d."""
 
     def outcome(settings: Settings) -> Outcome:
@@ -235,9 +289,14 @@ def of_order(kind: type[MarginalProtocol], formula: str, bound: Callable[[int, i
         rows: dict[tuple[int, int], list[float]] = {}
         for d, k in product(dims, (1, 2, 3)):
             domain, scale = binary(d), math.sqrt(n) / bound(d, k)
-            rows[d, k] = [kind(domain, k, epsilon).total_variation(n, list(domain)[:k]) * epsilon * scale for epsilon in (0.2, 1.1)]
+            rows[d, k] = [
+                kind(domain, k, epsilon).total_variation(n, list(domain)[:k]) * epsilon * scale
+                for epsilon in (0.2, 1.1)
+            ]
         largest = [max(max(rows[d, k]) for k in (1, 2, 3)) for d in dims]
-        detail = table(["d", "k", "ε = 0.2", "ε = 1.1"], ([d, k, *figures(v, 3)] for (d, k), v in rows.items()))
+        detail = table(
+            ["d", "k", "ε = 0.2", "ε = 1.1"], ([d, k, *figures(v, 3)] for (d, k), v in rows.items())
+        )
         return judged(
             f"error Õ({formula} / (ε √N))",
             f"predicted error over that: at most {max(largest):.2f}",
@@ -271,7 +330,9 @@ def theorem_3_proof(settings: Settings) -> Outcome:
             "1 < exp(ε/2) < 4": all(1 < math.exp(e / 2) < 4 for e in epsilons),
         },
         {
-            "the variance is 4 exp(+ε/2) / (exp(ε/2) - 1)²": all(near(found[e], steps[e]) for e in epsilons),
+            "the variance is 4 exp(+ε/2) / (exp(ε/2) - 1)²": all(
+                near(found[e], steps[e]) for e in epsilons
+            ),
             "1/(exp(ε/2) - 1) <= 2/ε": all(1 / math.expm1(e / 2) <= 2 / e for e in epsilons),
         },
         remarks="constants only: the theorem's order stands",
@@ -289,7 +350,11 @@ def theorem_4_proof(settings: Settings) -> Outcome:
         found.append(
             near(size / delta, 1 / (1 - 1 / e) + size / (e - 1))
             and bool(
-                np.allclose(InpPS(binary(d), d, epsilon).cell_variances(50, [f"a{k}" for k in range(d)]), mean / 50, rtol=1e-6)
+                np.allclose(
+                    InpPS(binary(d), d, epsilon).cell_variances(50, [f"a{k}" for k in range(d)]),
+                    mean / 50,
+                    rtol=1e-6,
+                )
             )
         )
     return judged(
@@ -326,8 +391,16 @@ def algorithms_1_2(settings: Settings) -> Outcome:
     return judged(
         "Θ[0] = 1, Θ[j] = 2^-d ΣH / (N_j (2p-1)); marginals by eq. 4.1",
         f"d = 4, without noise: the marginal sums to {sum(rebuilt(d, printed, beta).values()):g}",
-        {"without noise it gives the marginal": same(rebuilt(d, printed, beta), summed(d, z, beta))},
-        {"with 2^(-d/2) for all, the constant one too, it does": same(rebuilt(d, true, beta), summed(d, z, beta))},
+        {
+            "without noise it gives the marginal": same(
+                rebuilt(d, printed, beta), summed(d, z, beta)
+            )
+        },
+        {
+            "with 2^(-d/2) for all, the constant one too, it does": same(
+                rebuilt(d, true, beta), summed(d, z, beta)
+            )
+        },
         remarks="the scale of Definition 16",
     )
 
@@ -337,7 +410,10 @@ def comparison(settings: Settings) -> Outcome:
     rows = {}
     for d, k in product(dims, (1, 2, 3)):
         domain = binary(d)
-        rows[d, k] = {kind.__name__: kind(domain, k, LN3).total_variation(1 << 18, list(domain)[:k]) for kind in SIX}
+        rows[d, k] = {
+            kind.__name__: kind(domain, k, LN3).total_variation(1 << 18, list(domain)[:k])
+            for kind in SIX
+        }
     factor = [rows[d, k]["MargPS"] / rows[d, k]["MargRR"] for d in dims for k in (2, 3)]
     return judged(
         "InpHT best in theory; InpPS worse than InpRR by 2^(d/2); MargPS and MargRR close for small k, whatever the factor 2^(k/2)",
@@ -350,11 +426,15 @@ def comparison(settings: Settings) -> Outcome:
             "InpPS / InpRR within a factor 2 of 2^(d/2) / 4": all(
                 0.5 < rows[d, 2]["InpPS"] / rows[d, 2]["InpRR"] / 2 ** (d / 2) * 4 < 2 for d in dims
             ),
-            "MargPS has less error than MargRR for k = 2, 3, though its bound is larger": max(factor) < 1,
+            "MargPS has less error than MargRR for k = 2, 3, though its bound is larger": max(
+                factor
+            )
+            < 1,
         },
         remarks="predictions for even records, N = 2^18, e^ε = 3; at that ε the ratio of InpPS and InpRR has the factor 1/4 to 1/3",
         detail=table(
-            ["d", "k", *(kind.__name__ for kind in SIX)], ([d, k, *figures(row.values())] for (d, k), row in rows.items())
+            ["d", "k", *(kind.__name__ for kind in SIX)],
+            ([d, k, *figures(row.values())] for (d, k), row in rows.items()),
         ),
     )
 
@@ -374,14 +454,20 @@ def table_4_1(settings: Settings) -> Outcome:
     }
     return judged(
         "bits: InpRR 2^d, InpPS d, InpHT d+1, MargRR d+2^k, MargPS d+k, MargHT d+k+1",
-        "d = 8, k = 2: " + ", ".join(f"{kind.__name__} {bits}" for kind, bits in rows[8, 2].items()),
+        "d = 8, k = 2: "
+        + ", ".join(f"{kind.__name__} {bits}" for kind, bits in rows[8, 2].items()),
         {
-            f"{kind.__name__} at most that": all(bits[kind] <= allowed(d, k) for (d, k), bits in rows.items())
+            f"{kind.__name__} at most that": all(
+                bits[kind] <= allowed(d, k) for (d, k), bits in rows.items()
+            )
             for kind, allowed in printed.items()
         },
         remarks="fewer where log2 of the number of marginals or coefficients is less than d. The errors are those of Theorems "
         "3 to 5 and Lemma 7",
-        detail=table(["d", "k", *(kind.__name__ for kind in printed)], ([d, k, *bits.values()] for (d, k), bits in rows.items())),
+        detail=table(
+            ["d", "k", *(kind.__name__ for kind in printed)],
+            ([d, k, *bits.values()] for (d, k), bits in rows.items()),
+        ),
     )
 
 
@@ -448,7 +534,9 @@ def algorithm_3(settings: Settings) -> Outcome:
         f"sums to {half.sum():g}",
         {"a distribution": near(half.sum(), 1)},
         {
-            "1/4 is; the first step is the same from both, since Bayes' rule normalises": near(quarter.sum(), 1)
+            "1/4 is; the first step is the same from both, since Bayes' rule normalises": near(
+                quarter.sum(), 1
+            )
             and bool(np.allclose(step(half), step(quarter)))
         },
         remarks="lines 6 and 7 also have the names of their steps exchanged",
@@ -477,7 +565,8 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
             "Toll and Far (> 0.4)": true["Toll", "Far"] > 0.4,
             "Night_pick and Night_drop (> 0.4)": true["Night_pick", "Night_drop"] > 0.4,
             "all others below 0.3": max(rest) < 0.3,
-            "most others negative or weak (< 0.1)": sum(value < 0.1 for value in rest) > len(rest) / 2,
+            "most others negative or weak (< 0.1)": sum(value < 0.1 for value in rest)
+            > len(rest) / 2,
         },
         remarks=f"trips of March 2019. By their definitions the two nights nearly exclude each other: a trip begun from 8 PM "
         f"on seldom ends between "
@@ -486,7 +575,15 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
         + table(
             ["", *names],
             (
-                [a, *("" if a == b else f"{(true[a, b] if at[a] < at[b] else seen[at[a], at[b]]):.2f}" for b in names)]
+                [
+                    a,
+                    *(
+                        ""
+                        if a == b
+                        else f"{(true[a, b] if at[a] < at[b] else seen[at[a], at[b]]):.2f}"
+                        for b in names
+                    ),
+                ]
                 for a in names
             ),
         ),
@@ -501,9 +598,19 @@ def sweep(
 
     def error(kind: type[MarginalProtocol], d: int, k: int, n: int, epsilon: float) -> float:
         # Few attributes have few marginals to average over, and cost little.
-        return work.error(kind, people.some(d), n, k, epsilon, repeats=work.repeats if d > 8 else (6 if settings.quick else 20))[0]
+        return work.error(
+            kind,
+            people.some(d),
+            n,
+            k,
+            epsilon,
+            repeats=work.repeats if d > 8 else (6 if settings.quick else 20),
+        )[0]
 
-    return {(d, k): {kind.__name__: [error(kind, d, k, *x) for x in xs] for kind in SIX} for d, k in product(dims, ways)}
+    return {
+        (d, k): {kind.__name__: [error(kind, d, k, *x) for x in xs] for kind in SIX}
+        for d, k in product(dims, ways)
+    }
 
 
 def shape(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -511,7 +618,10 @@ def shape(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def panels(found: Mapping[tuple[int, int], Means], corner: str, x: Sequence[object]) -> str:
-    return "\n\n".join(series(f"Mean total variation, d = {d}, k = {k}", corner, x, rows) for (d, k), rows in found.items())
+    return "\n\n".join(
+        series(f"Mean total variation, d = {d}, k = {k}", corner, x, rows)
+        for (d, k), rows in found.items()
+    )
 
 
 def typical(values: Sequence[float]) -> float:
@@ -534,7 +644,9 @@ def figure_4_3(settings: Settings) -> Outcome:
     found = sweep(settings, [(1 << power, LN3) for power in powers], dims, ways)
     root = math.sqrt(2 ** (powers[-1] - powers[0]))
     falls = {
-        name: np.mean([rows[name][0] / rows[name][-1] / root for rows in found.values()]) for name in found[8, 2] if name != "InpPS"
+        name: np.mean([rows[name][0] / rows[name][-1] / root for rows in found.values()])
+        for name in found[8, 2]
+        if name != "InpPS"
     }
     large = dims[-1]
     marg_rr = [ratio(rows, "MargRR", "InpHT") for (_, k), rows in found.items() if k == 1]
@@ -543,10 +655,14 @@ def figure_4_3(settings: Settings) -> Outcome:
         "error ~ 1/√N, growing with d and k; InpHT least or nearly; InpPS large from d = 4 on, InpRR at 16; k = 1: MargPS, "
         "MargRR, MargHT, InpHT alike; MargPS better than MargRR, near MargHT",
         f"d = {large}, k = 2: "
-        + ", ".join(f"{name} {values[powers.index(18)]:.4f}" for name, values in found[large, 2].items())
+        + ", ".join(
+            f"{name} {values[powers.index(18)]:.4f}" for name, values in found[large, 2].items()
+        )
         + f"; MargRR / InpHT at k = 1: {np.mean(marg_rr):.2f}",
         {
-            "1/√N within 25 %, but for InpPS": all(abs(value - 1) < 0.25 for value in falls.values()),
+            "1/√N within 25 %, but for InpPS": all(
+                abs(value - 1) < 0.25 for value in falls.values()
+            ),
             "errors of InpRR and InpPS grow with d": all(
                 typical(found[d, k][name]) < typical(found[e, k][name])
                 for d, e in pairwise(dims)
@@ -565,20 +681,27 @@ def figure_4_3(settings: Settings) -> Outcome:
                 for d in dims
                 for name in ("InpHT", *MARG)
             ),
-            "InpHT within 15 % of the least in every panel": all(worst_for(rows, "InpHT") < 1.15 for rows in found.values()),
+            "InpHT within 15 % of the least in every panel": all(
+                worst_for(rows, "InpHT") < 1.15 for rows in found.values()
+            ),
             "InpPS has the largest error for k >= 2 and d >= 8": all(
-                max(rows, key=lambda name: typical(rows[name])) == "InpPS" for (d, k), rows in found.items() if k > 1 and d > 4
+                max(rows, key=lambda name: typical(rows[name])) == "InpPS"
+                for (d, k), rows in found.items()
+                if k > 1 and d > 4
             ),
             f"d = {large}: InpRR above all marginal methods": all(
                 ratio(found[large, k], "InpRR", name) > 1 for k in ways for name in MARG
             ),
             "k = 1: MargPS, MargHT, InpHT within a factor 1.3": all(
-                max(abs(math.log(ratio(rows, a, "InpHT"))) for a in ("MargPS", "MargHT")) < math.log(1.3)
+                max(abs(math.log(ratio(rows, a, "InpHT"))) for a in ("MargPS", "MargHT"))
+                < math.log(1.3)
                 for (_, k), rows in found.items()
                 if k == 1
             ),
             "k = 1: MargRR within a factor 1.3 of InpHT": max(marg_rr) < 1.3,
-            "MargPS better than MargRR in most panels": most(ratio(rows, "MargPS", "MargRR") < 1 for rows in found.values()),
+            "MargPS better than MargRR in most panels": most(
+                ratio(rows, "MargPS", "MargRR") < 1 for rows in found.values()
+            ),
             "MargPS and MargHT within 25 %": max(max(apart), 1 / min(apart)) < 1.25,
         },
         remarks=f"made-up viewers, N = {', '.join(f'2^{p}' for p in powers)}, e^ε = 3, 2 repeats (20 for d <= 8). "
@@ -593,14 +716,21 @@ def input_sampling(settings: Settings) -> Outcome:
     powers, rows = (14, 16, 18), {}
     for d in (4, 8):
         rows[f"d = {d}"] = [
-            work.error(InpPS, people.some(d), 1 << power, 2, LN3, repeats=6 if settings.quick else 20)[0] for power in powers
+            work.error(
+                InpPS, people.some(d), 1 << power, 2, LN3, repeats=6 if settings.quick else 20
+            )[0]
+            for power in powers
         ]
     halves = [a / b for values in rows.values() for a, b in pairwise(values)]
     return judged(
         '"InpPS\'s error does not reduce with N"',
         "four times the users: error / " + ", ".join(figures(halves, 2)),
         {"the error stays (falls by less than 1.3 for four times the users)": max(halves) < 1.3},
-        {"it halves, as its Theorem 4 has it (1.5 to 2.7)": all(1.5 < value < 2.7 for value in halves)},
+        {
+            "it halves, as its Theorem 4 has it (1.5 to 2.7)": all(
+                1.5 < value < 2.7 for value in halves
+            )
+        },
         remarks="the same section says that the error of all six falls as 1/√N. An error over 1, at small N or large d, may "
         "have been cut off in the plot",
         detail=series("InpPS, k = 2", "N", [f"2^{p}" for p in powers], rows),
@@ -622,8 +752,12 @@ def counted(settings: Settings) -> Outcome:
             "mean absolute error an entry = total variation / 32": near(inside, 0.125 / 32),
         },
         {
-            "256 and 112, 28 and nearly 4000": views == 112 and round(costs[8]) == 28 and 3800 < costs[16] < 4000,
-            "by Definition 15 total variation is half the sum of 32 absolute errors: 0.0078 an entry": near(inside, 0.0078125),
+            "256 and 112, 28 and nearly 4000": views == 112
+            and round(costs[8]) == 28
+            and 3800 < costs[16] < 4000,
+            "by Definition 15 total variation is half the sum of 32 absolute errors: 0.0078 an entry": near(
+                inside, 0.0078125
+            ),
         },
         remarks="ratios of 2^d and d + 1, Table 4.1",
     )
@@ -631,22 +765,30 @@ def counted(settings: Settings) -> Outcome:
 
 def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
     work, ways = study(settings), range(1, 8)
-    found = {kind.__name__: [work.error(kind, trips, 1 << 18, k, LN3)[0] for k in ways] for kind in SIX}
+    found = {
+        kind.__name__: [work.error(kind, trips, 1 << 18, k, LN3)[0] for k in ways] for kind in SIX
+    }
     return judged(
         theirs,
         f"k = 5: InpHT {found['InpHT'][4]:.3f}; k = 7: InpHT {found['InpHT'][6]:.3f}, InpRR {found['InpRR'][6]:.3f}, MargPS "
         f"{found['MargPS'][6]:.3f}",
         {
             "InpHT least for k = 2, 3, 4": all(
-                found["InpHT"][k - 1] == min(values[k - 1] for values in found.values()) for k in (2, 3, 4)
+                found["InpHT"][k - 1] == min(values[k - 1] for values in found.values())
+                for k in (2, 3, 4)
             ),
             "InpRR within 25 % of the least for k = 6, 7": all(
-                found["InpRR"][k - 1] < 1.25 * min(values[k - 1] for values in found.values()) for k in (6, 7)
+                found["InpRR"][k - 1] < 1.25 * min(values[k - 1] for values in found.values())
+                for k in (6, 7)
             ),
             "from k = 3 to 5 MargRR, MargPS and MargHT grow faster than InpHT and InpRR": all(
-                found[a][4] / found[a][2] > found[b][4] / found[b][2] for a in MARG for b in ("InpHT", "InpRR")
+                found[a][4] / found[a][2] > found[b][4] / found[b][2]
+                for a in MARG
+                for b in ("InpHT", "InpRR")
             ),
-            "InpHT at k = 5 between 0.08 and 0.18 (0.125 is read off in the text)": 0.08 < found["InpHT"][4] < 0.18,
+            "InpHT at k = 5 between 0.08 and 0.18 (0.125 is read off in the text)": 0.08
+            < found["InpHT"][4]
+            < 0.18,
         },
         remarks=f"trips of March 2019, {work.repeats} repeats. For k = 6 and 7 there are fewer marginals to choose from, "
         f"which helps MargRR and MargHT",
@@ -656,10 +798,13 @@ def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
 
 def figure_4_5(settings: Settings, trips: People, theirs: str) -> Outcome:
     work = study(settings, 3)
-    dims, epsilons = ((8, 10), (0.4, 1.2)) if settings.quick else ((8, 12, 16), (0.2, 0.6, 1.0, 1.4))
+    dims, epsilons = (
+        ((8, 10), (0.4, 1.2)) if settings.quick else ((8, 12, 16), (0.2, 0.6, 1.0, 1.4))
+    )
     found = {
         (d, 2): {
-            kind.__name__: [work.error(kind, trips.some(d), 1 << 19, 2, e)[0] for e in epsilons] for kind in (InpEM, MargPS, InpHT)
+            kind.__name__: [work.error(kind, trips.some(d), 1 << 19, 2, e)[0] for e in epsilons]
+            for kind in (InpEM, MargPS, InpHT)
         }
         for d in dims
     }
@@ -671,7 +816,10 @@ def figure_4_5(settings: Settings, trips: People, theirs: str) -> Outcome:
         reports = [estimate.report(view) for view in some.domain.views(2)]
         steps.append(max(report.iterations for report in reports))
         unmoved += sum(report.failed for report in reports)
-    against = {name: [ratio(rows, "InpEM", name) for rows in found.values()] for name in ("InpHT", "MargPS")}
+    against = {
+        name: [ratio(rows, "InpEM", name) for rows in found.values()]
+        for name in ("InpHT", "MargPS")
+    }
     return judged(
         theirs,
         "InpEM / InpHT "
@@ -680,7 +828,9 @@ def figure_4_5(settings: Settings, trips: People, theirs: str) -> Outcome:
         + ", ".join(figures(against["MargPS"], 1))
         + f"; up to {max(steps)} steps",
         {
-            "InpEM improves with ε": all(rows["InpEM"][0] > rows["InpEM"][-1] for rows in found.values()),
+            "InpEM improves with ε": all(
+                rows["InpEM"][0] > rows["InpEM"][-1] for rows in found.values()
+            ),
             "InpEM more than twice the error of InpHT": min(against["InpHT"]) > 2,
             "InpEM more than twice the error of MargPS": min(against["MargPS"]) > 2,
             "thousands or tens of thousands of steps": 1000 < max(steps) < 100_000,
@@ -706,21 +856,29 @@ def figure_4_6(settings: Settings) -> Outcome:
     exact = {}
     domain = binary(large)
     for epsilon in epsilons:
-        exact[epsilon] = MargPS(domain, widest, epsilon).total_variation(1 << 18, list(domain)[:widest]) / MargHT(
-            domain, widest, epsilon
-        ).total_variation(1 << 18, list(domain)[:widest])
+        exact[epsilon] = MargPS(domain, widest, epsilon).total_variation(
+            1 << 18, list(domain)[:widest]
+        ) / MargHT(domain, widest, epsilon).total_variation(1 << 18, list(domain)[:widest])
     return judged(
         "error falls with ε; InpPS, InpRR, MargRR unfavourable for k >= 2; MargPS against MargHT improves with ε, MargHT "
         "preferable for small ε and large d, k; InpHT best throughout",
-        f"MargPS / MargHT predicted at d = {large}, k = {widest}: " + ", ".join(f"{r:.2f} (ε = {e})" for e, r in exact.items()),
+        f"MargPS / MargHT predicted at d = {large}, k = {widest}: "
+        + ", ".join(f"{r:.2f} (ε = {e})" for e, r in exact.items()),
         {
             "errors fall from the smallest to the largest ε": all(
                 values[0] > values[-1] for rows in found.values() for values in rows.values()
             ),
             "k >= 2, d >= 8: InpPS, InpRR and MargRR all above MargPS": not exceptions,
-            "MargPS / MargHT falls with ε (predicted)": all(exact[a] > exact[b] for a, b in pairwise(epsilons)),
-            f"MargHT preferable at ε = {epsilons[0]}, d = {large}, k = {widest} (predicted)": exact[epsilons[0]] > 1,
-            "InpHT within 15 % of the least in every panel": all(worst_for(rows, "InpHT") < 1.15 for rows in found.values()),
+            "MargPS / MargHT falls with ε (predicted)": all(
+                exact[a] > exact[b] for a, b in pairwise(epsilons)
+            ),
+            f"MargHT preferable at ε = {epsilons[0]}, d = {large}, k = {widest} (predicted)": exact[
+                epsilons[0]
+            ]
+            > 1,
+            "InpHT within 15 % of the least in every panel": all(
+                worst_for(rows, "InpHT") < 1.15 for rows in found.values()
+            ),
         },
         remarks="made-up viewers, N = 2^18, 2 repeats (20 for d <= 8); geometric means over ε. Not above MargPS: "
         + (", ".join(exceptions) or "none"),
@@ -745,10 +903,14 @@ def figure_4_7(settings: Settings) -> Outcome:
         ", ".join(f"{name} {values[2]:.4f}" for name, values in found.items()) + " at d = 8",
         {
             "d = 4: InpOLH within 50 % of InpHT": found["InpOLH"][0] < 1.5 * found["InpHT"][0],
-            "InpHTCMS worse than InpHT for every d": all(a > b for a, b in zip(found["InpHTCMS"], found["InpHT"], strict=True)),
+            "InpHTCMS worse than InpHT for every d": all(
+                a > b for a, b in zip(found["InpHTCMS"], found["InpHT"], strict=True)
+            ),
             "InpHT least from d = 6 on": all(
                 b < np.nanmin([a, c])
-                for a, b, c in zip(found["InpHTCMS"][1:], found["InpHT"][1:], found["InpOLH"][1:], strict=True)
+                for a, b, c in zip(
+                    found["InpHTCMS"][1:], found["InpHT"][1:], found["InpOLH"][1:], strict=True
+                )
             ),
         },
         remarks="lightly skewed records, N = 2^18, k = 2, e^ε = 3. With the linear hash used here InpOLH is decoded by one "
@@ -774,7 +936,11 @@ def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
     close = [pair for pair in pairs if 0.5 < tests["InpHT"][pair].statistic / exact[pair] < 2]
     rows = [
         [f"{a}, {b}", f"{exact[a, b]:.0f}"]
-        + [cell for kind in tests for cell in (f"{tests[kind][a, b].statistic:.0f}", f"{tests[kind][a, b].critical:.0f}")]
+        + [
+            cell
+            for kind in tests
+            for cell in (f"{tests[kind][a, b].statistic:.0f}", f"{tests[kind][a, b].critical:.0f}")
+        ]
         for a, b in pairs
     ]
     return judged(
@@ -784,7 +950,9 @@ def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
             "the three dependent pairs exceed 3.84, by exact counts and by InpHT": all(
                 min(exact[pair], tests["InpHT"][pair].statistic) > plain for pair in DEPENDENT
             ),
-            "the three independent pairs stay below 3.84, by exact counts": all(exact[pair] < plain for pair in INDEPENDENT),
+            "the three independent pairs stay below 3.84, by exact counts": all(
+                exact[pair] < plain for pair in INDEPENDENT
+            ),
             "InpHT's value within a factor 2 of the exact one for most pairs": len(close) > 3,
             "MargPS exceeds 3.84 for some pair called independent": any(
                 tests["MargPS"][pair].statistic > plain for pair in INDEPENDENT
@@ -795,7 +963,17 @@ def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
         f"Noise alone reaches the critical values in the table one time in twenty; 3.84 is not what to compare with (next entry). "
         f"Within a factor 2: {', '.join('-'.join(pair) for pair in close)}",
         detail="χ² values, N = 2^18, ε = 1.1\n\n"
-        + table(["pair", "exact", "InpHT", "InpHT's 95 % critical value", "MargPS", "MargPS's 95 % critical value"], rows),
+        + table(
+            [
+                "pair",
+                "exact",
+                "InpHT",
+                "InpHT's 95 % critical value",
+                "MargPS",
+                "MargPS's 95 % critical value",
+            ],
+            rows,
+        ),
     )
 
 
@@ -803,7 +981,10 @@ def independence(settings: Settings) -> Outcome:
     repeats, rng = 40 if settings.quick else 200, np.random.default_rng(8)
     margins = ([0.1, 0.9], [0.2, 0.8])
     domain, independent = population(*margins, 6)
-    found = {kind.__name__: rates(kind(domain, 2, 1.1), independent, 1 << 18, repeats, rng) for kind in (InpHT, MargPS)}
+    found = {
+        kind.__name__: rates(kind(domain, 2, 1.1), independent, 1 << 18, repeats, rng)
+        for kind in (InpHT, MargPS)
+    }
     return judged(
         'private values against 3.84; MargPS "often commits the type I error (thus failing to reject the null hypothesis)", '
         "InpHT is close to the truth",
@@ -813,7 +994,10 @@ def independence(settings: Settings) -> Outcome:
             for name, (plain, aware, _) in found.items()
         ),
         {
-            "by 3.84, InpHT declares independent pairs dependent at most one time in ten": found["InpHT"][0] < 0.1,
+            "by 3.84, InpHT declares independent pairs dependent at most one time in ten": found[
+                "InpHT"
+            ][0]
+            < 0.1,
             "by 3.84, MargPS fails to reject for most independent pairs": found["MargPS"][0] < 0.5,
         },
         {
@@ -864,7 +1048,9 @@ def figure_4_9(settings: Settings) -> Outcome:
             float(
                 np.mean(
                     [
-                        chow_liu(protocol.estimate(protocol.simulate(counts, work.rng))).total(truth)
+                        chow_liu(protocol.estimate(protocol.simulate(counts, work.rng))).total(
+                            truth
+                        )
                         for counts, truth in zip(samples, truths, strict=True)
                     ]
                 )
@@ -876,7 +1062,9 @@ def figure_4_9(settings: Settings) -> Outcome:
         "trees from InpHT have nearly the mutual information of the true one; MargPS less at small ε, catching up",
         f"share of the best: InpHT {ht[0]:.3f} (ε = {epsilons[0]}), {ht[-1]:.3f} (1.4); MargPS {ps[0]:.3f}, {ps[-1]:.3f}",
         {
-            "InpHT at least 0.9 of the best from ε = 0.4 on": bool((ht[1 if not settings.quick else -1 :] > 0.9).all()),
+            "InpHT at least 0.9 of the best from ε = 0.4 on": bool(
+                (ht[1 if not settings.quick else -1 :] > 0.9).all()
+            ),
             "InpHT at least 0.9 of the best at every ε": bool((ht > 0.9).all()),
             "MargPS below InpHT at the smallest ε": ps[0] < ht[0],
             "MargPS within 5 % of InpHT at 1.4": ps[-1] > 0.95 * ht[-1],
@@ -901,8 +1089,10 @@ def corollary_1(settings: Settings) -> Outcome:
         "binary one",
         f"error {encoded:.4f} and {as_binary:.4f}; with characters of the values themselves {whole:.4f}",
         {
-            "d2 = 8, k2 = 4 for four attributes of four values": len(encoding.bits) == 8 and encoding.way(2) == 4,
-            "5, 3 and 2 values: d2 = 6, k2 = 5 for k = 2": len(mixed.bits) == 6 and mixed.way(2) == 5,
+            "d2 = 8, k2 = 4 for four attributes of four values": len(encoding.bits) == 8
+            and encoding.way(2) == 4,
+            "5, 3 and 2 values: d2 = 6, k2 = 5 for k = 2": len(mixed.bits) == 6
+            and mixed.way(2) == 5,
             "the errors are equal": near(encoded, as_binary),
         },
         remarks=f"predicted, even records, N = 2^18, e^ε = 3. An orthogonal basis of the values needs {whole / encoded:.2f} "
@@ -914,15 +1104,21 @@ def corollary_1(settings: Settings) -> Outcome:
 def calm(settings: Settings) -> Outcome:
     work, people, ways, epsilons = study(settings), watching().some(8), (1, 2, 3, 4), (0.4, 1.1)
     found = {
-        f"{kind.__name__}, k = {k}": [work.error(kind, people, 1 << 18, k, epsilon)[0] for epsilon in epsilons]
+        f"{kind.__name__}, k = {k}": [
+            work.error(kind, people, 1 << 18, k, epsilon)[0] for epsilon in epsilons
+        ]
         for k in ways
         for kind in (CALM, InpHT)
     }
     ratios = [ratio(found, f"CALM, k = {k}", f"InpHT, k = {k}") for k in ways]
     return judged(
         "CALM outperforms InpHT in experiments (of its authors)",
-        "CALM / InpHT " + ", ".join(f"{r:.2f} (k = {k})" for r, k in zip(ratios, ways, strict=True)),
-        {"CALM has less error, on average over k and ε": typical(ratios) < 1, "for k = 3 and 4": max(ratios[2:]) < 1},
+        "CALM / InpHT "
+        + ", ".join(f"{r:.2f} (k = {k})" for r, k in zip(ratios, ways, strict=True)),
+        {
+            "CALM has less error, on average over k and ε": typical(ratios) < 1,
+            "for k = 3 and 4": max(ratios[2:]) < 1,
+        },
         remarks="made-up viewers, d = 8, N = 2^18. CALM's views are made consistent and non-negative, InpHT is unbiased as it is. "
         "For k = 2 they are about equal",
         detail=series("Mean total variation", "ε", epsilons, found),
@@ -937,20 +1133,33 @@ def section_4_7(settings: Settings) -> Outcome:
         kept = (e - 1) / (e + 2**t - 1)
         pr = (e + 2 ** (t - 1) - 1) / (e + 2**t - 1)
         truth.append(
-            near((1 + kept) / 2, pr) and near(pr, e / (e + 2**t - 1) + (2 ** (t - 1) - 1) / (2**t - 1) * (1 - e / (e + 2**t - 1)))
+            near((1 + kept) / 2, pr)
+            and near(
+                pr, e / (e + 2**t - 1) + (2 ** (t - 1) - 1) / (2**t - 1) * (1 - e / (e + 2**t - 1))
+            )
         )
-        noise.append(near(pr * (1 - pr) / (2 * pr - 1) ** 2, 2 ** (t - 1) * (e + 2 ** (t - 1) - 1) / (e - 1) ** 2))
+        noise.append(
+            near(
+                pr * (1 - pr) / (2 * pr - 1) ** 2,
+                2 ** (t - 1) * (e + 2 ** (t - 1) - 1) / (e - 1) ** 2,
+            )
+        )
         whole[epsilon, t] = float(oracle.variance(1))
     border = math.log(1 + 2 * math.sqrt(2))
     size = 1 << 20
-    around = [HRR(size, border + shift, 1).variance(1) < HRR(size, border + shift, 2).variance(1) for shift in (-0.01, 0.01)]
+    around = [
+        HRR(size, border + shift, 1).variance(1) < HRR(size, border + shift, 2).variance(1)
+        for shift in (-0.01, 0.01)
+    ]
     return judged(
         "pr = (e^ε + 2^(t-1) - 1) / (e^ε + 2^t - 1); variance 2^(t-1) (e^ε + 2^(t-1) - 1) / (e^ε - 1)², so that t = 1 is best",
         f"t = 2 is better above ε = ln(1 + 2√2) = {border:.3f}",
         {
             "pr, and pr (1-pr) / (2pr-1)²": all(truth) and all(noise),
             "t = 1 has the least variance of an estimate at every ε": all(
-                whole[epsilon, 1] <= whole[epsilon, t] for epsilon in (0.1, 1.0, LN3, 2.0, 4.0) for t in range(1, 6)
+                whole[epsilon, 1] <= whole[epsilon, t]
+                for epsilon in (0.1, 1.0, LN3, 2.0, 4.0)
+                for t in range(1, 6)
             ),
         },
         {
@@ -961,13 +1170,20 @@ def section_4_7(settings: Settings) -> Outcome:
         remarks="t coefficients are seen by t times as many users. At e^ε = 3, where the thesis looked, t = 1 is best",
         detail=table(
             ["ε", *(f"t = {t}" for t in range(1, 6))],
-            ([f"{epsilon:.2f}", *figures((whole[epsilon, t] for t in range(1, 6)), 2)] for epsilon in (0.1, 1.0, LN3, 2.0, 4.0)),
+            (
+                [f"{epsilon:.2f}", *figures((whole[epsilon, t] for t in range(1, 6)), 2)]
+                for epsilon in (0.1, 1.0, LN3, 2.0, 4.0)
+            ),
         ),
     )
 
 
 def figure_4_10(settings: Settings) -> Outcome:
-    rng, powers, exponent = np.random.default_rng(10), (8, 9) if settings.quick else (8, 9, 10, 12), 19 if settings.quick else 24
+    rng, powers, exponent = (
+        np.random.default_rng(10),
+        (8, 9) if settings.quick else (8, 9, 10, 12),
+        19 if settings.quick else 24,
+    )
     n, found = 1 << exponent, {}
     for t in range(1, 5):
         found[f"t = {t}"] = []
@@ -976,7 +1192,12 @@ def figure_4_10(settings: Settings) -> Outcome:
             oracle, errors = HRR(1 << power, LN3, t), []
             for _ in range(2):
                 counts = rng.multinomial(n, weights / weights.sum())
-                errors.append(np.abs(oracle.estimate(oracle.simulate(counts, rng)).frequencies - counts / n).sum() / 2)
+                errors.append(
+                    np.abs(
+                        oracle.estimate(oracle.simulate(counts, rng)).frequencies - counts / n
+                    ).sum()
+                    / 2
+                )
             found[f"t = {t}"].append(float(np.mean(errors)))
     one, two, three = (np.array(found[f"t = {t}"]) for t in (1, 2, 3))
     return judged(
@@ -1000,12 +1221,18 @@ def orthogonal(settings: Settings) -> Outcome:
     for r in (3, 4, 5, 7):
         domain = Domain({f"a{k}": r for k in range(6)})
         mine = InpHT(domain, 2, epsilon).total_variation(n, ["a0", "a1"])
-        rivals = {kind.__name__: kind(domain, 2, epsilon).total_variation(n, ["a0", "a1"]) for kind in (MargRR, MargPS, MargHT)}
+        rivals = {
+            kind.__name__: kind(domain, 2, epsilon).total_variation(n, ["a0", "a1"])
+            for kind in (MargRR, MargPS, MargHT)
+        }
         rows[r] = {"InpHT": mine, **rivals}
     return judged(
         "conjecture: for categories, an orthogonal decomposition (Efron-Stein) would be among the best for low orders",
         "error of InpHT over the best other: "
-        + ", ".join(f"{row['InpHT'] / min(v for k, v in row.items() if k != 'InpHT'):.2f} (r = {r})" for r, row in rows.items()),
+        + ", ".join(
+            f"{row['InpHT'] / min(v for k, v in row.items() if k != 'InpHT'):.2f} (r = {r})"
+            for r, row in rows.items()
+        ),
         {
             "InpHT over the characters of the values has the least error of those compared": all(
                 row["InpHT"] == min(row.values()) for row in rows.values()
@@ -1031,26 +1258,49 @@ SOURCE = Source(
         Claim("Eqs. 4.2 and 4.3", "unbiased values of a sign", equations_4_2_4_3),
         Claim("Eq. 4.4", "variance with sampling", equation_4_4),
         Claim("Theorem 2", "a tail bound for all protocols", theorem_2),
-        Claim("Theorem 3", "error of InpRR", of_order(InpRR, "2^((d+k)/2)", lambda d, k: 2 ** ((d + k) / 2))),
+        Claim(
+            "Theorem 3",
+            "error of InpRR",
+            of_order(InpRR, "2^((d+k)/2)", lambda d, k: 2 ** ((d + k) / 2)),
+        ),
         Claim("Theorem 3, proof", "steps of the proof", theorem_3_proof),
-        Claim("Theorem 4", "error of InpPS", of_order(InpPS, "2^(d+k/2)", lambda d, k: 2 ** (d + k / 2))),
+        Claim(
+            "Theorem 4",
+            "error of InpPS",
+            of_order(InpPS, "2^(d+k/2)", lambda d, k: 2 ** (d + k / 2)),
+        ),
         Claim("Theorem 4, proof", "variances of InpPS", theorem_4_proof),
         Claim("Algorithms 1 and 2", "InpHT", algorithms_1_2),
-        Claim("Theorem 5", "error of InpHT", of_order(InpHT, "(2d)^(k/2)", lambda d, k: (2 * d) ** (k / 2))),
-        Claim("Eq. 4.6", "variance of a coefficient of InpHT", equation_4_6),
-        Claim("Lemma 7, MargRR", "error of MargRR", of_order(MargRR, "2^k d^(k/2)", lambda d, k: 2**k * d ** (k / 2))),
         Claim(
-            "Lemma 7, MargPS", "error of MargPS", of_order(MargPS, "2^(3k/2) d^(k/2)", lambda d, k: 2 ** (1.5 * k) * d ** (k / 2))
+            "Theorem 5",
+            "error of InpHT",
+            of_order(InpHT, "(2d)^(k/2)", lambda d, k: (2 * d) ** (k / 2)),
+        ),
+        Claim("Eq. 4.6", "variance of a coefficient of InpHT", equation_4_6),
+        Claim(
+            "Lemma 7, MargRR",
+            "error of MargRR",
+            of_order(MargRR, "2^k d^(k/2)", lambda d, k: 2**k * d ** (k / 2)),
         ),
         Claim(
-            "Lemma 7, MargHT", "error of MargHT", of_order(MargHT, "2^(3k/2) d^(k/2)", lambda d, k: 2 ** (1.5 * k) * d ** (k / 2))
+            "Lemma 7, MargPS",
+            "error of MargPS",
+            of_order(MargPS, "2^(3k/2) d^(k/2)", lambda d, k: 2 ** (1.5 * k) * d ** (k / 2)),
+        ),
+        Claim(
+            "Lemma 7, MargHT",
+            "error of MargHT",
+            of_order(MargHT, "2^(3k/2) d^(k/2)", lambda d, k: 2 ** (1.5 * k) * d ** (k / 2)),
         ),
         Claim("Section 4.3.3, comparison", "all six by their bounds", comparison),
         Claim("Table 4.1", "bits of a report", table_4_1),
         Claim(
             "Table 4.2",
             "failures of InpEM",
-            of_trips("of 8, 28, 28, 66, 120, 120, 276 marginals 3, 15, 3, 19, 120, 72, 276 fail", table_4_2),
+            of_trips(
+                "of 8, 28, 28, 66, 120, 120, 276 marginals 3, 15, 3, 19, 120, 72, 276 fail",
+                table_4_2,
+            ),
         ),
         Claim("Algorithm 3", "decoding of InpEM", algorithm_3),
         Claim(
@@ -1067,7 +1317,10 @@ SOURCE = Source(
         Claim(
             "Figure 4.4",
             "error against k",
-            of_trips("InpHT best for k <= d/2; InpRR competitive for larger k; others lose accuracy faster", figure_4_4),
+            of_trips(
+                "InpHT best for k <= d/2; InpRR competitive for larger k; others lose accuracy faster",
+                figure_4_4,
+            ),
         ),
         Claim(
             "Figure 4.5",
@@ -1080,7 +1333,10 @@ SOURCE = Source(
         Claim(
             "Section 4.4.4, remark",
             "EM decoders of other methods",
-            not_reproduced("no noticeable improvement over unbiased estimates", "no EM decoder of the other methods here"),
+            not_reproduced(
+                "no noticeable improvement over unbiased estimates",
+                "no EM decoder of the other methods here",
+            ),
         ),
         Claim("Figure 4.6", "error against ε, d, k", figure_4_6),
         Claim("Figure 4.7", "frequency oracles against d", figure_4_7),

@@ -15,7 +15,18 @@ from frequency import HRR, OLH, OUE
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
 from rangeq.decomposition import runs, variance_of_nodes
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
-from reproduction.report import Claim, Outcome, Settings, Source, Verdict, agrees, errs, judged, not_reproduced, table
+from reproduction.report import (
+    Claim,
+    Outcome,
+    Settings,
+    Source,
+    Verdict,
+    agrees,
+    errs,
+    judged,
+    not_reproduced,
+    table,
+)
 
 SMALL = 0.001
 """An epsilon at which the variance of an oracle is V_F and nothing else: the other terms are below 10^-6 of it."""
@@ -52,7 +63,11 @@ def oracles(_: Settings) -> Outcome:
         one = printed_variance(epsilon)
         found = [float(oracle(1 << 14, epsilon).variance(1, 0.0)) for oracle in (OUE, OLH, HRR)]
         equal &= all(abs(value / one - 1) < 0.03 for value in found)
-        corrected &= abs(found[0] / one - 1) < 1e-3 and abs(found[1] / one - 1) < 0.03 and abs(found[2] / (one + 1) - 1) < 1e-3
+        corrected &= (
+            abs(found[0] / one - 1) < 1e-3
+            and abs(found[1] / one - 1) < 0.03
+            and abs(found[2] / (one + 1) - 1) < 1e-3
+        )
         rows.append([f"{epsilon:g}", *(f"{value:.4f}" for value in (one, *found, one + 1))])
     return Outcome(
         "V_F = 4 e^eps / (N (e^eps - 1)^2) of OUE, OLH and HRR alike",
@@ -85,7 +100,8 @@ def hadamard(_: Settings) -> Outcome:
     own = [[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)]
     return Outcome(
         "the Hadamard matrix of D = 8",
-        "(-1)^<i, j>, entry by entry; " + f"HRR reports {HRR(8, 1.0).report_bits} bits (log2 D + 1)",
+        "(-1)^<i, j>, entry by entry; "
+        + f"HRR reports {HRR(8, 1.0).report_bits} bits (log2 D + 1)",
         agrees(bool((matrix == own).all()) and HRR(8, 1.0).report_bits == 4),
         "Paper only.",
     )
@@ -101,8 +117,18 @@ def flat_average(_: Settings) -> Outcome:
         true = Fraction(total, d * (d - 1) // 2)
         paper &= true == Fraction(d + 2, 3)
         thesis &= true == Fraction(d * d + 5, 3 * (d - 1))
-        corrected &= true == Fraction((d + 1) * (d + 2), 3 * (d - 1)) and Fraction(total, d * (d + 1) // 2) == Fraction(d + 2, 3)
-        rows.append([d, *(f"{float(x):.3f}" for x in (Fraction(d + 2, 3), Fraction(d * d + 5, 3 * (d - 1)), true))])
+        corrected &= true == Fraction((d + 1) * (d + 2), 3 * (d - 1)) and Fraction(
+            total, d * (d + 1) // 2
+        ) == Fraction(d + 2, 3)
+        rows.append(
+            [
+                d,
+                *(
+                    f"{float(x):.3f}"
+                    for x in (Fraction(d + 2, 3), Fraction(d * d + 5, 3 * (d - 1)), true)
+                ),
+            ]
+        )
     return Outcome(
         "average over all C(D, 2) ranges. Paper: (D + 2) V_F / 3; thesis: (D^2 + 5) V_F / (3 (D - 1)), so O(D V_F)",
         "(D + 1)(D + 2) V_F / (3 (D - 1))",
@@ -149,7 +175,10 @@ def fact_3(_: Settings) -> Outcome:
         over = [int((used > bound + 1e-9).sum()) for bound in (by_paper, by_thesis)]
         rows.append([d, b, used.max(), *over, 2 * (b - 1) * (h + 0.5) - 1, 2 * (b - 1) * (h - 1)])
     first, last = np.array([2]), np.array([22])
-    six = sum(int((e - a + z - s)[0]) for a, e, s, z in (runs(Tree.of(32, 2), first, last, level) for level in range(5)))
+    six = sum(
+        int((e - a + z - s)[0])
+        for a, e, s, z in (runs(Tree.of(32, 2), first, last, level) for level in range(5))
+    )
     return judged(
         "a range of length r is at most (B-1)(2 log_B r + 1) nodes (paper), (B-1)(2 ceil(log_B r) - 1) (thesis); [2, 22] is six",
         f"[2, 22]: {six}; the paper's bounds hold for {'all' if paper else 'not all'} ranges, the thesis's fail, for single "
@@ -161,15 +190,31 @@ def fact_3(_: Settings) -> Outcome:
             "thesis, worst case: 2 (B-1)(log_B D - 1)": worst_thesis,
             "[2, 22] of D = 32, B = 2 is six intervals": six == 6,
         },
-        {"the paper's worst case holds": worst_paper, "a range is at most 2 (B-1) (ceil(log_B r) + 1) nodes": bounded_nodes()},
+        {
+            "the paper's worst case holds": worst_paper,
+            "a range is at most 2 (B-1) (ceil(log_B r) + 1) nodes": bounded_nodes(),
+        },
         "Counted for all ranges. A single item is one node and ceil(log 1) = 0.",
-        table(["D", "B", "most nodes", "ranges above the paper's", "above the thesis's", "worst case, paper", "thesis"], rows),
+        table(
+            [
+                "D",
+                "B",
+                "most nodes",
+                "ranges above the paper's",
+                "above the thesis's",
+                "worst case, paper",
+                "thesis",
+            ],
+            rows,
+        ),
     )
 
 
 def bounded_nodes() -> bool:
     found = [(*nodes_of_ranges(d, b), b) for d, b in TREES]
-    return all(bool((used <= 2 * (b - 1) * (rounded_up(length, b) + 1)).all()) for used, length, b in found)
+    return all(
+        bool((used <= 2 * (b - 1) * (rounded_up(length, b) + 1)).all()) for used, length, b in found
+    )
 
 
 def theorem_4_3(_: Settings) -> Outcome:
@@ -187,8 +232,15 @@ def theorem_4_3(_: Settings) -> Outcome:
     return judged(
         "V_r <= (2B-1) V_F h (ceil(log_B r) + 1) (paper, Theorem 4.3); 2(B-1) V_F h ceil(log_B r) (thesis, Theorem 6)",
         "the paper's bound holds, the thesis's is 0 for single items",
-        {"paper, Theorem 4.3 and (1)": paper, "thesis, Theorem 6 and (5.1)": thesis, "prefixes: B - 1 nodes a level": prefixes},
-        {"with ceil(log_B r) + 1 levels the thesis's bound holds as well": bounded_nodes(), "the paper's holds": paper},
+        {
+            "paper, Theorem 4.3 and (1)": paper,
+            "thesis, Theorem 6 and (5.1)": thesis,
+            "prefixes: B - 1 nodes a level": prefixes,
+        },
+        {
+            "with ceil(log_B r) + 1 levels the thesis's bound holds as well": bounded_nodes(),
+            "the paper's holds": paper,
+        },
         "Counted for all ranges.",
         table(["D", "B", "ranges above the paper's bound", "above the thesis's"], rows),
     )
@@ -211,7 +263,9 @@ def against_flat(_: Settings) -> Outcome:
     d = 1 << 16
     tree, flat = HierarchicalHistogram(d, 1.1, 2, "OUE", False), Flat(d, 1.1, consistent=False)
     crossing = next(
-        r for r in range(1, 4096) if predicted(tree, *positions(d, r)).mean() < predicted(flat, *positions(d, r)).mean()
+        r
+        for r in range(1, 4096)
+        if predicted(tree, *positions(d, r)).mean() < predicted(flat, *positions(d, r)).mean()
     )
     return Outcome(
         "hierarchies win for r > 2 B log_B^2 D: 128 at D = 64, B = 2; 1024 at D = 2^16, about 1.5 % of it",
@@ -236,7 +290,13 @@ def theorem_4_5(_: Settings) -> Outcome:
         levels = math.log(d, b)
         printed = 2 * (b - 1) * levels * math.log(3 * d * d / (1 + 2 * d), b)
         r = np.arange(1, d + 1, dtype=float)
-        bound = 2 * (b - 1) * levels * float((np.log(r) / math.log(b) * (d - r + 1)).sum()) / (d * (d - 1) / 2)
+        bound = (
+            2
+            * (b - 1)
+            * levels
+            * float((np.log(r) / math.log(b) * (d - r + 1)).sum())
+            / (d * (d - 1) / 2)
+        )
         one = HierarchicalHistogram(d, SMALL, b, "OUE", consistent=False)
         exact = one.average_rmse(1) ** 2 / printed_variance(SMALL)
         holds &= exact <= bound <= printed
@@ -267,7 +327,9 @@ def lemma_4_6(_: Settings) -> Outcome:
     single, most = True, True
     for b in (2, 3, 4, 8, 16):
         inverse = [[Fraction(int(i == j)) - Fraction(1, b + 1) for j in range(b)] for i in range(b)]
-        product = [[sum(row[k] * (1 + (k == j)) for k in range(b)) for j in range(b)] for row in inverse]
+        product = [
+            [sum(row[k] * (1 + (k == j)) for k in range(b)) for j in range(b)] for row in inverse
+        ]
         single &= product == [[Fraction(int(i == j)) for j in range(b)] for i in range(b)]
         variances = [sum(x for row in inverse[:r] for x in row[:r]) for r in range(1, b + 1)]
         single &= variances == [Fraction(r * b - r * (r - 1), b + 1) for r in range(1, b + 1)]
@@ -277,7 +339,9 @@ def lemma_4_6(_: Settings) -> Outcome:
         one = HierarchicalHistogram(b**h, SMALL, b, "OUE")
         for i in range(1, h + 1):
             first = np.arange(0, b**h, b ** (i - 1))
-            found = predicted(one, first, first + b ** (i - 1) - 1, 1).max() / (h * printed_variance(SMALL))
+            found = predicted(one, first, first + b ** (i - 1) - 1, 1).max() / (
+                h * printed_variance(SMALL)
+            )
             deep &= found <= b / (b + 1)
             tight &= found <= b**i / sum(b**j for j in range(i + 1))
     return judged(
@@ -316,7 +380,9 @@ def equation_2(_: Settings) -> Outcome:
         },
         {
             "(2B-1) / log2(4)^2 = 7/4": ratio == 7 / 4,
-            "with the rounded number of levels of Theorem 4.3 the bound holds": bool((variance <= rounded).all()),
+            "with the rounded number of levels of Theorem 4.3 the bound holds": bool(
+                (variance <= rounded).all()
+            ),
         },
         "The paper divides by 4 twice; by the thesis's own (5.1) it would be 6/4. (2) drops the rounding of Theorem 4.3: log2 "
         "1 = 0 "
@@ -328,7 +394,9 @@ def haar_matrix(_: Settings) -> Outcome:
     printed = """1 1 r 0 2 0 0 0  1 1 r 0 -2 0 0 0  1 1 -r 0 0 2 0 0  1 1 -r 0 0 -2 0 0
                  1 -1 0 r 0 0 2 0  1 -1 0 r 0 0 -2 0  1 -1 0 -r 0 0 0 2  1 -1 0 -r 0 0 0 -2"""
     root = math.sqrt(2)
-    matrix = np.array([{"r": root, "-r": -root}.get(x) or float(x) for x in printed.split()]).reshape(8, 8) / math.sqrt(8)
+    matrix = np.array(
+        [{"r": root, "-r": -root}.get(x) or float(x) for x in printed.split()]
+    ).reshape(8, 8) / math.sqrt(8)
     own = [np.full(8, 1 / math.sqrt(8))]
     for size in (8, 4, 2):
         for start in range(0, 8, size):
@@ -338,7 +406,9 @@ def haar_matrix(_: Settings) -> Outcome:
     return Outcome(
         "the Haar matrix of D = 8; item 0 has the coefficients 1/sqrt 2, 1/2, 1/sqrt 8",
         "entry by entry: (C_l - C_r) / 2^(h/2), orthonormal",
-        agrees(bool(np.allclose(matrix, np.array(own).T) and np.allclose(matrix @ matrix.T, np.eye(8)))),
+        agrees(
+            bool(np.allclose(matrix, np.array(own).T) and np.allclose(matrix @ matrix.T, np.eye(8)))
+        ),
         "Paper, Figure 3; thesis, Figure 5.2.",
     )
 
@@ -354,7 +424,15 @@ def equation_3(_: Settings) -> Outcome:
             printed &= variance.max() <= bound
             corrected &= variance.max() <= whole
             halved &= variance[first == 0].max() <= whole / 2 + 1e-9
-            rows.append([f"{epsilon:g}", f"2^{bits}", f"{bound:.2f}", f"{whole:.2f}", f"{variance.max():.2f}"])
+            rows.append(
+                [
+                    f"{epsilon:g}",
+                    f"2^{bits}",
+                    f"{bound:.2f}",
+                    f"{whole:.2f}",
+                    f"{variance.max():.2f}",
+                ]
+            )
     return Outcome(
         "HaarHRR: V_r <= log2(D)^2 V_F / 2 for every range; prefixes half of it",
         "holds with HRR's whole variance, V_F + 1/N; with the printed V_F it fails at large epsilon",
@@ -367,7 +445,14 @@ def equation_3(_: Settings) -> Outcome:
 
 # ---------------------------------------------------------------------------------------------------------------- figure 4
 
-FRACTIONS = (Fraction(1, 256), Fraction(1, 64), Fraction(1, 16), Fraction(1, 4), Fraction(3, 5), Fraction(19, 20))
+FRACTIONS = (
+    Fraction(1, 256),
+    Fraction(1, 64),
+    Fraction(1, 16),
+    Fraction(1, 4),
+    Fraction(3, 5),
+    Fraction(19, 20),
+)
 """Lengths of ranges beside r = 1, as parts of the domain: the figure's are not in the text."""
 
 
@@ -388,7 +473,9 @@ def by_length(bits: int) -> dict[tuple[str, int, bool], list[float]]:
     for oracle in ("OUE", "HRR", *(["OLH"] if bits == 8 else [])):
         for b in (2, 4, 8, 16, 64) if bits > 8 else (2, 4, 8, 16):
             for consistent in (False, True):
-                ones[oracle, b, consistent] = HierarchicalHistogram(d, epsilon, b, oracle, consistent)
+                ones[oracle, b, consistent] = HierarchicalHistogram(
+                    d, epsilon, b, oracle, consistent
+                )
     for key, one in ones.items():
         found[key] = [float(predicted(one, *positions(d, r)).mean()) for r in lengths(bits)]
     return found
@@ -399,9 +486,16 @@ def figure_4_table(settings: Settings) -> str:
     for bits in bits_of_figure_4(settings):
         rows = []
         for (method, b, consistent), values in by_length(bits).items():
-            name = method if method in ("Haar", "Flat") else f"Tree{method}{'CI' if consistent else ''}, B = {b}"
+            name = (
+                method
+                if method in ("Haar", "Flat")
+                else f"Tree{method}{'CI' if consistent else ''}, B = {b}"
+            )
             rows.append([name, *(f"{value * 1e6:.3g}" for value in values)])
-        parts.append(f"D = 2^{bits}, mean squared error x 10^6\n\n" + table(["", *(f"r = {r}" for r in lengths(bits))], rows))
+        parts.append(
+            f"D = 2^{bits}, mean squared error x 10^6\n\n"
+            + table(["", *(f"r = {r}" for r in lengths(bits))], rows)
+        )
     return "\n\n".join(parts)
 
 
@@ -433,7 +527,10 @@ def figure_4_flat(settings: Settings) -> Outcome:
         points &= flat[0] <= min(value[0] for value in found.values()) * 1.0001
         ones = [found["OUE", b, True][0] for b in (2, 4, 8, 16)]
         shallower &= ones == sorted(ones, reverse=True)
-        best = [min(found[key][k] for key in found if key[0] in ("OUE", "HRR") and key[2]) for k in range(len(flat))]
+        best = [
+            min(found[key][k] for key in found if key[0] in ("OUE", "HRR") and key[2])
+            for k in range(len(flat))
+        ]
         ratio[bits] = [a / b for a, b in zip(flat, best, strict=True)]
     largest = max(ratio)
     return judged(
@@ -443,13 +540,21 @@ def figure_4_flat(settings: Settings) -> Outcome:
         {
             "flat is best for single items": points,
             "single items: the larger B, the better": shallower,
-            "16 times at the longest ranges of the domains above 2^8": all(r[-1] > 16 for bits, r in ratio.items() if bits > 8),
+            "16 times at the longest ranges of the domains above 2^8": all(
+                r[-1] > 16 for bits, r in ratio.items() if bits > 8
+            ),
             "flat loses for long ranges of every domain": all(r[-1] > 1 for r in ratio.values()),
         },
         remarks="As above; ratios of mean squared errors. Flat is OUE as in the papers, its errors added up.",
         detail=table(
-            ["flat over the best hierarchy", *("r = 1", *(f"{float(part):.3g} D" for part in FRACTIONS))],
-            ([f"2^{bits}", *([""] * (len(FRACTIONS) + 1 - len(r))), *(f"{x:.3g}" for x in r)] for bits, r in ratio.items()),
+            [
+                "flat over the best hierarchy",
+                *("r = 1", *(f"{float(part):.3g} D" for part in FRACTIONS)),
+            ],
+            (
+                [f"2^{bits}", *([""] * (len(FRACTIONS) + 1 - len(r))), *(f"{x:.3g}" for x in r)]
+                for bits, r in ratio.items()
+            ),
         ),
     )
 
@@ -465,8 +570,13 @@ def figure_4_branching(settings: Settings) -> Outcome:
             best = min(errors, key=errors.__getitem__)
             best_are &= best in (4, 8, 16)
             near.append(min(errors[4], errors[8], errors[16]) / errors[best])
-            rows.append([f"2^{bits}", r, best, *(f"{errors[b] / errors[best]:.2f}" for b in (2, 4, 8, 16))])
-    ahead = sum(min(row) == row[0] for row in ([value("5.2", 16, name, k) for name in NAMES[:3]] for k in range(len(EPSILONS))))
+            rows.append(
+                [f"2^{bits}", r, best, *(f"{errors[b] / errors[best]:.2f}" for b in (2, 4, 8, 16))]
+            )
+    ahead = sum(
+        min(row) == row[0]
+        for row in ([value("5.2", 16, name, k) for name in NAMES[:3]] for k in range(len(EPSILONS)))
+    )
     return Outcome(
         "B = 4, 8 or 16 consistently gives the best results for medium to large ranges; the differences are small",
         f"B = 2 is best in {sum(row[2] == 2 for row in rows)} of {len(rows)} cases; the best of 4, 8, 16 is within "
@@ -485,7 +595,10 @@ def figure_4_haar(settings: Settings) -> Outcome:
         found = by_length(bits)
         for k, r in enumerate(lengths(bits)):
             haar = found["Haar", 2, True][k]
-            every, hrr = (haar / min(v[k] for key, v in found.items() if key[0] in of) for of in (("OUE", "HRR", "Flat"), ("HRR",)))
+            every, hrr = (
+                haar / min(v[k] for key, v in found.items() if key[0] in of)
+                for of in (("OUE", "HRR", "Flat"), ("HRR",))
+            )
             if r == 1:
                 single.append(every)
             elif r >= 16:
@@ -515,7 +628,9 @@ def figure_4_olh(settings: Settings) -> Outcome:
     found, ratio = by_length(8), []
     for method, b, consistent in found:
         if method == "OLH":
-            ratio += (np.array(found[method, b, consistent]) / np.array(found["OUE", b, consistent])).tolist()
+            ratio += (
+                np.array(found[method, b, consistent]) / np.array(found["OUE", b, consistent])
+            ).tolist()
     return Outcome(
         "TreeOLH, D = 2^8: equalled or beaten by others",
         f"{min(ratio):.3f} to {max(ratio):.3f} times the mean squared error of TreeOUE",
@@ -531,20 +646,26 @@ def value(which: str, bits: int, name: str, k: int) -> float:
     return float(PRINTED[which, bits].split()[4 * k + NAMES.index(name)])
 
 
-def population(domain: int, users: int, rng: np.random.Generator, centre: float = 0.4) -> np.ndarray:
+def population(
+    domain: int, users: int, rng: np.random.Generator, centre: float = 0.4
+) -> np.ndarray:
     """The paper's: Cauchy, height D / 10, nothing outside of the domain."""
     density = 1 / (1 + ((np.arange(domain) - centre * domain) / (0.1 * domain)) ** 2)
     return rng.multinomial(users, density / density.sum())
 
 
-def simulated(one: RangeProtocol, held: np.ndarray, repeats: int, rng: np.random.Generator, step: int = 1) -> np.ndarray:
+def simulated(
+    one: RangeProtocol, held: np.ndarray, repeats: int, rng: np.random.Generator, step: int = 1
+) -> np.ndarray:
     """Mean squares over the ranges from every ``step``-th item, and over prefixes, scaled to N users: shape (repeats, 2)."""
     n = int(held.sum())
     truth = np.concatenate([[0.0], np.cumsum(held) / n])
     found = []
     for _ in range(repeats):
         error = np.concatenate([[0.0], one.estimate(one.simulate(held, rng)).cdf()]) - truth
-        found.append([Workload(one.domain, step).mean_square(error), float(np.mean(error[1:] ** 2))])
+        found.append(
+            [Workload(one.domain, step).mean_square(error), float(np.mean(error[1:] ** 2))]
+        )
     return np.array(found) * n / N
 
 
@@ -574,13 +695,17 @@ def expected(which: str, bits: int, name: str, epsilon: float) -> float:
 def expected_of_some(name: str, epsilon: float, bits: int = 16, step: int = 8) -> float:
     """Of the ranges that begin at every 2^step-th item."""
     first, last = Workload(1 << bits, 1 << step).sample(np.random.default_rng(6))
-    return math.sqrt(predicted(protocol(name, 1 << bits, epsilon), first[::8], last[::8]).mean()) * 1000
+    return (
+        math.sqrt(predicted(protocol(name, 1 << bits, epsilon), first[::8], last[::8]).mean())
+        * 1000
+    )
 
 
 def over_expected(which: str, bits: int, name: str, some: bool = False) -> list[float]:
     """Printed over predicted, for each epsilon."""
     return [
-        value(which, bits, name, k) / (expected_of_some(name, epsilon) if some else expected(which, bits, name, epsilon))
+        value(which, bits, name, k)
+        / (expected_of_some(name, epsilon) if some else expected(which, bits, name, epsilon))
         for k, epsilon in enumerate(EPSILONS)
     ]
 
@@ -591,7 +716,9 @@ def cells(which: str, bits: int, settings: Settings) -> str:
         row = [f"{epsilon:g}"]
         for name in NAMES:
             printed, exact = value(which, bits, name, k), expected(which, bits, name, epsilon)
-            row.append(f"{printed:.3f} / {exact:.3f} / {measured(bits, settings.quick)[name, epsilon][at]:.3f}")
+            row.append(
+                f"{printed:.3f} / {exact:.3f} / {measured(bits, settings.quick)[name, epsilon][at]:.3f}"
+            )
         rows.append(row)
     head = [f"{name}: printed (thesis = paper) / predicted / simulated" for name in NAMES]
     return table(["epsilon", *head], rows)
@@ -601,7 +728,9 @@ def simulation_agrees(which: str, bits: int, settings: Settings) -> float:
     """The mean over cells of simulated over predicted."""
     at = list(WORKLOADS).index(which)
     found = measured(bits, settings.quick)
-    return geometric_mean([found[name, e][at] / expected(which, bits, name, e) for name in NAMES for e in EPSILONS])
+    return geometric_mean(
+        [found[name, e][at] / expected(which, bits, name, e) for name in NAMES for e in EPSILONS]
+    )
 
 
 def caption(which: str, _: Settings) -> Outcome:
@@ -623,12 +752,21 @@ def caption(which: str, _: Settings) -> Outcome:
     )
 
 
-def columns(which: str, bits: int, names: tuple[str, ...], tolerance: float, settings: Settings, remark: str = "") -> Outcome:
+def columns(
+    which: str,
+    bits: int,
+    names: tuple[str, ...],
+    tolerance: float,
+    settings: Settings,
+    remark: str = "",
+) -> Outcome:
     means = {name: geometric_mean(over_expected(which, bits, name)) for name in names}
     own = simulation_agrees(which, bits, settings)
     return Outcome(
         f"{WORKLOADS[which]} of 2^{bits} items, {', '.join(names)}",
-        "printed over predicted: " + ", ".join(f"{mean:.3f}" for mean in means.values()) + f"; simulated over predicted {own:.3f}",
+        "printed over predicted: "
+        + ", ".join(f"{mean:.3f}" for mean in means.values())
+        + f"; simulated over predicted {own:.3f}",
         agrees(all(abs(mean - 1) < tolerance for mean in means.values())),
         f"As root mean squared errors; geometric means over eight epsilons, tolerance {tolerance:.0%}. Printed numbers are "
         "means of five "
@@ -645,7 +783,10 @@ def table_5_2_b(settings: Settings) -> Outcome:
         "all ranges of 2^16 items",
         f"printed over predicted: all ranges {', '.join(f'{x:.3f}' for x in every.values())}; those from every 2^8th item "
         f"{', '.join(f'{x:.3f}' for x in some.values())}; simulated over predicted, all ranges {own:.3f}",
-        errs(all(abs(x - 1) < 0.07 for x in every.values()), all(abs(x - 1) < 0.07 for x in some.values())),
+        errs(
+            all(abs(x - 1) < 0.07 for x in every.values()),
+            all(abs(x - 1) < 0.07 for x in some.values()),
+        ),
         "HH2c, HH4c, HH16c, HaarHRR; tolerance 7 %. The numbers are those of ranges that begin at every 2^8th item, as the "
         "larger domains "
         "are sampled (the thesis so samples 2^17): their starts cut few large nodes.",
@@ -668,13 +809,25 @@ def large_parts(which: str, settings: Settings) -> Outcome:
     rows = []
     for bits in (20, 22):
         for epsilon in EPSILONS[::5] if settings.quick else EPSILONS:
-            rows.append([f"2^{bits}", f"{epsilon:g}", *(f"{expected(which, bits, name, epsilon):.3f}" for name in NAMES)])
+            rows.append(
+                [
+                    f"2^{bits}",
+                    f"{epsilon:g}",
+                    *(f"{expected(which, bits, name, epsilon):.3f}" for name in NAMES),
+                ]
+            )
             if which == "5.2":
                 for step in ((15, 14), (16, 17))[bits == 22]:
-                    rows[-1] += [f"{expected_of_some(name, epsilon, bits, step):.3f}" for name in NAMES]
+                    rows[-1] += [
+                        f"{expected_of_some(name, epsilon, bits, step):.3f}" for name in NAMES
+                    ]
     head = ["D", "epsilon", *NAMES]
     if which == "5.2":
-        head += [f"{name}, {of}" for of in ("ranges of the paper", "ranges of the thesis") for name in NAMES]
+        head += [
+            f"{name}, {of}"
+            for of in ("ranges of the paper", "ranges of the thesis")
+            for name in NAMES
+        ]
     return Outcome(
         "not in the texts used",
         "predicted: see the table",
@@ -712,10 +865,12 @@ def text_of_5_2(_: Settings) -> Outcome:
             "at most 11 % (10 %) worse than the best tree": worst <= 0.11,
             "in no instance the least accurate": not last,
             "the readings at epsilon = 1, 2^8 are 0.787 and 0.763": at_1 == [0.787, 0.763],
-            "HH4c is the most accurate there": at_1[1] == min(trees[EPSILONS.index(1.0)] + [at_1[0]]),
+            "HH4c is the most accurate there": at_1[1]
+            == min(trees[EPSILONS.index(1.0)] + [at_1[0]]),
         },
         {
-            f"the table has {at_1[0]} and {at_1[1]}, 9 % apart": abs(at_1[0] / at_1[1] - 1.09) < 0.005,
+            f"the table has {at_1[0]} and {at_1[1]}, 9 % apart": abs(at_1[0] / at_1[1] - 1.09)
+            < 0.005,
             "it has HaarHRR last at 2^8, epsilon = 1.2 and 1.4": len(last) == 2,
             "it has HaarHRR 23 % behind at 2^16, epsilon = 1.4": abs(worst - 0.226) < 0.005,
         },
@@ -730,7 +885,14 @@ def crossover(settings: Settings) -> Outcome:
     def ahead(epsilon: float, bits: int) -> float:
         """HaarHRR over the best tree."""
         haar = HaarHRR(1 << bits, epsilon).average_rmse(N)
-        return haar / min(HierarchicalHistogram(1 << bits, epsilon, b, "OUE").average_rmse(N) for b in (2, 4, 8, 16)) - 1
+        return (
+            haar
+            / min(
+                HierarchicalHistogram(1 << bits, epsilon, b, "OUE").average_rmse(N)
+                for b in (2, 4, 8, 16)
+            )
+            - 1
+        )
 
     for bits in sizes:
         crossings.append(float(brentq(ahead, 0.2, 1.4, args=(bits,), xtol=0.01)))
@@ -758,8 +920,18 @@ def prefixes(_: Settings) -> Outcome:
     for bits in (8, 16, 20, 22):
         for name in NAMES:
             ratio[bits, name] = expected("5.3", bits, name, 1.1) / expected("5.2", bits, name, 1.1)
-        some = [expected("5.3", 16, name, 1.1) / expected_of_some(name, 1.1) for name in NAMES] if bits == 16 else []
-        rows.append([f"2^{bits}", *(f"{ratio[bits, name]:.3f}" for name in NAMES), *(f"{x:.3f}" for x in some)])
+        some = (
+            [expected("5.3", 16, name, 1.1) / expected_of_some(name, 1.1) for name in NAMES]
+            if bits == 16
+            else []
+        )
+        rows.append(
+            [
+                f"2^{bits}",
+                *(f"{ratio[bits, name]:.3f}" for name in NAMES),
+                *(f"{x:.3f}" for x in some),
+            ]
+        )
     rows = [row + [""] * (9 - len(row)) for row in rows]
     large = [expected("5.3", 16, name, 1.1) / expected_of_some(name, 1.1) for name in NAMES]
     return judged(
@@ -770,11 +942,16 @@ def prefixes(_: Settings) -> Outcome:
         f"{min(large):.2f} to {max(large):.2f} of that of sampled ranges",
         {
             "less than ranges everywhere": max(ratio.values()) < 1,
-            "20 to 30 % less at 2^8 with HH2c, HH4c and HaarHRR": all(0.7 < ratio[8, n] < 0.8 for n in ("HH2c", "HH4c", "HaarHRR")),
-            "the sampling explains what is less noticeable": min(large) > 0.8 and max(ratio[22, n] for n in NAMES) < 0.76,
+            "20 to 30 % less at 2^8 with HH2c, HH4c and HaarHRR": all(
+                0.7 < ratio[8, n] < 0.8 for n in ("HH2c", "HH4c", "HaarHRR")
+            ),
+            "the sampling explains what is less noticeable": min(large) > 0.8
+            and max(ratio[22, n] for n in NAMES) < 0.76,
         },
         remarks="Predicted, epsilon = 1.1. 1/sqrt 2 is 0.7071.",
-        detail=table(["D", *NAMES, *(f"{name}, of ranges from every 2^8th" for name in NAMES)], rows),
+        detail=table(
+            ["D", *NAMES, *(f"{name}, of ranges from every 2^8th" for name in NAMES)], rows
+        ),
     )
 
 
@@ -787,7 +964,13 @@ def sampling(_: Settings) -> Outcome:
     thesis = {(17, 8): 33.3, (18, 10): 33.3, (20, 14): 33.3, (21, 16): 33.3, (22, 17): 67.1}
     found = {place: million(*place) for place in (*paper, *thesis)}
     rows = [
-        [f"2^{bits}", f"every 2^{step}", paper.get((bits, step), ""), thesis.get((bits, step), ""), f"{count:.1f}"]
+        [
+            f"2^{bits}",
+            f"every 2^{step}",
+            paper.get((bits, step), ""),
+            thesis.get((bits, step), ""),
+            f"{count:.1f}",
+        ]
         for (bits, step), count in found.items()
     ]
     return Outcome(
@@ -812,19 +995,32 @@ def figure_8(settings: Settings) -> Outcome:
     for bits in (8, 10):
         found = {"HH4c": [], "HaarHRR": []}
         for centre in centres:
-            frequencies = population(1 << bits, 1 << 22, np.random.default_rng(1), centre) / (1 << 22)
+            frequencies = population(1 << bits, 1 << 22, np.random.default_rng(1), centre) / (
+                1 << 22
+            )
             for name, errors in found.items():
-                errors.append(protocol(name, 1 << bits, 1.1).average_rmse(N, "ranges", frequencies) * 1000)
+                errors.append(
+                    protocol(name, 1 << bits, 1.1).average_rmse(N, "ranges", frequencies) * 1000
+                )
         even += [max(errors) / min(errors) for errors in found.values()]
         ahead += [a > b for a, b in zip(found["HaarHRR"], found["HH4c"], strict=True)]
-        rows += [[f"2^{bits}, predicted", name, *(f"{x:.3f}" for x in errors)] for name, errors in found.items()]
+        rows += [
+            [f"2^{bits}, predicted", name, *(f"{x:.3f}" for x in errors)]
+            for name, errors in found.items()
+        ]
     bits, repeats = (16, 1) if settings.quick else (22, 2)
     large = []
     for name in ("HH2c", "HaarHRR"):
         errors, rng = [], np.random.default_rng(2)
         for centre in centres:
             held = population(1 << bits, 1 << 20, rng, centre)
-            squares = simulated(protocol(name, 1 << bits, 1.1), held, repeats, rng, 1 << (bits - 5 if bits == 22 else 8))
+            squares = simulated(
+                protocol(name, 1 << bits, 1.1),
+                held,
+                repeats,
+                rng,
+                1 << (bits - 5 if bits == 22 else 8),
+            )
             errors.append(math.sqrt(squares[:, 0].mean()) * 1000)
         large += errors
         rows.append([f"2^{bits}, simulated", name, *(f"{x:.3f}" for x in errors)])
@@ -867,26 +1063,44 @@ def figure_9(settings: Settings) -> Outcome:
             for _ in range(repeats):
                 one = protocol(name, d, 1.1)
                 estimate = one.estimate(one.simulate(held, rng))
-                both = {"binary search": [searched(estimate.cdf(), x) for x in phi], "quantile": estimate.quantile(phi)}
+                both = {
+                    "binary search": [searched(estimate.cdf(), x) for x in phi],
+                    "quantile": estimate.quantile(phi),
+                }
                 for how, found in both.items():
                     away[how].append(np.abs(np.asarray(found) - true))
                     apart[how].append(np.abs(cdf[found] - phi))
             worst = max(worst, float(np.mean(away["binary search"], axis=0).max()) / d)
             for how in off:
                 off[how] += np.mean(apart[how], axis=0).tolist()
-                rows.append([centre, name, how, "value", *(f"{x:.0f}" for x in np.mean(away[how], axis=0))])
-                rows.append([centre, name, how, "quantile", *(f"{x:.5f}" for x in np.mean(apart[how], axis=0))])
+                rows.append(
+                    [centre, name, how, "value", *(f"{x:.0f}" for x in np.mean(away[how], axis=0))]
+                )
+                rows.append(
+                    [
+                        centre,
+                        name,
+                        how,
+                        "quantile",
+                        *(f"{x:.5f}" for x in np.mean(apart[how], axis=0)),
+                    ]
+                )
     searched_off, here = (float(np.mean(errors)) for errors in off.values())
     return judged(
         "deciles: the value is off by at most about 35,000 of 2^22, less than 1 %; quantile errors are flat, 0.5004 for the median",
         f"at most {worst:.2%} of the domain; quantile errors {searched_off:.5f} on average, at most "
         f"{max(off['binary search']):.5f}",
-        {"values within 1 % of the domain": worst < 0.01, "quantiles within 0.005": max(off["binary search"]) < 0.005},
+        {
+            "values within 1 % of the domain": worst < 0.01,
+            "quantiles within 0.005": max(off["binary search"]) < 0.005,
+        },
         remarks=f"D = 2^{bits}, {users} users, {repeats} run of HH2c (OUE) and HaarHRR, epsilon = 1.1, by the binary search of "
         "section 4.7. "
         f"`quantile` takes the middle of what reaches the fraction: {here:.5f} on average. The thesis's Figure 5.5 is of other "
         "data.",
-        detail=table(["P", "protocol", "quantile by", "error of the", *(f"{x:.1f}" for x in phi)], rows),
+        detail=table(
+            ["P", "protocol", "quantile by", "error of the", *(f"{x:.1f}" for x in phi)], rows
+        ),
     )
 
 
@@ -896,7 +1110,10 @@ def datasets(_: Settings) -> Outcome:
     return Outcome(
         "stackoverflow: 2774 days, 12 min., D = 2^18; NYC taxis: 9/2017 to 12/2017, 30 min., D = 2^17",
         f"2^{math.log2(stack):.1f} and 2^{math.log2(taxi):.1f} buckets",
-        errs(abs(math.log2(taxi) - 17) < 0.6 and abs(math.log2(stack) - 18) < 0.6, math.log2(taxi) < 13),
+        errs(
+            abs(math.log2(taxi) - 17) < 0.6 and abs(math.log2(stack) - 18) < 0.6,
+            math.log2(taxi) < 13,
+        ),
         "Thesis only. Four months have 5856 half hours; 2^17 buckets would be of 80 seconds. The four data sets are not part "
         "of this "
         "repository; Gowalla's and movielens's sizes cannot be checked without them.",
@@ -911,9 +1128,19 @@ def heavy_intervals(settings: Settings) -> Outcome:
     sums = np.concatenate([[0.0], np.cumsum(held) / users])
     first, last = np.sort(rng.integers(0, d, (2, 1 << 15)), axis=0)
     truth, shares, rows, found = sums[last + 1] - sums[first], np.arange(10, 100, 10), [], {}
-    ones = {"Flat": Flat(d, 1.1, consistent=False), "HH4c": protocol("HH4c", d, 1.1), "HaarHRR": HaarHRR(d, 1.1)}
+    ones = {
+        "Flat": Flat(d, 1.1, consistent=False),
+        "HH4c": protocol("HH4c", d, 1.1),
+        "HaarHRR": HaarHRR(d, 1.1),
+    }
     for name, one in ones.items():
-        error = np.mean([np.abs(one.estimate(one.simulate(held, rng)).range(first, last) - truth) for _ in range(repeats)], axis=0)
+        error = np.mean(
+            [
+                np.abs(one.estimate(one.simulate(held, rng)).range(first, last) - truth)
+                for _ in range(repeats)
+            ],
+            axis=0,
+        )
         found[name] = [float((error / truth)[truth >= x / 100].mean()) for x in shares]
         rows.append([name, *(f"{x:.3%}" for x in found[name])])
     return judged(
@@ -921,8 +1148,13 @@ def heavy_intervals(settings: Settings) -> Outcome:
         "for x >= 10",
         f"x = 10: {found['HH4c'][0]:.2%} (HH4c), {found['HaarHRR'][0]:.2%} (HaarHRR), {found['Flat'][0]:.0%} (flat)",
         {
-            "falling from x = 10 to x = 90": all(errors[-1] < errors[0] for errors in found.values()),
-            "flat at least three times worse": min(a / max(b, c) for a, b, c in zip(*found.values(), strict=True)) > 3,
+            "falling from x = 10 to x = 90": all(
+                errors[-1] < errors[0] for errors in found.values()
+            ),
+            "flat at least three times worse": min(
+                a / max(b, c) for a, b, c in zip(*found.values(), strict=True)
+            )
+            > 3,
             "hierarchies: at most 2 %": max(found["HH4c"] + found["HaarHRR"]) < 0.02,
         },
         remarks=f"Thesis only, **on other data**: its four sets are not here. Cauchy, D = 2^{bits}, N = 2^21, epsilon = 1.1, "
@@ -942,7 +1174,9 @@ SOURCE = Source(
         Claim("Section 3.2", "variances of the oracles", oracles),
         Claim("Section 3.2, OUE", "its estimator", estimator),
         Claim("Figure 1", "Hadamard matrix", hadamard),
-        Claim("Figure 2 (5.1)", "dyadic decomposition, an example", not_reproduced("-", "A diagram.")),
+        Claim(
+            "Figure 2 (5.1)", "dyadic decomposition, an example", not_reproduced("-", "A diagram.")
+        ),
         Claim("Fact 1, Lemma 4.2 (8)", "average error of flat methods", flat_average),
         Claim("Facts 2, 3", "number of nodes of a range", fact_3),
         Claim("Theorem 4.3 (6), (1) (5.1)", "worst case variance of HH_B", theorem_4_3),
@@ -956,25 +1190,55 @@ SOURCE = Source(
         Claim("Equation (3) (5.3)", "bound of HaarHRR", equation_3),
         Claim("Section 5, sampling", "numbers of ranges", sampling),
         Claim("Table 5.1", "data sets", datasets),
-        Claim("Figure 4 (5.3), consistency", "errors by length and branching", figure_4_consistency),
+        Claim(
+            "Figure 4 (5.3), consistency", "errors by length and branching", figure_4_consistency
+        ),
         Claim("Figure 4 (5.3), flat", "flat methods", figure_4_flat),
         Claim("Figure 4 (5.3), branching", "best B", figure_4_branching),
         Claim("Figure 4 (5.3), HaarHRR", "the wavelet", figure_4_haar),
         Claim("Figure 4 (5.3), OLH", "TreeOLH", figure_4_olh),
         Claim("Figure 5 (Table 5.2), caption", "what the numbers are", partial(caption, "5.2")),
-        Claim("Figure 5 (Table 5.2) (a)", "errors of ranges, 2^8", partial(columns, "5.2", 8, NAMES, 0.1)),
+        Claim(
+            "Figure 5 (Table 5.2) (a)",
+            "errors of ranges, 2^8",
+            partial(columns, "5.2", 8, NAMES, 0.1),
+        ),
         Claim("Figure 5 (Table 5.2) (b)", "errors of ranges, 2^16", table_5_2_b),
-        Claim("Figure 5 (Table 5.2) (c), (d)", "errors of ranges, 2^20 and 2^22", partial(large_parts, "5.2")),
+        Claim(
+            "Figure 5 (Table 5.2) (c), (d)",
+            "errors of ranges, 2^20 and 2^22",
+            partial(large_parts, "5.2"),
+        ),
         Claim("Section 5.2 (5.5.2)", "what the text says of that table", text_of_5_2),
         Claim("Section 5.6", "wavelet or tree", crossover),
         Claim("Figure 6 (Table 5.3), caption", "what the numbers are", partial(caption, "5.3")),
-        Claim("Figure 6 (Table 5.3) (a)", "errors of prefixes, 2^8", partial(columns, "5.3", 8, NAMES[1:], 0.1)),
-        Claim("Figure 6 (Table 5.3) (a), HH2c", "its first column", partial(columns, "5.3", 8, NAMES[:1], 0.1, remark=OF_NOTHING)),
-        Claim("Figure 6 (Table 5.3) (b)", "errors of prefixes, 2^16", partial(columns, "5.3", 16, NAMES[1:], 0.07)),
+        Claim(
+            "Figure 6 (Table 5.3) (a)",
+            "errors of prefixes, 2^8",
+            partial(columns, "5.3", 8, NAMES[1:], 0.1),
+        ),
+        Claim(
+            "Figure 6 (Table 5.3) (a), HH2c",
+            "its first column",
+            partial(columns, "5.3", 8, NAMES[:1], 0.1, remark=OF_NOTHING),
+        ),
+        Claim(
+            "Figure 6 (Table 5.3) (b)",
+            "errors of prefixes, 2^16",
+            partial(columns, "5.3", 16, NAMES[1:], 0.07),
+        ),
         Claim("Figure 6 (Table 5.3) (b), HH2c", "its first column", table_5_3_b_hh2),
-        Claim("Figure 6 (Table 5.3) (c), (d)", "errors of prefixes, 2^20 and 2^22", partial(large_parts, "5.3")),
+        Claim(
+            "Figure 6 (Table 5.3) (c), (d)",
+            "errors of prefixes, 2^20 and 2^22",
+            partial(large_parts, "5.3"),
+        ),
         Claim("Sections 4.7, 5.3 (5.5.3)", "prefixes against ranges", prefixes),
-        Claim("Figure 7 (Table 5.4), trees", "average variances, trusted curator", table_of_hierarchies),
+        Claim(
+            "Figure 7 (Table 5.4), trees",
+            "average variances, trusted curator",
+            table_of_hierarchies,
+        ),
         Claim("Figure 7 (Table 5.4), HH16c at 2^9", "average variance", table_of_sixteen),
         Claim("Figure 7 (Table 5.4), wavelet", "average variances", table_of_wavelets),
         Claim("Figure 7 (Table 5.4), ratios", "wavelet and HH2c against HH16c", ratios),

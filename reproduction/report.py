@@ -101,10 +101,17 @@ def judged(
     true = true or {}
     failing = [statement for statement, holds in printed.items() if not holds]
     wrong = Verdict.SOURCE_ERRS if true and all(true.values()) else Verdict.DIFFERS
-    counted = f"{len(printed) - len(failing)} of {len(printed)} statements hold" if len(printed) > 1 else ""
+    counted = (
+        f"{len(printed) - len(failing)} of {len(printed)} statements hold"
+        if len(printed) > 1
+        else ""
+    )
     rows = [("as printed", statement, holds) for statement, holds in printed.items()]
     rows += [("corrected", statement, holds) for statement, holds in true.items()]
-    statements = table(["", "statement", "holds"], ((kind, text, "yes" if holds else "**no**") for kind, text, holds in rows))
+    statements = table(
+        ["", "statement", "holds"],
+        ((kind, text, "yes" if holds else "**no**") for kind, text, holds in rows),
+    )
     return Outcome(
         theirs,
         "; ".join(part for part in (ours, counted) if part),
@@ -118,9 +125,17 @@ def figures(values: Iterable[object], places: int = 4) -> list[str]:
     return [f"{float(value):.{places}f}" for value in values]
 
 
-def series(title: str, corner: str, x: Iterable[object], rows: Mapping[str, Iterable[object]], places: int = 4) -> str:
+def series(
+    title: str,
+    corner: str,
+    x: Iterable[object],
+    rows: Mapping[str, Iterable[object]],
+    places: int = 4,
+) -> str:
     """A table under its title: a row for each name, a column for each x."""
-    return f"{title}\n\n" + table([corner, *map(str, x)], ([name, *figures(values, places)] for name, values in rows.items()))
+    return f"{title}\n\n" + table(
+        [corner, *map(str, x)], ([name, *figures(values, places)] for name, values in rows.items())
+    )
 
 
 def near(a: float, b: float, relative: float = 1e-6) -> bool:

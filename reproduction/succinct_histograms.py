@@ -12,7 +12,17 @@ import numpy as np
 from benchmarks.heavy_hitters import literal, one_bit
 from frequency import GRR, HRR, JLOracle, SubsetSelection
 from frequency.heavy import Code, OneBit, SuccinctHistogram, UniqueHeavyHitter, lower_bound
-from reproduction.report import Claim, Outcome, Settings, Source, agrees, errs, judged, not_reproduced, table
+from reproduction.report import (
+    Claim,
+    Outcome,
+    Settings,
+    Source,
+    agrees,
+    errs,
+    judged,
+    not_reproduced,
+    table,
+)
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
@@ -43,10 +53,16 @@ def isometry(settings: Settings) -> Outcome:
         worst = []
         for seed in range(2 if settings.quick else 10):
             columns = signs(JLOracle(1 << 16, 1.0, rows=rows, seed=seed), 200) / math.sqrt(rows)
-            squares = ((columns[:, :, None] - columns[:, None]) ** 2).sum(axis=0) if rows <= 256 else 2 - 2 * columns.T @ columns
+            squares = (
+                ((columns[:, :, None] - columns[:, None]) ** 2).sum(axis=0)
+                if rows <= 256
+                else 2 - 2 * columns.T @ columns
+            )
             worst.append(np.abs(squares[np.triu_indices(200, 1)] / 2 - 1).max())
         found[rows] = float(np.mean(worst))
-    scaled = {rows: value / math.sqrt(math.log(200 * 199 / 2) / rows) for rows, value in found.items()}
+    scaled = {
+        rows: value / math.sqrt(math.log(200 * 199 / 2) / rows) for rows, value in found.items()
+    }
     return Outcome(
         "random signs, m = O(log(points / beta) / gamma^2) rows: squared distances within a factor 1 +- gamma",
         "; ".join(f"m = {rows}: gamma = {value:.3f}" for rows, value in found.items()),
@@ -101,7 +117,10 @@ def private(make: Callable[[float], object], what: str, _: Settings) -> Outcome:
     return Outcome(
         "epsilon-private",
         ", ".join(f"{loss:.6f}" for loss in losses.values()),
-        agrees(all(audit.holds for audit in audits.values()) and all(loss <= epsilon for epsilon, loss in losses.items())),
+        agrees(
+            all(audit.holds for audit in audits.values())
+            and all(loss <= epsilon for epsilon, loss in losses.items())
+        ),
         f"{what}: the exact loss for epsilon = {', '.join(map(str, EPSILONS))}.",
     )
 
@@ -127,7 +146,13 @@ def largest_errors(n: int, d: int, epsilon: float, repeats: int) -> tuple[float,
 def error_of_oracle(settings: Settings) -> Outcome:
     beta, repeats = 0.1, 5 if settings.quick else 20
     rows, constants = [], []
-    for n, d, epsilon in ((2_000, 256, 1.0), (8_000, 256, 1.0), (32_000, 256, 1.0), (8_000, 4096, 1.0), (8_000, 256, 0.5)):
+    for n, d, epsilon in (
+        (2_000, 256, 1.0),
+        (8_000, 256, 1.0),
+        (32_000, 256, 1.0),
+        (8_000, 4096, 1.0),
+        (8_000, 256, 0.5),
+    ):
         worst = float(np.quantile(largest_errors(n, d, epsilon, repeats), 1 - beta))
         order = math.sqrt(math.log(2 * d / beta) / n) / epsilon
         constants.append(worst / order)
@@ -137,7 +162,17 @@ def error_of_oracle(settings: Settings) -> Outcome:
         f"{min(constants):.2f} to {max(constants):.2f} times that",
         agrees(max(constants) < 1.4 * min(constants)),
         f"beta = 0.1, {repeats} runs of real reports, rows as in section 2.2. Tolerance: the same constant within 40 %.",
-        table(["users", "items", "epsilon", "90 % quantile of the largest error", "order", "constant"], rows),
+        table(
+            [
+                "users",
+                "items",
+                "epsilon",
+                "90 % quantile of the largest error",
+                "order",
+                "constant",
+            ],
+            rows,
+        ),
     )
 
 
@@ -153,7 +188,10 @@ def hoeffding(settings: Settings) -> Outcome:
     for _ in range(runs):
         estimate = oracle.estimate(oracle.aggregate(oracle.privatize(values, rng))).frequencies
         deviations.append(np.abs(estimate - mean))
-    exceed = {beta: float((np.array(deviations) > c * math.sqrt(2 * math.log(2 / beta) / n)).mean()) for beta in (0.5, 0.1, 0.01)}
+    exceed = {
+        beta: float((np.array(deviations) > c * math.sqrt(2 * math.log(2 / beta) / n)).mean())
+        for beta in (0.5, 0.1, 0.01)
+    }
     return Outcome(
         "the inner product with a sign vector is off by more than O(c sqrt(log(1/beta) / n)) with probability at most beta",
         ", ".join(f"beta = {beta}: {share:.4f}" for beta, share in exceed.items()),
@@ -214,7 +252,17 @@ def unique_heavy_hitter(settings: Settings) -> Outcome:
         agrees(max(constants) < 1.7 * min(constants)),
         f"{repeats} runs of real reports; tolerance: the same constant within 70 %. Decoding the sums and not their signs, "
         f"as here by default, needs {np.mean(gains):.2f} times fewer holders.",
-        table(["bits", "users", "epsilon", "half found, signs (the paper)", "over the order", "half found, sums"], rows),
+        table(
+            [
+                "bits",
+                "users",
+                "epsilon",
+                "half found, signs (the paper)",
+                "over the order",
+                "half found, sums",
+            ],
+            rows,
+        ),
     )
 
 
@@ -227,14 +275,18 @@ def privacy_of_histogram(_: Settings) -> Outcome:
         share = 1.0 / (2 * hashes + 1)
         spent.append((hashes + 1) * math.log(JLOracle(256, share, rows=64).audit().ratio))
         holds &= protocol.audit().holds and spent[-1] <= 1
-        rows.append([hashes, f"{spent[-1]:.4f}", f"{(hashes + 1) / (2 * hashes + 1):.4f}", f"{loss:.6f}"])
+        rows.append(
+            [hashes, f"{spent[-1]:.4f}", f"{(hashes + 1) / (2 * hashes + 1):.4f}", f"{loss:.6f}"]
+        )
     return Outcome(
         "epsilon-private with epsilon / (2T + 1) for each sign",
         f"true, but it spends (T + 1) / (2T + 1) of epsilon: {spent[2]:.3f} for T = 3; epsilon / (T + 1) suffices",
         agrees(holds),
         "A channel that only one of two items uses tells p against 1/2, or 1/2 against q; the two together p / q, one sign's loss. "
         "`SuccinctHistogram` uses epsilon / (T + 1); its audit is exact, by enumeration in the tests.",
-        table(["T", "loss with the paper's shares, epsilon = 1", "(T+1) / (2T+1)", "loss here"], rows),
+        table(
+            ["T", "loss with the paper's shares, epsilon = 1", "(T+1) / (2T+1)", "loss here"], rows
+        ),
     )
 
 
@@ -262,11 +314,22 @@ def isolation(settings: Settings) -> Outcome:
 def error_of_histogram(settings: Settings) -> Outcome:
     n, epsilons = (200, [16.0]) if settings.quick else (500, [4.0, 8.0, 12.0])
     found = list(literal(n, epsilons, 2 if settings.quick else 4))
-    head = ["epsilon", "bits", "threshold of theory", "items named", "both first", "both listed", "others listed"]
+    head = [
+        "epsilon",
+        "bits",
+        "threshold of theory",
+        "items named",
+        "both first",
+        "both listed",
+        "others listed",
+    ]
     clear = [row for row in found if 3 * float(row[2]) < 0.3]
     return Outcome(
         "all items above O(sqrt(log(d / beta) / (epsilon^2 n))) are listed",
-        "; ".join(f"epsilon = {row[0]}: threshold {row[2]}, both listed in {float(row[5]):.0%}" for row in found),
+        "; ".join(
+            f"epsilon = {row[0]}: threshold {row[2]}, both listed in {float(row[5]):.0%}"
+            for row in found
+        ),
         agrees(bool(clear) and all(float(row[5]) == 1 for row in clear)),
         f"n = {n} users, 12 bits, items held by 40 % and 30 %, with the paper's sizes. "
         "Threshold (T + 1) / eps sqrt(ln d ln(1/beta) / n), that of Algorithm 5. Tolerance: items above three times that are "
@@ -287,10 +350,19 @@ def one_bit_privacy(_: Settings) -> Outcome:
         wrapped = OneBit(oracle)
         corrected &= wrapped.audit().holds and abs(zeros * (2 - math.exp(epsilon)) - 1) < 1e-3
         loss = math.log(wrapped.audit().ratio)
-        rows.append([epsilon, f"{math.exp(epsilon):.4f}", f"{zeros:.4f}", f"{float(wrapped.kept):.4f}", f"{loss:.6f}"])
+        rows.append(
+            [
+                epsilon,
+                f"{math.exp(epsilon):.4f}",
+                f"{zeros:.4f}",
+                f"{float(wrapped.kept):.4f}",
+                f"{loss:.6f}",
+            ]
+        )
     return Outcome(
         "accepting with probability Pr[y | v] / (2 Pr[y | none]) is epsilon-private: the ratio of rejections is in [e^-eps, e^eps]",
-        "rejections have the ratio 1 / (2 - e^eps): " + "; ".join(f"{row[2]} against {row[1]}" for row in rows),
+        "rejections have the ratio 1 / (2 - e^eps): "
+        + "; ".join(f"{row[2]} against {row[1]}" for row in rows),
         errs(printed, corrected),
         "Of GRR with 10^7 items and a uniform default: one item e^eps as likely as the mean, others as likely as it; "
         "infinite at ln 2. `OneBit` accepts with the largest c <= 1/2 that keeps epsilon, exactly audited.",
@@ -314,7 +386,9 @@ def conditional(_: Settings) -> Outcome:
         {
             "Pr[y | accepted, v] = Pr[y | v], GRR of 5 items": exact,
             "the probability to accept does not depend on the item": accepted == kept,
-            "it is 1/2 for one sign against a fair coin": all(abs(half - Fraction(1, 2)) < 1e-6 for half in halves),
+            "it is 1/2 for one sign against a fair coin": all(
+                abs(half - Fraction(1, 2)) < 1e-6 for half in halves
+            ),
         },
         remarks="Rational arithmetic. 1/2 for all protocols would not be private: see Theorem 4.1.",
     )
@@ -327,18 +401,32 @@ def one_bit_rows(quick: bool) -> tuple[tuple[str, ...], ...]:
 
 def sampling_resilience(settings: Settings) -> Outcome:
     rows = one_bit_rows(settings.quick)[:3]
-    ratios = [(float(row[5].split(" ± ")[0]), float(row[7]), float(row[5].split(" ± ")[1])) for row in rows]
+    ratios = [
+        (float(row[5].split(" ± ")[0]), float(row[7]), float(row[5].split(" ± ")[1]))
+        for row in rows
+    ]
     return Outcome(
         "one-bit versions have the original's error up to a constant: that of half of the users, sqrt 2",
         "; ".join(f"{row[0]}: {row[5]} (c: {row[7]})" for row in rows),
-        agrees(all(abs(ratio / predicted - 1) < 0.05 + 3 * error for ratio, predicted, error in ratios)),
+        agrees(
+            all(abs(ratio / predicted - 1) < 0.05 + 3 * error for ratio, predicted, error in ratios)
+        ),
         "RMSE over that of the original, 50,000 users, epsilon = ln 2; predicted 1 / sqrt(c). Tolerance 5 % and 3 standard errors.",
         one_bit_table(settings),
     )
 
 
 def one_bit_table(settings: Settings) -> str:
-    head = ["protocol", "bits", "repeats", "RMSE x 1000", "one bit: RMSE x 1000", "ratio", "kept", "1 / sqrt(kept)"]
+    head = [
+        "protocol",
+        "bits",
+        "repeats",
+        "RMSE x 1000",
+        "one bit: RMSE x 1000",
+        "ratio",
+        "kept",
+        "1 / sqrt(kept)",
+    ]
     return table(head, one_bit_rows(settings.quick))
 
 
@@ -368,14 +456,26 @@ def lower(settings: Settings) -> Outcome:
             worst.append(float(np.abs(estimate - p).max()))
         holds &= float(np.mean(worst)) > bound
         constants.append(bound / order)
-        rows.append([n, d, epsilon, f"{bound:.4f}", f"{constants[-1]:.3f}", f"{np.mean(worst):.4f}"])
+        rows.append(
+            [n, d, epsilon, f"{bound:.4f}", f"{constants[-1]:.3f}", f"{np.mean(worst):.4f}"]
+        )
     far = lower_bound(10**9, 1 << 60, 0.01) / (math.sqrt(math.log(1 << 60) / 10**9) / 0.01)
     return Outcome(
         "every protocol errs by Omega(sqrt(log d / (epsilon^2 n)))",
         f"{min(constants):.2f} to {max(constants):.2f} times that; in the limit 0.385 (2^60 items: {far:.3f})",
         agrees(holds and min(constants) > 0.1),
         "The constant is derived here. On the proof's hardest instances subset selection errs by more than the bound.",
-        table(["users", "items", "epsilon", "lower bound", "over the order", "largest error of subset selection"], rows),
+        table(
+            [
+                "users",
+                "items",
+                "epsilon",
+                "lower bound",
+                "over the order",
+                "largest error of subset selection",
+            ],
+            rows,
+        ),
     )
 
 
@@ -388,17 +488,24 @@ def mutual_information(table_: np.ndarray) -> float:
 def channels_of(epsilon: float) -> dict[str, np.ndarray]:
     """Some private channels as tables of probabilities, rows are reports."""
     odds = math.exp(epsilon)
-    tables = {f"GRR of {d}": (np.ones((d, d)) + (odds - 1) * np.eye(d)) / (odds + d - 1) for d in (2, 5, 50)}
+    tables = {
+        f"GRR of {d}": (np.ones((d, d)) + (odds - 1) * np.eye(d)) / (odds + d - 1)
+        for d in (2, 5, 50)
+    }
     signs_of_8 = np.array([[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)])
     truth = odds / (odds + 1)
-    tables["Hadamard signs of 8"] = np.concatenate([np.where(signs_of_8 == s, truth, 1 - truth) for s in (1, -1)]) / 8
+    tables["Hadamard signs of 8"] = (
+        np.concatenate([np.where(signs_of_8 == s, truth, 1 - truth) for s in (1, -1)]) / 8
+    )
     return tables
 
 
 def information(_: Settings) -> Outcome:
     rows, holds = [], True
     for epsilon in (0.1, 0.5, 1.0, 2.0):
-        found = {name: mutual_information(channel) for name, channel in channels_of(epsilon).items()}
+        found = {
+            name: mutual_information(channel) for name, channel in channels_of(epsilon).items()
+        }
         bound = math.sinh(epsilon / 2) ** 2
         holds &= max(found.values()) <= bound
         rows.append([epsilon, *(f"{value:.5f}" for value in found.values()), f"{bound:.5f}"])
@@ -435,11 +542,17 @@ def one_bit_protocol(epsilon: float) -> OneBit:
 
 
 def privacy_of_one_bit(_: Settings) -> Outcome:
-    losses = {epsilon: math.log(one_bit_protocol(epsilon).audit().ratio) for epsilon in (0.1, 0.5, math.log(2))}
+    losses = {
+        epsilon: math.log(one_bit_protocol(epsilon).audit().ratio)
+        for epsilon in (0.1, 0.5, math.log(2))
+    }
     return Outcome(
         "epsilon-private, epsilon <= ln 2; one bit a user",
         ", ".join(f"{loss:.6f}" for loss in losses.values()),
-        agrees(all(loss <= epsilon for epsilon, loss in losses.items()) and one_bit_protocol(0.5).report_bits == 1),
+        agrees(
+            all(loss <= epsilon for epsilon, loss in losses.items())
+            and one_bit_protocol(0.5).report_bits == 1
+        ),
         f"With c = {float(one_bit_protocol(0.5).kept):.4f} at epsilon = 0.5, not 1/2: exact losses for epsilon = 0.1, 0.5, ln 2.",
     )
 
@@ -453,7 +566,11 @@ SOURCE = Source(
         Claim("Theorem 2.1", "the basic randomiser", basic_randomiser),
         Claim("Theorem 2.2", "Johnson-Lindenstrauss projection by random signs", isometry),
         Claim("Definition 2.3", "codes of constant rate and distance", codes),
-        Claim("Theorem 2.4", "privacy of the frequency oracle", partial(private, lambda e: JLOracle(1000, e, rows=64), "JLOracle")),
+        Claim(
+            "Theorem 2.4",
+            "privacy of the frequency oracle",
+            partial(private, lambda e: JLOracle(1000, e, rows=64), "JLOracle"),
+        ),
         Claim("Claim 2.6", "concentration of inner products", hoeffding),
         Claim("Theorem 2.5", "error of the frequency oracle", error_of_oracle),
         Claim(

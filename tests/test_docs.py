@@ -16,14 +16,20 @@ import frequency.marginals
 import rangeq.grids
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {str(path.relative_to(DOCS)): path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts}
+PAGES = {
+    str(path.relative_to(DOCS)): path
+    for path in sorted(DOCS.rglob("*.md"))
+    if "_build" not in path.parts
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_print_what_is_shown(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     # The end of a block of code would be taken for output.
     text = re.sub("^```.*$", "", PAGES[page].read_text(encoding="utf-8"), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, page, str(PAGES[page]), 0)
+    test = doctest.DocTestParser().get_doctest(
+        text, {"__name__": "__main__"}, page, str(PAGES[page]), 0
+    )
     failed = doctest.DocTestRunner(verbose=False).run(test).failed
     assert not failed, capsys.readouterr().out
 
@@ -31,7 +37,9 @@ def test_examples_print_what_is_shown(page: str, capsys: pytest.CaptureFixture[s
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:
     found = [getattr(package, name) for name in package.__all__]
     return [
-        f"{package.__name__}.{kind.__name__}" for kind in found if isclass(kind) and issubclass(kind, base) and not isabstract(kind)
+        f"{package.__name__}.{kind.__name__}"
+        for kind in found
+        if isclass(kind) and issubclass(kind, base) and not isabstract(kind)
     ]
 
 
@@ -48,6 +56,9 @@ def protocols(package: ModuleType, base: type[Any]) -> list[str]:
 )
 def test_every_protocol_has_a_page(name: str) -> None:
     facts = [
-        line for page in PAGES.values() for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| code |")
+        line
+        for page in PAGES.values()
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| code |")
     ]
     assert any(f"`{name}`" in line for line in facts)

@@ -18,7 +18,11 @@ from typing import Any
 import pytest
 
 ROOTS = ("mechdesign", "frequency", "rangeq")
-FOUND = [info for root in ROOTS for info in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}.")]
+FOUND = [
+    info
+    for root in ROOTS
+    for info in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}.")
+]
 MODULES = sorted(info.name for info in FOUND if not info.name.endswith(".__main__"))
 PACKAGES = [*ROOTS, *sorted(info.name for info in FOUND if info.ispkg)]
 
@@ -33,7 +37,9 @@ def after(statements: list[ast.stmt]) -> set[str]:
     for statement, following in pairwise(statements):
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(following, ast.Expr):
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            if isinstance(target, ast.Name) and isinstance(getattr(following.value, "value", None), str):
+            if isinstance(target, ast.Name) and isinstance(
+                getattr(following.value, "value", None), str
+            ):
                 found.add(target.id)
     return found
 
@@ -57,7 +63,9 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def is_code(member: Any) -> bool:
-    return inspect.isfunction(member) or isinstance(member, (classmethod, staticmethod, property, functools.cached_property))
+    return inspect.isfunction(member) or isinstance(
+        member, (classmethod, staticmethod, property, functools.cached_property)
+    )
 
 
 def silent_code(cls: type) -> set[str]:
@@ -66,14 +74,21 @@ def silent_code(cls: type) -> set[str]:
     return {
         name
         for name, member in members(cls)
-        if is_code(member) and not any(base.__dict__[name].__doc__ for base in family if name in base.__dict__)
+        if is_code(member)
+        and not any(base.__dict__[name].__doc__ for base in family if name in base.__dict__)
     }
 
 
 def silent_attributes(cls: type) -> set[str]:
     """Fields and other attributes that no docstring of the class names and that have none of their own."""
-    fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else getattr(cls, "_fields", ())
-    names = {name for name in fields if not name.startswith("_")} | {name for name, member in members(cls) if not is_code(member)}
+    fields = (
+        [field.name for field in dataclasses.fields(cls)]
+        if dataclasses.is_dataclass(cls)
+        else getattr(cls, "_fields", ())
+    )
+    names = {name for name in fields if not name.startswith("_")} | {
+        name for name, member in members(cls) if not is_code(member)
+    }
     text, own = described(cls)
     return {name for name in names - own if not re.search(rf"\b{name}\b", text)}
 
@@ -99,7 +114,13 @@ def test_modules_and_their_public_names_are_described(name: str) -> None:
 def exported(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """What a package exports, and what the modules define that it exports."""
     for name in getattr(
-        module, "__all__", [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        module,
+        "__all__",
+        [
+            name
+            for name, value in vars(module).items()
+            if getattr(value, "__module__", None) == module.__name__
+        ],
     ):
         value = getattr(module, name)
         if inspect.ismodule(value) and not hasattr(value, "__path__"):
@@ -119,7 +140,8 @@ def test_exported_constants_are_described(package: str) -> None:
     constants = {
         name.rpartition(".")[2]
         for name, value in exported(importlib.import_module(package))
-        if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)) and name.startswith(f"{package}.")
+        if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value))
+        and name.startswith(f"{package}.")
     }
     found: set[str] = set()
     for module in MODULES:

@@ -10,7 +10,15 @@ import sys
 
 import pytest
 
-PACKAGES = ["mechdesign", "frequency", "frequency.heavy", "frequency.marginals", "rangeq", "rangeq.central", "rangeq.grids"]
+PACKAGES = [
+    "mechdesign",
+    "frequency",
+    "frequency.heavy",
+    "frequency.marginals",
+    "rangeq",
+    "rangeq.central",
+    "rangeq.grids",
+]
 LATER = {
     "scipy.optimize",
     "scipy.sparse",
@@ -27,7 +35,13 @@ LATER = {
 
 
 def run(program: str) -> str:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -23,13 +23,24 @@ OLDEST = ROOT / "tools" / "oldest.py"
 
 def test_one_version_everywhere() -> None:
     assert mechdesign.__version__ == VERSION
-    assert re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == VERSION
-    assert re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == VERSION
+    assert (
+        re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
+        == VERSION
+    )
+    assert (
+        re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+        == VERSION
+    )
 
 
-@pytest.mark.parametrize("command", [["-m", "mechdesign"], ["-c", "import sys; from mechdesign.cli import main; sys.exit(main())"]])
+@pytest.mark.parametrize(
+    "command",
+    [["-m", "mechdesign"], ["-c", "import sys; from mechdesign.cli import main; sys.exit(main())"]],
+)
 def test_the_command_line_says_which_version_it_is(command: list[str]) -> None:
-    done = subprocess.run([sys.executable, *command, "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *command, "--version"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"mechdesign {VERSION}\n"
 
 
@@ -47,13 +58,22 @@ def test_packages_are_typed_and_every_folder_of_modules_is_one(package: str) -> 
     folder = Path(importlib.import_module(package).__file__).parent
     assert (folder / "py.typed").is_file()
     for module in folder.rglob("*.py"):
-        assert (module.parent / "__init__.py").is_file(), f"{module} is in no package, so it would not be published"
+        assert (module.parent / "__init__.py").is_file(), (
+            f"{module} is in no package, so it would not be published"
+        )
 
 
 def test_the_oldest_releases_are_those_of_every_requirement() -> None:
-    printed = subprocess.run([sys.executable, OLDEST], capture_output=True, text=True, check=True).stdout
-    pinned = {requirement.name: requirement for requirement in map(Requirement, printed.splitlines())}
-    every = [*PROJECT["dependencies"], *(item for extra in PROJECT["optional-dependencies"].values() for item in extra)]
+    printed = subprocess.run(
+        [sys.executable, OLDEST], capture_output=True, text=True, check=True
+    ).stdout
+    pinned = {
+        requirement.name: requirement for requirement in map(Requirement, printed.splitlines())
+    }
+    every = [
+        *PROJECT["dependencies"],
+        *(item for extra in PROJECT["optional-dependencies"].values() for item in extra),
+    ]
     asked = [item for item in map(Requirement, every) if item.name != PROJECT["name"]]
     assert set(pinned) == {item.name for item in asked}
     for item in asked:
@@ -69,5 +89,7 @@ def test_a_requirement_without_one_lower_bound_is_refused(requirement: str) -> N
 
 
 def test_names_are_compared_as_the_registry_does_and_the_higher_bound_counts() -> None:
-    found = runpy.run_path(str(OLDEST))["oldest"](["Some_Name[extra]>=1.9", "some-name>=1.10,!=1.11", "here[test]"], "Here")
+    found = runpy.run_path(str(OLDEST))["oldest"](
+        ["Some_Name[extra]>=1.9", "some-name>=1.10,!=1.11", "here[test]"], "Here"
+    )
     assert {name: str(version) for name, version in found.items()} == {"some-name": "1.10"}

@@ -37,7 +37,12 @@ print(sweep(draw, [(k,) for k in range(5)], **where))
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     place = str(tmp_path_factory.mktemp("dask"))
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "local_directory": place}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",
+        "local_directory": place,
+    }
     with distributed.LocalCluster(**options) as cluster:
         yield cluster.scheduler_address
 
@@ -45,21 +50,35 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def marginals(where: Sweep) -> list[Any]:
     study = marginal_figures.Study(np.random.default_rng(1), 2, True, where)
     people = marginal_figures.trips(np.random.default_rng(2), 500)
-    return study.errors(people.some, [(kind, d, 2000, 2, 1.0) for kind in (InpHT, MargPS) for d in (3, 4)])
+    return study.errors(
+        people.some, [(kind, d, 2000, 2, 1.0) for kind in (InpHT, MargPS) for d in (3, 4)]
+    )
 
 
 def grids(where: Sweep) -> list[Any]:
-    study = grid_figures.Study(np.random.default_rng(1), False, n=2000, d=3, c=16, repeats=1, queries=5, sweep=where)
+    study = grid_figures.Study(
+        np.random.default_rng(1), False, n=2000, d=3, c=16, repeats=1, queries=5, sweep=where
+    )
     asked = study.asked(2)
 
     def point(study: grid_figures.Study, kind: str, d: float) -> grid_figures.Point:
-        return study.people(kind, d=int(d)), [asked], lambda system: system([study.c] * int(d), 1.0, study.n)
+        return (
+            study.people(kind, d=int(d)),
+            [asked],
+            lambda system: system([study.c] * int(d), 1.0, study.n),
+        )
 
-    return study.swept("", partial(grid_figures.measured, point), [(kind, d) for kind in grid_figures.KINDS for d in (3, 4)])
+    return study.swept(
+        "",
+        partial(grid_figures.measured, point),
+        [(kind, d) for kind in grid_figures.KINDS for d in (3, 4)],
+    )
 
 
 @pytest.mark.parametrize("measure", [marginals, grids])
-def test_processes_and_clusters_compute_what_one_process_computes(measure: Callable[[Sweep], list[Any]], scheduler: str) -> None:
+def test_processes_and_clusters_compute_what_one_process_computes(
+    measure: Callable[[Sweep], list[Any]], scheduler: str
+) -> None:
     pytest.importorskip("loky")
     expected = np.array(measure(sweep))
     assert len(np.unique(expected)) > expected.size / 2  # not the same draws for all
@@ -88,7 +107,11 @@ def test_a_case_draws_the_same_whatever_was_drawn_before() -> None:
     first = apart(rng, "a", 0.5).random(4)
     rng.random(100)
     assert (apart(rng, "a", 0.5).random(4) == first).all()
-    others = (apart(rng, "a", 0.25), apart(rng, "b", 0.5), apart(np.random.default_rng(2), "a", 0.5))
+    others = (
+        apart(rng, "a", 0.25),
+        apart(rng, "b", 0.5),
+        apart(np.random.default_rng(2), "a", 0.5),
+    )
     assert all((other.random(4) != first).all() for other in others)
 
 
@@ -102,7 +125,10 @@ def test_a_case_that_fails_ends_the_sweep(where: dict[str, int]) -> None:
 
 def test_people_of_another_covariance_are_others() -> None:
     study = grid_figures.Study(np.random.default_rng(1), True, n=10_000)
-    correlation = [np.corrcoef(study.people("normal", covariance=covariance).T)[0, 1] for covariance in (0.8, 0.0)]
+    correlation = [
+        np.corrcoef(study.people("normal", covariance=covariance).T)[0, 1]
+        for covariance in (0.8, 0.0)
+    ]
     assert abs(correlation[0] - 0.8) < 0.05
     assert abs(correlation[1]) < 0.05
     assert (study.people("normal", covariance=0.0) == study.people("normal", covariance=0.0)).all()

@@ -39,7 +39,9 @@ def oldest(requirements: Iterable[str], own: str) -> dict[str, Version]:
 
 
 def main() -> None:
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())[
+        "project"
+    ]
     extras = project["optional-dependencies"].values()
     every = [*project["dependencies"], *(requirement for extra in extras for requirement in extra)]
     for name, version in oldest(every, project["name"]).items():

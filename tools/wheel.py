@@ -32,7 +32,11 @@ QUICK = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="some of the tests: a minute or two, mostly of installing")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="some of the tests: a minute or two, mostly of installing",
+    )
     quick = parser.parse_args().quick
     with tempfile.TemporaryDirectory(prefix="wheel-") as name:
         folder = Path(name)
@@ -41,14 +45,28 @@ def main() -> None:
         _complete(wheel)
         checkout = _copied(folder / "checkout")
         oldest = folder / "oldest.txt"
-        oldest.write_text(subprocess.run([sys.executable, ROOT / "tools" / "oldest.py"], check=True, text=True, stdout=-1).stdout)
+        oldest.write_text(
+            subprocess.run(
+                [sys.executable, ROOT / "tools" / "oldest.py"], check=True, text=True, stdout=-1
+            ).stdout
+        )
         for age, constraints in (("oldest", ["--constraint", oldest]), ("newest", ["--upgrade"])):
             python = folder / age / "bin" / "python"
             _run(sys.executable, "-m", "venv", folder / age)
             _run(python, "-m", "pip", "install", "--quiet", *constraints, f"{wheel}[test,mbi]")
             print(f"\nthe tests, with the {age} releases", flush=True)
             _run(python, "-c", _INSTALLED.format(PACKAGES, str(folder / age)), cwd=checkout)
-            _run(python, "-m", "pytest", "-n", "auto", *(QUICK if quick else ["tests"]), "--pyargs", *PACKAGES, cwd=checkout)
+            _run(
+                python,
+                "-m",
+                "pytest",
+                "-n",
+                "auto",
+                *(QUICK if quick else ["tests"]),
+                "--pyargs",
+                *PACKAGES,
+                cwd=checkout,
+            )
 
 
 _INSTALLED = """
@@ -61,14 +79,22 @@ for name in {0}:
 
 def _run(*command: str | Path, cwd: Path = ROOT) -> None:
     # Without what would make Python look elsewhere.
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }
     subprocess.run(command, cwd=cwd, env=environment, check=True)
 
 
 def _sources() -> list[str]:
     """The files of the checkout that are, or will be, kept."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True, stdout=-1
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        text=True,
+        stdout=-1,
     ).stdout
     return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
@@ -78,7 +104,9 @@ def _complete(wheel: Path) -> None:
     found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
     expected = {name for name in _sources() if name.split("/")[0] in PACKAGES}
     if found != expected:
-        sys.exit(f"{wheel.name} lacks {sorted(expected - found)} and has too many {sorted(found - expected)}")
+        sys.exit(
+            f"{wheel.name} lacks {sorted(expected - found)} and has too many {sorted(found - expected)}"
+        )
 
 
 def _copied(target: Path) -> Path:

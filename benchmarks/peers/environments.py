@@ -16,7 +16,9 @@ from typing import Any
 
 BENCHMARKS = Path(__file__).parent.parent
 ROOT = BENCHMARKS.parent
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+THREADS = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 TIME_LIMIT = 120.0
 
 
@@ -46,10 +48,20 @@ PEERS = (
     Peer("here", "mechdesign", ("--editable", str(ROOT))),
     Peer("opendp", "opendp"),
     Peer("diffprivlib", "diffprivlib", (), (("scikit-learn<1.8",),)),
-    Peer("pure_ldp", "pure-ldp", (), (("scikit-learn", "statsmodels"), ("xxhash<4",), ("numpy<2", "pandas<3"))),
+    Peer(
+        "pure_ldp",
+        "pure-ldp",
+        (),
+        (("scikit-learn", "statsmodels"), ("xxhash<4",), ("numpy<2", "pandas<3")),
+    ),
     Peer("multi_freq_ldpy", "multi-freq-ldpy", (), (("xxhash<4",),)),
     Peer("ldp_toolbox", "ldp-toolbox", (), (("xxhash<4",),)),
-    Peer("ldp_hierarchical", "ldp-hierarchical-mechanism", (), (("scipy<1.16",), ("pandas<3",), ("tqdm",))),
+    Peer(
+        "ldp_hierarchical",
+        "ldp-hierarchical-mechanism",
+        (),
+        (("scipy<1.16",), ("pandas<3",), ("tqdm",)),
+    ),
     Peer("python_dp", "python-dp"),
     Peer("tmlt_core", "tmlt.core"),
 )
@@ -88,7 +100,13 @@ class Worker:
             return json.loads(line)
         self._errors.seek(0)
         last = [text for text in self._errors.read().splitlines() if text.strip()]
-        return {"error": f"no answer in {TIME_LIMIT:g} s" if late else last[-1].strip() if last else "the process ended"}
+        return {
+            "error": f"no answer in {TIME_LIMIT:g} s"
+            if late
+            else last[-1].strip()
+            if last
+            else "the process ended"
+        }
 
     def __enter__(self) -> Worker:
         return self
@@ -105,10 +123,14 @@ def python_of(folder: Path, peer: Peer) -> Path:
 
 def run(command: list[str]) -> str | None:
     """None, or why it failed: the last line that says ERROR, or the last line of all."""
-    done = subprocess.run(command, env={**os.environ, **THREADS}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **THREADS}, capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return None
-    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()] or [f"exit {done.returncode}"]
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()] or [
+        f"exit {done.returncode}"
+    ]
     return next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1])
 
 
@@ -140,9 +162,13 @@ def install(folder: Path, peer: Peer) -> dict[str, Any]:
             features = {"installation": failed} if failed else tried(python, peer)
             record["steps"].append({"requirements": " ".join(requirements), "features": features})
         with Worker(python, peer.adapter) as worker:
-            record["versions"] = worker.ask("versions", packages=[peer.package, "numpy"]).get("value", {})
+            record["versions"] = worker.ask("versions", packages=[peer.package, "numpy"]).get(
+                "value", {}
+            )
     home.mkdir(exist_ok=True)
-    text = json.dumps(record).replace(str(folder.resolve()), folder.name)  # errors name files; where the folder is does not matter
+    text = json.dumps(record).replace(
+        str(folder.resolve()), folder.name
+    )  # errors name files; where the folder is does not matter
     (home / "record.json").write_text(text)
     return json.loads(text)
 

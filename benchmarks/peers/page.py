@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from peers.environments import Peer
-from peers.tasks import EPSILON, FULL, LARGEST_COUNT, MANY, Answers, Results, Size, count_probabilities, oracle_theory
+from peers.tasks import (
+    EPSILON,
+    FULL,
+    LARGEST_COUNT,
+    MANY,
+    Answers,
+    Results,
+    Size,
+    count_probabilities,
+    oracle_theory,
+)
 
 NONE = "–"
 TEMPLATE = Path(__file__).with_name("page.md")
@@ -44,7 +54,11 @@ def rate(answers: Answers | None) -> str:
     if error := error_of(answers):
         return f"fails: {error}"
     found = values(answers, "rate")
-    return f"{short(statistics.median(found))} ({short(min(found))} to {short(max(found))})" if found else NONE
+    return (
+        f"{short(statistics.median(found))} ({short(min(found))} to {short(max(found))})"
+        if found
+        else NONE
+    )
 
 
 def root(answers: Answers | None, unit: float = 1.0) -> str:
@@ -65,7 +79,9 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name"))
+        model = next(
+            line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         pass
     return f"{model}, {os.cpu_count()} cores of which one is used, {platform.system()}, Python {platform.python_version()}"
@@ -81,7 +97,10 @@ def failures(features: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def words(features: Mapping[str, str | None]) -> str:
-    return "; ".join(f"{', '.join(names)}: `{error}`" for error, names in failures(features).items()) or "nothing"
+    return (
+        "; ".join(f"{', '.join(names)}: `{error}`" for error, names in failures(features).items())
+        or "nothing"
+    )
 
 
 def glance(peers: Sequence[Peer], records: Mapping[str, dict[str, Any]]) -> str:
@@ -96,18 +115,34 @@ def glance(peers: Sequence[Peer], records: Mapping[str, dict[str, Any]]) -> str:
         steps = []
         for step in record["steps"]:
             left = failures(step["features"])
-            steps.append(f"`{step['requirements']}`" + (f"; then fails: {words(step['features'])}" if left else ": all work"))
+            steps.append(
+                f"`{step['requirements']}`"
+                + (f"; then fails: {words(step['features'])}" if left else ": all work")
+            )
         rows.append(
             [
                 peer.package + (" (here)" if peer.adapter == "here" else ""),
-                f"{versions.get(peer.package, '?')}" + (f", numpy {versions['numpy']}" if "numpy" in versions else ""),
+                f"{versions.get(peer.package, '?')}"
+                + (f", numpy {versions['numpy']}" if "numpy" in versions else ""),
                 f"yes, {record['seconds']:.0f} s",
                 "**no**" if features["import"] else "yes",
-                f"{works} of {len(features)} work; fails: {words(features)}" if works < len(features) else f"all {works} work",
+                f"{works} of {len(features)} work; fails: {words(features)}"
+                if works < len(features)
+                else f"all {works} work",
                 "; ".join(steps) or NONE,
             ]
         )
-    return table(["library", "version", "installs", "imports", "features, as installed", "measured after adding"], rows)
+    return table(
+        [
+            "library",
+            "version",
+            "installs",
+            "imports",
+            "features, as installed",
+            "measured after adding",
+        ],
+        rows,
+    )
 
 
 def probes(peers: Sequence[Peer], said: Mapping[str, dict[str, Any]]) -> str:
@@ -117,7 +152,13 @@ def probes(peers: Sequence[Peer], said: Mapping[str, dict[str, Any]]) -> str:
         if answers := said.get(peer.adapter):
             cells = [answers.get(name, {}) for name in names]
             rows.append(
-                [peer.package, *(cell.get("value") or (f"`{cell['error']}`" if "error" in cell else NONE) for cell in cells)]
+                [
+                    peer.package,
+                    *(
+                        cell.get("value") or (f"`{cell['error']}`" if "error" in cell else NONE)
+                        for cell in cells
+                    ),
+                ]
             )
     return table(["library", *names], rows)
 
@@ -125,7 +166,10 @@ def probes(peers: Sequence[Peer], said: Mapping[str, dict[str, Any]]) -> str:
 def rates(rows: Mapping[str, Mapping[str, Answers]]) -> str:
     labels = dict.fromkeys(label for cells in rows.values() for label in cells)
     columns = sorted(labels, key=lambda label: not label.startswith("here"))
-    return table(["", *columns], ([name, *(rate(cells.get(label)) for label in columns)] for name, cells in rows.items()))
+    return table(
+        ["", *columns],
+        ([name, *(rate(cells.get(label)) for label in columns)] for name, cells in rows.items()),
+    )
 
 
 def accuracy(rows: Mapping[str, Mapping[str, Answers]], size: Size) -> str:
@@ -144,9 +188,23 @@ def accuracy(rows: Mapping[str, Mapping[str, Answers]], size: Size) -> str:
                 verdict = "no" if abs(bias) > 6 * off else "yes, as far as seen"
                 verdict = verdict if found["repeats"] >= 10 else NONE
                 measured = [root(answers, 0.01), f"{100 * theory[kind]:.3g}", f"{ratio:.3f}"]
-                yield [kind, label, *measured, f"{100 * bias:+.3f} ± {100 * off:.3f}", f"{verdict} ({found['repeats']})"]
+                yield [
+                    kind,
+                    label,
+                    *measured,
+                    f"{100 * bias:+.3f} ± {100 * off:.3f}",
+                    f"{verdict} ({found['repeats']})",
+                ]
 
-    head = ["oracle", "library", "RMSE, %", "theory, %", "ratio", "mean estimate of items nobody holds, %", "unbiased (repeats)"]
+    head = [
+        "oracle",
+        "library",
+        "RMSE, %",
+        "theory, %",
+        "ratio",
+        "mean estimate of items nobody holds, %",
+        "unbiased (repeats)",
+    ]
     return table(head, lines())
 
 
@@ -158,7 +216,9 @@ def spreads(rows: Mapping[str, Mapping[str, Answers]], unit: float) -> str:
             for label, answers in cells.items():
                 times = answers[0]["value"]["times"] if "value" in answers[0] else []
                 spent = (
-                    f"{1e3 * statistics.median(times):.3g} ({1e3 * min(times):.3g} to {1e3 * max(times):.3g})" if times else NONE
+                    f"{1e3 * statistics.median(times):.3g} ({1e3 * min(times):.3g} to {1e3 * max(times):.3g})"
+                    if times
+                    else NONE
                 )
                 yield [kind, label, root(answers, unit), spent, str(len(times))]
 
@@ -175,9 +235,17 @@ def heavy(rows: Mapping[str, Mapping[str, Answers]]) -> str:
                 recalls, spent = values(answers, "recall"), values(answers, "server")
                 clients = [{"value": {"rate": value}} for value in values(answers, "client")]
                 recall = f"{statistics.mean(recalls):.2f} ({min(recalls):g} to {max(recalls):g})"
-                yield [kind, label, recall, rate(clients), f"{statistics.median(spent):.3f} ({min(spent):.3f} to {max(spent):.3f})"]
+                yield [
+                    kind,
+                    label,
+                    recall,
+                    rate(clients),
+                    f"{statistics.median(spent):.3f} ({min(spent):.3f} to {max(spent):.3f})",
+                ]
 
-    return table(["protocol", "library", "recall of the top 10", "clients, users/s", "server, s"], lines())
+    return table(
+        ["protocol", "library", "recall of the top 10", "clients, users/s", "server, s"], lines()
+    )
 
 
 def draws(results: Results, size: Size) -> str:
@@ -200,7 +268,9 @@ def draws(results: Results, size: Size) -> str:
                     fit = f"p = {stats.chisquare(seen, expected).pvalue:.2g}"
                 yield [kind, label, rate(answers), fit]
 
-    return table(["geometric noise", "library", "draws/s", f"chi-square of {size.draws} draws"], lines())
+    return table(
+        ["geometric noise", "library", "draws/s", f"chi-square of {size.draws} draws"], lines()
+    )
 
 
 def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
@@ -225,10 +295,21 @@ def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
                         off = abs(int(answer) - true)
                         offs[off] = offs.get(off, 0) + count
                 total = sum(offs.values())
-                means = [sum(count * f(off) for off, count in offs.items()) / total for f in (bool, float)]
-                seconds = [sum(count * f(off) ** 2 for off, count in offs.items()) / total for f in (bool, float)]
-                errors = [math.sqrt((square - mean**2) / total) for mean, square in zip(means, seconds, strict=True)]
-                shown = [f"{mean:.4f} ± {error:.4f}" for mean, error in zip(means, errors, strict=True)]
+                means = [
+                    sum(count * f(off) for off, count in offs.items()) / total
+                    for f in (bool, float)
+                ]
+                seconds = [
+                    sum(count * f(off) ** 2 for off, count in offs.items()) / total
+                    for f in (bool, float)
+                ]
+                errors = [
+                    math.sqrt((square - mean**2) / total)
+                    for mean, square in zip(means, seconds, strict=True)
+                ]
+                shown = [
+                    f"{mean:.4f} ± {error:.4f}" for mean, error in zip(means, errors, strict=True)
+                ]
                 yield [kind, label, shown[0], exact[0], shown[1], exact[1]]
 
     return table(["mechanism", "library", "wrong", "exactly", "mean distance", "exactly"], lines())
@@ -237,7 +318,11 @@ def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
 # ---------------------------------------------------------------------------------------------------------------- remarks
 
 
-LIKE = {"client": ("here", "here, one user a call"), "server": ("here",), "draws": ("here, secure",)}
+LIKE = {
+    "client": ("here", "here, one user a call"),
+    "server": ("here",),
+    "draws": ("here, secure",),
+}
 """Our columns that others' speed is compared with; with secure randomness where theirs is."""
 
 
@@ -254,7 +339,9 @@ def faster(results: Results) -> list[str]:
                         continue
                     ratio = statistics.median(theirs) / statistics.median(own)
                     if ratio > 1:
-                        found.setdefault(f'{part}: {other} beside "{ours}"', []).append(f"{name}, {ratio:.3g} times")
+                        found.setdefault(f'{part}: {other} beside "{ours}"', []).append(
+                            f"{name}, {ratio:.3g} times"
+                        )
     return [f"{pair}: {'; '.join(rows)}" for pair, rows in found.items()]
 
 
@@ -263,12 +350,18 @@ def nearer(results: Results) -> list[str]:
     found = []
     for part in ("accuracy", "local ranges", "ranges", "quantiles"):
         for name, cells in results.get(part, {}).items():
-            errors = {label: answers[0]["value"]["mse"] for label, answers in cells.items() if "value" in answers[0]}
+            errors = {
+                label: answers[0]["value"]["mse"]
+                for label, answers in cells.items()
+                if "value" in answers[0]
+            }
             for label in ("here", "here, norm_sub"):
                 own, own_off = errors.get(label, (0.0, 0.0))
                 for other, (mean, off) in errors.items():
                     if not other.startswith("here") and mean < own - 3 * math.hypot(off, own_off):
-                        found.append(f'{part}, {name}: {other}, RMSE {math.sqrt(mean / own):.2f} of "{label}"')
+                        found.append(
+                            f'{part}, {name}: {other}, RMSE {math.sqrt(mean / own):.2f} of "{label}"'
+                        )
     return found
 
 
@@ -277,12 +370,18 @@ def bullets(lines: Sequence[str]) -> str:
 
 
 def page(
-    peers: Sequence[Peer], records: Mapping[str, dict[str, Any]], said: Mapping[str, dict[str, Any]], results: Results, size: Size
+    peers: Sequence[Peer],
+    records: Mapping[str, dict[str, Any]],
+    said: Mapping[str, dict[str, Any]],
+    results: Results,
+    size: Size,
 ) -> str:
     return TEMPLATE.read_text().format(
         machine=machine(),
         size=size,
-        trial="" if size == FULL else "**A trial: too little is measured for numbers to be quoted.**\n\n",
+        trial=""
+        if size == FULL
+        else "**A trial: too little is measured for numbers to be quoted.**\n\n",
         many=MANY,
         glance=glance(peers, records),
         probes=probes(peers, said),

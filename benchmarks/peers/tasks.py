@@ -40,11 +40,33 @@ class Size:
     def reports(self, kind: str, domain: int) -> int:
         """How many reports every server gets: the slowest takes some tenths of a second."""
         slow = kind == "OLH"
-        return round(self.share * (2_000 if slow else 20_000) / (1 if domain == DOMAINS[0] else 10 if slow else 4))
+        return round(
+            self.share
+            * (2_000 if slow else 20_000)
+            / (1 if domain == DOMAINS[0] else 10 if slow else 4)
+        )
 
 
-FULL = Size(repeats=5, budget=0.1, patience=1.5, users=5_000, heavy_users=50_000, draws=100_000, least=10, share=1.0)
-QUICK = Size(repeats=2, budget=0.01, patience=0.0, users=1_000, heavy_users=5_000, draws=2_000, least=3, share=0.05)
+FULL = Size(
+    repeats=5,
+    budget=0.1,
+    patience=1.5,
+    users=5_000,
+    heavy_users=50_000,
+    draws=100_000,
+    least=10,
+    share=1.0,
+)
+QUICK = Size(
+    repeats=2,
+    budget=0.01,
+    patience=0.0,
+    users=1_000,
+    heavy_users=5_000,
+    draws=2_000,
+    least=3,
+    share=0.05,
+)
 
 LOCAL = {
     "here": ("here", ""),
@@ -71,7 +93,9 @@ COUNTS = {
     "tmlt.core, secure": ("tmlt_core", ", secure"),
 }
 
-CENTRAL = {name: (name.replace("-", "_"), "") for name in ("here", "opendp", "diffprivlib", "python-dp")}
+CENTRAL = {
+    name: (name.replace("-", "_"), "") for name in ("here", "opendp", "diffprivlib", "python-dp")
+}
 RANGES = {"here": ("here", ""), "ldp-hierarchical-mechanism": ("ldp_hierarchical", "")}
 HEAVY = {"here": ("here", ""), "pure-ldp": ("pure_ldp", "")}
 
@@ -80,12 +104,22 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
     results: Results = {}
 
     def row(
-        table: str, name: str, columns: Mapping[str, tuple[str, str]], do: str, repeats: int = 1, seeded: bool = False, **task: Any
+        table: str,
+        name: str,
+        columns: Mapping[str, tuple[str, str]],
+        do: str,
+        repeats: int = 1,
+        seeded: bool = False,
+        **task: Any,
     ) -> None:
         report(f"{table}: {name}")
         cells = results.setdefault(table, {}).setdefault(name, {})
         ours = not name.startswith(FAST)
-        asked = {label: column for label, column in columns.items() if column[0] in workers and (ours or column[0] != "here")}
+        asked = {
+            label: column
+            for label, column in columns.items()
+            if column[0] in workers and (ours or column[0] != "here")
+        }
         for repeat in range(repeats):
             for label, (adapter, suffix) in list(asked.items()):
                 more = {"seed": repeat} if seeded else {}
@@ -107,7 +141,15 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
             name = f"{kind}, D = {domain}, {reports} reports"
             row("server", name, SERVERS, "server", size.repeats, users=reports, **options)
             if reports < MANY and size.share == 1:
-                row("server", name, {f"here, {MANY} reports": ("here", "")}, "server", size.repeats, users=MANY, **options)
+                row(
+                    "server",
+                    name,
+                    {f"here, {MANY} reports": ("here", "")},
+                    "server",
+                    size.repeats,
+                    users=MANY,
+                    **options,
+                )
         options = {"kind": kind, "domain": DOMAINS[0], "epsilon": EPSILON, **spent}
         row("accuracy", kind, ACCURACIES, "accuracy", **options)
     for kind in ("local tree, b = 4", "local, best"):
@@ -121,18 +163,40 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
         row("draws", kind, COUNTS, "draws", size.repeats, budget=size.budget, **options)
         row("distribution", kind, COUNTS, "distribution", true=[3], each=size.draws, **options)
     for kind in ("truncated", "folded", "WM", "EM", "L1 and CM", "L2 and CM"):
-        columns = {label: column for label, column in COUNTS.items() if column[0] in ("here", "opendp", "diffprivlib")}
+        columns = {
+            label: column
+            for label, column in COUNTS.items()
+            if column[0] in ("here", "opendp", "diffprivlib")
+        }
         del columns["here, secure"]
         options = {"kind": kind, "epsilon": COUNT_EPSILON, "n": LARGEST_COUNT}
-        row("counts", kind, columns, "distribution", true=list(range(LARGEST_COUNT + 1)), each=size.draws // 10, **options)
+        row(
+            "counts",
+            kind,
+            columns,
+            "distribution",
+            true=list(range(LARGEST_COUNT + 1)),
+            each=size.draws // 10,
+            **options,
+        )
     for domain in (256, 1024):
         for kind in ("cells", "tree, b = 4", "tree, b = 16", "tree, best"):
             options = {"kind": kind, "domain": domain, "epsilon": EPSILON, **spent}
             row("ranges", f"{kind}, D = {domain}", CENTRAL, "ranges", **options)
-    for name, probabilities in (("nine deciles", [k / 10 for k in range(1, 10)]), ("median", [0.5])):
+    for name, probabilities in (
+        ("nine deciles", [k / 10 for k in range(1, 10)]),
+        ("median", [0.5]),
+    ):
         for kind in ("tree, b = 4", "tree, b = 16", "exponential mechanism", "binary search"):
             options = {"kind": kind, "domain": 256, "epsilon": EPSILON / 10, **spent}
-            row("quantiles", f"{name}, {kind}", CENTRAL, "quantiles", probabilities=probabilities, **options)
+            row(
+                "quantiles",
+                f"{name}, {kind}",
+                CENTRAL,
+                "quantiles",
+                probabilities=probabilities,
+                **options,
+            )
     return results
 
 
@@ -143,7 +207,10 @@ def oracle_theory(size: Size) -> dict[str, float]:
     """The RMSE that theory has for every oracle's accuracy."""
     counts = people(DOMAINS[0], size.users)
     named = {kind: kind.split(",")[0] for kind in ORACLES}
-    return {kind: math.sqrt(here.theory(name, DOMAINS[0], EPSILON, counts)) for kind, name in named.items()}
+    return {
+        kind: math.sqrt(here.theory(name, DOMAINS[0], EPSILON, counts))
+        for kind, name in named.items()
+    }
 
 
 def count_probabilities(kind: str, epsilon: float, true: int, n: int) -> dict[int, float]:
@@ -151,7 +218,10 @@ def count_probabilities(kind: str, epsilon: float, true: int, n: int) -> dict[in
     a = math.exp(-epsilon)
     if kind == "Laplace, rounded":
         half = math.exp(-epsilon / 2)
-        return {true + off: (half - a / half) / 2 * a ** (abs(off) - 1) if off else 1 - half for off in range(-40, 41)}
+        return {
+            true + off: (half - a / half) / 2 * a ** (abs(off) - 1) if off else 1 - half
+            for off in range(-40, 41)
+        }
     law: dict[int, float] = {}
     for off in range(-40, 41):
         answer = true + off

@@ -34,17 +34,24 @@ def seconds(call) -> float:
 
 def people(domain: int, users: int) -> list[int]:
     """How many users hold each item: Zipf with exponent 1 over the first half of the items, nobody holds the others."""
-    return shared_out(users, [1 / (rank + 1) if rank < domain // 2 else 0.0 for rank in range(domain)])
+    return shared_out(
+        users, [1 / (rank + 1) if rank < domain // 2 else 0.0 for rank in range(domain)]
+    )
 
 
 def shared_out(users: int, weights: list[float]) -> list[int]:
     bounds = [0.0, *accumulate(weights)]
-    return [later - earlier for earlier, later in pairwise(round(users * bound / bounds[-1]) for bound in bounds)]
+    return [
+        later - earlier
+        for earlier, later in pairwise(round(users * bound / bounds[-1]) for bound in bounds)
+    ]
 
 
 def spread(domain: int, users: int) -> list[int]:
     """How many users hold each item: a wide bell."""
-    return shared_out(users, [math.exp(-((item - domain / 2) ** 2) / (domain / 3) ** 2) for item in range(domain)])
+    return shared_out(
+        users, [math.exp(-((item - domain / 2) ** 2) / (domain / 3) ** 2) for item in range(domain)]
+    )
 
 
 def values_of(counts: list[int]) -> list[int]:
@@ -74,7 +81,7 @@ def affordable(work, budget: float) -> int:
     work(10)
     count = 10
     while count < MOST_USERS:
-        took = seconds(lambda: work(count))  # noqa: B023
+        took = seconds(lambda: work(count))
         if took > budget / 2:
             break
         count = min(MOST_USERS, count * max(2, min(100, int(0.7 * budget / max(took, 1e-6)))))
@@ -135,10 +142,14 @@ def accuracy(adapter, users: int, budget: float, least: int, **options) -> dict[
     values = prepared(adapter, values_of(counts))
     make = part(adapter, "oracle")
     squares, biases, start = [], [], time.perf_counter()
-    while len(squares) < least or (time.perf_counter() - start < budget and len(squares) < MOST_REPEATS):
+    while len(squares) < least or (
+        time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
+    ):
         oracle = make(**options)
         estimates = [float(value) for value in oracle.estimate(oracle.privatize(values))]
-        squares.append(sum((e - c / users) ** 2 for e, c in zip(estimates, counts, strict=True)) / len(counts))
+        squares.append(
+            sum((e - c / users) ** 2 for e, c in zip(estimates, counts, strict=True)) / len(counts)
+        )
         empty = [e for e, c in zip(estimates, counts, strict=True) if not c]
         biases.append(sum(empty) / len(empty))
     return {"repeats": len(squares), "mse": mean_and_error(squares), "bias": mean_and_error(biases)}
@@ -173,7 +184,9 @@ def ranges(adapter, users: int, budget: float, least: int, **options) -> dict[st
     release = part(adapter, "ranges")(**options)
     release(counts)
     squares, times, start = [], [], time.perf_counter()
-    while len(squares) < least or (time.perf_counter() - start < budget and len(squares) < MOST_REPEATS):
+    while len(squares) < least or (
+        time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
+    ):
         began = time.perf_counter()
         cells = release(counts)
         times.append(time.perf_counter() - began)
@@ -196,7 +209,9 @@ def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict
     for count in counts:
         below.append(below[-1] + count)
     squares, times, start = [], [], time.perf_counter()
-    while len(squares) < least or (time.perf_counter() - start < budget and len(squares) < MOST_REPEATS):
+    while len(squares) < least or (
+        time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
+    ):
         began = time.perf_counter()
         answers = release(counts)
         times.append(time.perf_counter() - began)
@@ -218,12 +233,28 @@ def heavy(adapter, users: int, k: int, seed: int, **options) -> dict[str, float]
     spent = seconds(lambda: reports.append(protocol.privatize(values)))
     found: list = []
     server = seconds(lambda: found.append(protocol.find(reports[0], k)))
-    return {"client": users / spent, "server": server, "recall": len({*support[:k]} & {*found[0][:k]}) / k}
+    return {
+        "client": users / spent,
+        "server": server,
+        "recall": len({*support[:k]} & {*found[0][:k]}) / k,
+    }
 
 
 TASKS = {
     task.__name__: task
-    for task in (versions, features, probes, client, server, accuracy, draws, distribution, ranges, quantiles, heavy)
+    for task in (
+        versions,
+        features,
+        probes,
+        client,
+        server,
+        accuracy,
+        draws,
+        distribution,
+        ranges,
+        quantiles,
+        heavy,
+    )
 }
 
 _KEPT: dict[str, object] = {}
@@ -247,7 +278,9 @@ def answer(call) -> dict:
     except Exception as error:  # whatever is wrong with a library is what is to be reported
         if isinstance(error, AssertionError):
             return {"error": str(error)}  # an adapter's own words
-        return {"error": traceback.format_exception_only(type(error), error)[-1].strip().splitlines()[0]}
+        return {
+            "error": traceback.format_exception_only(type(error), error)[-1].strip().splitlines()[0]
+        }
 
 
 def main() -> None:
@@ -261,7 +294,7 @@ def main() -> None:
     for line in sys.stdin:
         task = json.loads(line)
         do = TASKS[task.pop("do")]
-        print(json.dumps(answer(lambda: do(adapter, **task))), file=answers, flush=True)  # noqa: B023
+        print(json.dumps(answer(lambda: do(adapter, **task))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -85,14 +85,18 @@ def never(mechanism: Mechanism) -> list[int]:
 designs: dict[tuple[Fraction, str, str], Mechanism] = {}
 for alpha in (Fraction(62, 100), Fraction(9, 10)):
     for error, loss in losses.items():
-        print(f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9} {'cost':>6}  never")
+        print(
+            f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9} {'cost':>6}  never"
+        )
         for wish, properties in wishes.items():
             found = design(n, Privacy(alpha), loss, properties)
             assert found.certificate.gap == 0
             designs[alpha, error, wish] = mechanism = found.mechanism
             often = (n + 1) * mechanism.matrix.mean(axis=1)
             cost = float(mechanism.loss(loss) / designs[alpha, error, "none"].loss(loss))
-            print(f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f}  {never(mechanism) or '-'}")
+            print(
+                f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f}  {never(mechanism) or '-'}"
+            )
 
 # %% [markdown]
 # - WH gives every answer at least some probability: its own input is told with 1 / (n + 1). What is left are spikes.
@@ -108,14 +112,27 @@ for alpha in (Fraction(62, 100), Fraction(9, 10)):
         least = designs[alpha, error, "none"].loss(loss)
         cost = {wish: float(designs[alpha, error, wish].loss(loss) / least) for wish in wishes}
         assert never(designs[alpha, error, "none"])
-        assert not any(never(designs[alpha, error, wish]) for wish in ("WH", "F", "CH", "CM", "OR", "all seven"))
+        assert not any(
+            never(designs[alpha, error, wish])
+            for wish in ("WH", "F", "CH", "CM", "OR", "all seven")
+        )
         assert 1 < cost["WH"] < cost["CM"] <= cost["all seven"] < cost["OR"]
         assert cost["CH"] <= cost["CM"]
         if alpha == Fraction(9, 10):
             assert never(designs[alpha, error, "RM"]) == [0, 1, 2, 5, 6, 7]
-        stated = {(62, "absolute"): 1.04, (62, "squared"): 1.15, (90, "absolute"): 1.19, (90, "squared"): 1.64}
+        stated = {
+            (62, "absolute"): 1.04,
+            (62, "squared"): 1.15,
+            (90, "absolute"): 1.19,
+            (90, "squared"): 1.64,
+        }
         assert abs(cost["CM"] - stated[int(100 * alpha), error]) < 0.005
-fig = plot.heatmaps({f"squared error, {wish}": designs[Fraction(9, 10), "squared", wish] for wish in ("none", "WH", "CM")})
+fig = plot.heatmaps(
+    {
+        f"squared error, {wish}": designs[Fraction(9, 10), "squared", wish]
+        for wish in ("none", "WH", "CM")
+    }
+)
 fig
 
 # %% [markdown]
@@ -129,12 +146,19 @@ names = {"UCM": (), "WM": ("WH",), "FM": ("F",), "AM": EVERYTHING}
 
 
 def contest(n: int, alpha: Fraction, loss: Power) -> dict[str, Mechanism]:
-    found = {name: design(n, Privacy(alpha), loss, properties).mechanism for name, properties in names.items()}
+    found = {
+        name: design(n, Privacy(alpha), loss, properties).mechanism
+        for name, properties in names.items()
+    }
     return {**found, "UM": named.uniform(n)}
 
 
 grid = [Fraction(k, 20 if full else 10) for k in range(1, 20 if full else 10)]
-settings = [(alpha, n) for alpha in (Fraction(91, 100), Fraction(67, 100)) for n in ((4, 8, 12) if full else (8,))]
+settings = [
+    (alpha, n)
+    for alpha in (Fraction(91, 100), Fraction(67, 100))
+    for n in ((4, 8, 12) if full else (8,))
+]
 colours = {"UCM": "#0072B2", "WM": "#009E73", "FM": "#CC79A7", "AM": "#D55E00", "UM": "0.5"}
 markers = {"UCM": "o", "WM": "D", "FM": "v", "AM": "s", "UM": "^"}
 fig = Figure(figsize=(9, 3.2 * len(settings)), layout="constrained")
@@ -146,7 +170,14 @@ for row, (alpha, people) in zip(panels, settings, strict=True):
             for name, mechanism in contest(people, alpha, loss).items()
         }
         for name, line in rmse.items():
-            axes.plot([float(p) for p in grid], line, marker=markers[name], color=colours[name], markerfacecolor="none", label=name)
+            axes.plot(
+                [float(p) for p in grid],
+                line,
+                marker=markers[name],
+                color=colours[name],
+                markerfacecolor="none",
+                label=name,
+            )
         axes.set(title=f"{error} error, n = {people}, alpha = {float(alpha)}", xlabel="p")
         axes.grid(color="0.9")
         middle = grid.index(Fraction(1, 2))
@@ -202,23 +233,50 @@ for error, loss in (("absolute", L1), ("squared", L2)):
 alphas = [Fraction(k, 40 if full else 20) for k in range(4 if full else 2, 39 if full else 20)]
 people = 8
 fig = Figure(figsize=(9, 3.8), layout="constrained")
-styles = {"WH": ("#009E73", "D"), "F": ("#CC79A7", "v"), "CM": ("#0072B2", "o"), "all seven": ("#D55E00", "s")}
+styles = {
+    "WH": ("#009E73", "D"),
+    "F": ("#CC79A7", "v"),
+    "CM": ("#0072B2", "o"),
+    "all seven": ("#D55E00", "s"),
+}
 for axes, (error, loss) in zip(fig.subplots(1, 2, sharey=True), losses.items(), strict=True):
     least = [design(people, Privacy(alpha), loss) for alpha in alphas]
     reported = [not never(found.mechanism) for found in least]
     for wish, (colour, marker) in styles.items():
-        values = [design(people, Privacy(alpha), loss, wishes[wish]).certificate.objective for alpha in alphas]
-        extra = [100 * (value / found.certificate.objective - 1) for value, found in zip(values, least, strict=True)]
+        values = [
+            design(people, Privacy(alpha), loss, wishes[wish]).certificate.objective
+            for alpha in alphas
+        ]
+        extra = [
+            100 * (value / found.certificate.objective - 1)
+            for value, found in zip(values, least, strict=True)
+        ]
         style = {"marker": marker, "color": colour, "markerfacecolor": "none"}
-        axes.plot([float(alpha) for alpha in alphas], [float(value) for value in extra], label=wish, **style)
+        axes.plot(
+            [float(alpha) for alpha in alphas],
+            [float(value) for value in extra],
+            label=wish,
+            **style,
+        )
         assert min(extra) >= 0
         if wish in ("WH", "CM"):
             assert all(value == 0 for value, every in zip(extra, reported, strict=True) if every)
         if wish == "CM" and error == "absolute":
-            assert max(value for value, alpha in zip(extra, alphas, strict=True) if alpha <= Fraction(3, 4)) < 10
+            assert (
+                max(
+                    value
+                    for value, alpha in zip(extra, alphas, strict=True)
+                    if alpha <= Fraction(3, 4)
+                )
+                < 10
+            )
     last = max(alpha for alpha, every in zip(alphas, reported, strict=True) if every)
     axes.axvspan(0, float(last), color="0.93", zorder=0)
-    axes.set(title=f"{error} error, n = {people}", xlabel="alpha (nearer 1 is more private)", xlim=(0.08, 1))
+    axes.set(
+        title=f"{error} error, n = {people}",
+        xlabel="alpha (nearer 1 is more private)",
+        xlim=(0.08, 1),
+    )
     axes.grid(color="0.85")
     axes.set_yscale("symlog", linthresh=10)
     axes.set_yticks([0, 5, 10, 20, 50, 100], ["0", "5", "10", "20", "50", "100"])

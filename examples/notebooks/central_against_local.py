@@ -61,7 +61,9 @@ assert protocol.audit().holds
 
 held = np.rint(truth * n).astype(int)
 trusted = curator.release(held, rng)
-untrusted = protocol.estimate(protocol.aggregate(protocol.privatize(values.clip(0, domain - 1), rng)))
+untrusted = protocol.estimate(
+    protocol.aggregate(protocol.privatize(values.clip(0, domain - 1), rng))
+)
 cells = np.arange(domain)
 print(f"{n} people, ε = {epsilon:g}; the fraction of people in a .. b, with 95% intervals\n")
 print("a   b   truth    curator                    nobody trusted")
@@ -71,7 +73,10 @@ for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
         f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f} [{low / n:.4f}, {high / n:.4f}]"
         f"   {untrusted.range(a, b):7.4f} [{left:7.4f}, {right:7.4f}]"
     )
-for low, high in (np.array(trusted.interval(0, cells, 1 - 1e-9)) / n, untrusted.interval(0 * cells, cells, 1 - 1e-9)):
+for low, high in (
+    np.array(trusted.interval(0, cells, 1 - 1e-9)) / n,
+    untrusted.interval(0 * cells, cells, 1 - 1e-9),
+):
     assert ((low - 1e-12 <= np.cumsum(held) / n) & (np.cumsum(held) / n <= high + 1e-12)).all()
 
 # %% [markdown]
@@ -93,18 +98,30 @@ def measured(n, repeats=20):
     squares = []
     for _ in range(repeats):
         counts = rng.multinomial(n, truth)
-        release, estimate = curator.release(counts, rng), protocol.estimate(protocol.simulate(counts, rng))
-        squares.append([mean_square(answers - np.cumsum(counts)) for answers in (release.prefix(cells), estimate.cdf() * n)])
+        release, estimate = (
+            curator.release(counts, rng),
+            protocol.estimate(protocol.simulate(counts, rng)),
+        )
+        squares.append(
+            [
+                mean_square(answers - np.cumsum(counts))
+                for answers in (release.prefix(cells), estimate.cdf() * n)
+            ]
+        )
     return np.sqrt(np.mean(squares, axis=0))
 
 
 central_rmse = math.sqrt(curator.sampled_average_variance())
-local_rmse = protocol.average_rmse(1, "all ranges")  # of one person; of n it is √n times as much, in people
+local_rmse = protocol.average_rmse(
+    1, "all ranges"
+)  # of one person; of n it is √n times as much, in people
 users = [10**k for k in range(3, 9 if full else 8)]
 errors = np.array([measured(n) for n in users])
 print("n           RMSE in people: curator  predicted   nobody trusted  predicted   price")
 for n, (a, b) in zip(users, errors, strict=True):
-    print(f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f}  {b / a:6.0f}")
+    print(
+        f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f}  {b / a:6.0f}"
+    )
 ratios = errors / np.stack([np.full(len(users), central_rmse), local_rmse * np.sqrt(users)], axis=1)
 assert ratios.min() > 0.5  # squares of 20 x 2.5 degrees of freedom or more
 assert ratios.max() < 1.6
@@ -116,7 +133,9 @@ assert ratios.max() < 1.6
 m = 1000
 needed = round((local_rmse / central_rmse * m) ** 2)
 with_trust, without = measured(m)[0] / m, measured(needed)[1] / needed
-print(f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people: {without:.4f}")
+print(
+    f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people: {without:.4f}"
+)
 assert 0.4 < with_trust / without < 2.5
 
 # %% [markdown]
@@ -128,7 +147,9 @@ assert 0.4 < with_trust / without < 2.5
 
 # %%
 for power, best in ((3, 16.8), (2, 4.92)):
-    found = minimize_scalar(lambda b, power=power: (b - 1) / math.log(b) ** power, bounds=(1.5, 100), method="bounded").x
+    found = minimize_scalar(
+        lambda b, power=power: (b - 1) / math.log(b) ** power, bounds=(1.5, 100), method="bounded"
+    ).x
     print(f"(b - 1) / log^{power} b is least at b = {found:.2f}")
     assert abs(found - best) < 0.05
 
@@ -140,12 +161,23 @@ for power, best in ((3, 16.8), (2, 4.92)):
 many = 4096
 branchings = [2, 4, 8, 16, 64]
 rows = {
-    "curator": [central.Hierarchy(many, epsilon, b, inference=False).average_variance() for b in branchings],
-    "curator, inference": [central.Hierarchy(many, epsilon, b).average_variance() for b in branchings],
-    "local": [
-        HierarchicalHistogram(many, epsilon, b, "OUE", consistent=False).average_rmse(1, "all ranges") ** 2 for b in branchings
+    "curator": [
+        central.Hierarchy(many, epsilon, b, inference=False).average_variance() for b in branchings
     ],
-    "local, consistent": [HierarchicalHistogram(many, epsilon, b, "OUE").average_rmse(1, "all ranges") ** 2 for b in branchings],
+    "curator, inference": [
+        central.Hierarchy(many, epsilon, b).average_variance() for b in branchings
+    ],
+    "local": [
+        HierarchicalHistogram(many, epsilon, b, "OUE", consistent=False).average_rmse(
+            1, "all ranges"
+        )
+        ** 2
+        for b in branchings
+    ],
+    "local, consistent": [
+        HierarchicalHistogram(many, epsilon, b, "OUE").average_rmse(1, "all ranges") ** 2
+        for b in branchings
+    ],
 }
 print(
     f"D = {many}, ε = {epsilon:g}: variance in people², local ones for each user\nb                 "
@@ -170,7 +202,10 @@ for name, inferred in (("curator", "curator, inference"), ("local", "local, cons
 # %%
 wavelet = central.Wavelet(many, epsilon).average_variance()
 haar = HaarHRR(many, epsilon).average_rmse(1, "all ranges") ** 2
-print(f"over the best tree's variance: curator's wavelet {wavelet / min(rows['curator, inference']):.2f}, ", end="")
+print(
+    f"over the best tree's variance: curator's wavelet {wavelet / min(rows['curator, inference']):.2f}, ",
+    end="",
+)
 print(f"HaarHRR {haar / min(rows['local, consistent']):.2f}")
 assert wavelet > 2 * min(rows["curator, inference"])
 assert haar < 1.1 * min(rows["local, consistent"])
@@ -200,14 +235,32 @@ middle.plot(users, local_rmse * np.sqrt(users), color=RED)
 middle.plot(users, [central_rmse] * len(users), color=BLUE)
 middle.plot(users, errors[:, 1], "o", color=RED, label="nobody trusted")
 middle.plot(users, errors[:, 0], "s", color=BLUE, label="curator")
-middle.set(xscale="log", yscale="log", xlabel="people", ylabel="RMSE of a range, people", title="lines predicted, dots measured")
+middle.set(
+    xscale="log",
+    yscale="log",
+    xlabel="people",
+    ylabel="RMSE of a range, people",
+    title="lines predicted, dots measured",
+)
 middle.legend(frameon=False)
 for name, row in rows.items():
     colour, inferred = (BLUE, RED)["local" in name], "inf" in name or "cons" in name
-    right.plot(branchings, np.array(row) / min(row), "o-" if inferred else "o--", color=colour, label=name, markersize=4)
+    right.plot(
+        branchings,
+        np.array(row) / min(row),
+        "o-" if inferred else "o--",
+        color=colour,
+        label=name,
+        markersize=4,
+    )
 right.set_xscale("log", base=2)
 right.set_xticks(branchings, [str(b) for b in branchings])
-right.set(xlabel="b, children of a node", ylabel="variance over that of the best b", title=f"D = {many}", ylim=(0.8, 5))
+right.set(
+    xlabel="b, children of a node",
+    ylabel="variance over that of the best b",
+    title=f"D = {many}",
+    ylim=(0.8, 5),
+)
 right.legend(frameon=False, fontsize=9)
 for axes in (left, middle, right):
     axes.grid(color="0.92")

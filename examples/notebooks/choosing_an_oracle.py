@@ -33,7 +33,17 @@ from settings import arguments
 import collect_frequencies
 
 import frequency
-from frequency import GRR, HRR, OLH, OUE, SUE, ProjectiveGeometry, SubsetSelection, plot, postprocess
+from frequency import (
+    GRR,
+    HRR,
+    OLH,
+    OUE,
+    SUE,
+    ProjectiveGeometry,
+    SubsetSelection,
+    plot,
+    postprocess,
+)
 
 full, data = arguments()
 rng = np.random.default_rng(4)  # reproducible, for this page; leave it out in earnest
@@ -88,7 +98,10 @@ for epsilon in epsilons:
     odds = math.exp(epsilon)
     expected = (odds + 1) / (odds - 1) / math.sqrt(n)
     assert math.isclose(rmse(HRR, 1 << 16, epsilon), expected, rel_tol=1e-3)
-excess = {epsilon: rmse(ProjectiveGeometry, 256, epsilon) / rmse(SubsetSelection, 256, epsilon) - 1 for epsilon in epsilons}
+excess = {
+    epsilon: rmse(ProjectiveGeometry, 256, epsilon) / rmse(SubsetSelection, 256, epsilon) - 1
+    for epsilon in epsilons
+}
 print({epsilon: f"{100 * more:.1f} %" for epsilon, more in excess.items()})
 assert max(excess.values()) < 0.05
 hadamard = [a / b for a, b in zip(by_epsilon["HRR"], by_epsilon["OUE"], strict=True)]
@@ -152,7 +165,9 @@ for oracle in oracles:
     pair = f"RMSE predicted {math.sqrt(predicted):.5f}, measured {math.sqrt(errors.mean()):.5f}"
     print(f"{name:20} {pair} ({deviation:+.1f} standard errors)")
     assert abs(deviation) < 7
-    assert 7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted  # a mean square error that is 30 % off does not pass for right
+    assert (
+        7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted
+    )  # a mean square error that is 30 % off does not pass for right
 
 # %% [markdown]
 # ## Intervals, and estimates that are a distribution
@@ -169,7 +184,11 @@ for run in range(repeats):
     low, high = estimate.interval(0.95)
     covered[run] = (low <= truth) & (truth <= high)
     for name in squares:
-        published = getattr(postprocess, name)(estimate.frequencies) if name in methods else estimate.frequencies
+        published = (
+            getattr(postprocess, name)(estimate.frequencies)
+            if name in methods
+            else estimate.frequencies
+        )
         squares[name].append(float(np.mean((published - truth) ** 2)))
 print(f"{oracle}: {100 * covered.mean():.1f} % of the intervals cover the truth")
 assert abs(covered.mean() - 0.95) < 0.015
@@ -181,10 +200,17 @@ assert abs(covered.mean() - 0.95) < 0.015
 # %%
 for name, values in squares.items():
     print(f"{name:14} RMSE {math.sqrt(np.mean(values)):.5f}")
-assert all(after <= before * (1 + 1e-9) for before, after in zip(squares["as estimated"], squares["norm_sub"], strict=True))
-assert np.mean(squares["norm_sub"]) < np.mean(squares["base_pos"]) < np.mean(squares["as estimated"])
+assert all(
+    after <= before * (1 + 1e-9)
+    for before, after in zip(squares["as estimated"], squares["norm_sub"], strict=True)
+)
+assert (
+    np.mean(squares["norm_sub"]) < np.mean(squares["base_pos"]) < np.mean(squares["as estimated"])
+)
 
-estimate = oracle.estimate(oracle.aggregate(oracle.privatize(np.repeat(np.arange(domain), held), rng)))
+estimate = oracle.estimate(
+    oracle.aggregate(oracle.privatize(np.repeat(np.arange(domain), held), rng))
+)
 fig = plot.frequencies(estimate, truth, list(labels), largest=12)
 fig
 
@@ -196,17 +222,33 @@ fig
 # comparison with the literature.
 
 # %%
-colours = dict(zip(by_domain, ("#0072B2", "#CC79A7", "0.6", "#009E73", "#56B4E9", "#D55E00", "#000000"), strict=True))
+colours = dict(
+    zip(
+        by_domain,
+        ("#0072B2", "#CC79A7", "0.6", "#009E73", "#56B4E9", "#D55E00", "#000000"),
+        strict=True,
+    )
+)
 markers = dict(zip(by_domain, "osv^DXP", strict=True))
-by_bits = {kind.__name__: (kind(256, 3.0).report_bits, rmse(kind, 256, 3.0) / rmse(SubsetSelection, 256, 3.0)) for kind in kinds}
+by_bits = {
+    kind.__name__: (
+        kind(256, 3.0).report_bits,
+        rmse(kind, 256, 3.0) / rmse(SubsetSelection, 256, 3.0),
+    )
+    for kind in kinds
+}
 fig = Figure(figsize=(12, 4), layout="constrained")
 left, middle, right = fig.subplots(1, 3, sharey=True)
 for name, colour in colours.items():
     style = {"color": colour, "marker": markers[name], "markerfacecolor": "none", "linewidth": 1.2}
-    left.loglog(domains, np.divide(by_domain[name], by_domain["SubsetSelection"]), label=name, **style)
+    left.loglog(
+        domains, np.divide(by_domain[name], by_domain["SubsetSelection"]), label=name, **style
+    )
     middle.plot(epsilons, np.divide(by_epsilon[name], by_epsilon["SubsetSelection"]), **style)
     right.semilogx(*by_bits[name], **{**style, "markersize": 9})
-left.set(title="epsilon = 1", xlabel="items", ylabel="error, relative to SubsetSelection", ylim=(0.95, 6))
+left.set(
+    title="epsilon = 1", xlabel="items", ylabel="error, relative to SubsetSelection", ylim=(0.95, 6)
+)
 middle.set(title="256 items", xlabel="epsilon")
 right.set(title="256 items, epsilon = 3", xlabel="bits of a report", xlim=(5, 400))
 for axes in (left, middle, right):

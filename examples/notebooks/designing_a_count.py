@@ -81,10 +81,21 @@ fig
 # `named.recommend` follows the thesis's flowchart (Figure 6.4): often the optimum has a closed form.
 
 # %%
-for asked, a in ((["RM"], alpha), (["WH"], Fraction(1, 2)), (["WH"], Fraction(3, 4)), (["WH", "CM"], alpha), (["F"], alpha)):
+for asked, a in (
+    (["RM"], alpha),
+    (["WH"], Fraction(1, 2)),
+    (["WH"], Fraction(3, 4)),
+    (["WH", "CM"], alpha),
+    (["F"], alpha),
+):
     choice = named.recommend(n, a, asked)
     print(f"{'+'.join(asked):6} alpha = {float(a):<5} {choice.name}: {choice.reason}")
-assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10")] == ["GM", "GM", "GM", "WM"]
+assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10")] == [
+    "GM",
+    "GM",
+    "GM",
+    "WM",
+]
 
 # %% [markdown]
 # ## On people
@@ -143,8 +154,12 @@ for target, bits in targets.items():
         held = prior(np.bincount(counts, minlength=n + 1).tolist())
         for name, mechanism in tables[n].items():
             wrong = float(mechanism.loss(L0(prior=held)))
-            seen = np.mean([(mechanism.release(counts, rng) != counts).mean() for _ in range(repeats)])
-            worst = max(worst, abs(seen - wrong) / math.sqrt(wrong * (1 - wrong) / (repeats * len(counts))))
+            seen = np.mean(
+                [(mechanism.release(counts, rng) != counts).mean() for _ in range(repeats)]
+            )
+            worst = max(
+                worst, abs(seen - wrong) / math.sqrt(wrong * (1 - wrong) / (repeats * len(counts)))
+            )
             expected.setdefault((target, name), []).append(wrong)
             measured.setdefault((target, name), []).append(float(seen))
 print(f"{len(expected) * len(sizes)} cells, the largest deviation is {worst:.1f} standard errors")
@@ -177,7 +192,14 @@ fig = Figure(figsize=(11, 3.8), layout="constrained")
 for place, (axes, target) in enumerate(zip(fig.subplots(1, 3, sharey=True), targets, strict=True)):
     for name, colour in colours.items():
         axes.plot(sizes, expected[target, name], color=colour)
-        axes.plot(sizes, measured[target, name], markers[name], color=colour, markerfacecolor="none", label=name)
+        axes.plot(
+            sizes,
+            measured[target, name],
+            markers[name],
+            color=colour,
+            markerfacecolor="none",
+            label=name,
+        )
     axes.set(
         title=target,
         xlabel="group size n",
@@ -227,14 +249,30 @@ for a in grid:
         if a <= Fraction(1, 2):
             assert curves[target, "WM"][-1] == curves[target, "GM"][-1]
         if a >= alpha:
-            assert max(curves[target, "WM"][-1], curves[target, "EM"][-1]) < curves[target, "UM"][-1] < curves[target, "GM"][-1]
+            assert (
+                max(curves[target, "WM"][-1], curves[target, "EM"][-1])
+                < curves[target, "UM"][-1]
+                < curves[target, "GM"][-1]
+            )
 
 fig = Figure(figsize=(9, 4), layout="constrained")
-for place, (axes, target) in enumerate(zip(fig.subplots(1, 2, sharey=True), (ends[-1], ends[0]), strict=True)):
+for place, (axes, target) in enumerate(
+    zip(fig.subplots(1, 2, sharey=True), (ends[-1], ends[0]), strict=True)
+):
     for name, colour in colours.items():
         line = curves[target, name]
-        axes.plot([float(a) for a in grid], line, marker=markers[name], color=colour, markerfacecolor="none", label=name)
-    axes.set(title=f"{target}: {targets[target].mean():.0%} of all people", xlabel="alpha (nearer 1 is more private)")
+        axes.plot(
+            [float(a) for a in grid],
+            line,
+            marker=markers[name],
+            color=colour,
+            markerfacecolor="none",
+            label=name,
+        )
+    axes.set(
+        title=f"{target}: {targets[target].mean():.0%} of all people",
+        xlabel="alpha (nearer 1 is more private)",
+    )
     axes.set_ylabel("" if place else "part of the groups of 8 answered wrongly")
     axes.grid(color="0.9")
 axes.legend(loc="lower right", frameon=False)

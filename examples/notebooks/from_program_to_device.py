@@ -102,7 +102,13 @@ print(missing.stderr.splitlines()[-1])
 assert missing.returncode != 0
 
 counts = [3, 0, 8, 5]
-answer = subprocess.run([*bare, device, file], input=" ".join(map(str, counts)), capture_output=True, text=True, check=True)
+answer = subprocess.run(
+    [*bare, device, file],
+    input=" ".join(map(str, counts)),
+    capture_output=True,
+    text=True,
+    check=True,
+)
 print(f"true {counts}, released {[int(count) for count in answer.stdout.split()]}")
 assert all(0 <= int(count) <= n for count in answer.stdout.split())
 
@@ -120,7 +126,9 @@ integers = iter(range(mechanism.denominator))
 sampler = Device(str(file), below=lambda bound: next(integers))
 answers = [sampler.release(truth) for _ in range(mechanism.denominator)]
 often = [answers.count(i) for i in range(n + 1)]
-print(f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is {truth}")
+print(
+    f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is {truth}"
+)
 assert often == [row[truth] for row in mechanism.weights]
 
 # %% [markdown]
@@ -131,7 +139,13 @@ assert often == [row[truth] for row in mechanism.weights]
 # %%
 draws = 20_000 if full else 4_000
 truths = np.repeat(np.arange(n + 1), draws)
-answer = subprocess.run([*bare, device, file], input=" ".join(map(str, truths)), capture_output=True, text=True, check=True)
+answer = subprocess.run(
+    [*bare, device, file],
+    input=" ".join(map(str, truths)),
+    capture_output=True,
+    text=True,
+    check=True,
+)
 seen = np.zeros((n + 1, n + 1))
 np.add.at(seen, (np.array(answer.stdout.split(), dtype=int), truths), 1)
 
@@ -143,7 +157,9 @@ def g_test(observed: np.ndarray, table: np.ndarray) -> float:
 
 
 lazy = 0.8 * mechanism.matrix + 0.2 / (n + 1)
-print(f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one {g_test(seen, lazy):.0f}")
+print(
+    f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one {g_test(seen, lazy):.0f}"
+)
 assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 
 # %% [markdown]
@@ -158,9 +174,13 @@ assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 def forged(change: dict[str, object], seal: bool = True) -> Path:
     """The file with some entries changed and, if sealed, a digest that fits again."""
     rest = {key: value for key, value in {**content, **change}.items() if key != "digest"}
-    digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     path = folder / "forged.json"
-    path.write_text(json.dumps({**rest, "digest": f"sha256:{digest}" if seal else content["digest"]}))
+    path.write_text(
+        json.dumps({**rest, "digest": f"sha256:{digest}" if seal else content["digest"]})
+    )
     return path
 
 
@@ -177,16 +197,28 @@ def verdicts(path: Path) -> tuple[str, str]:
 
 # Half of the time the plain truth: a better answer, and no privacy.
 honest = mechanism.matrix
-weights = [[mechanism.denominator * (i == j) + weight for j, weight in enumerate(row)] for i, row in enumerate(mechanism.weights)]
-bolder = {"weights": [[str(weight) for weight in row] for row in weights], "denominator": str(2 * mechanism.denominator)}
+weights = [
+    [mechanism.denominator * (i == j) + weight for j, weight in enumerate(row)]
+    for i, row in enumerate(mechanism.weights)
+]
+bolder = {
+    "weights": [[str(weight) for weight in row] for row in weights],
+    "denominator": str(2 * mechanism.denominator),
+}
 for name, change, seal in (
     ("alpha changed, old digest", {"alpha": "9/10"}, False),
     ("alpha changed, new digest", {"alpha": "9/10"}, True),
     ("a bolder table, new digest", bolder, True),
-    ("a better bound, new digest", {"certificate": {**content["certificate"], "bound": "1/2"}}, True),
+    (
+        "a better bound, new digest",
+        {"certificate": {**content["certificate"], "bound": "1/2"}},
+        True,
+    ),
 ):
     library, on_device = verdicts(forged(change, seal))
-    print(f"{name}\n  library: {library[:110]}\n  device:  {on_device[:110] or 'accepted, with the privacy that it claims'}")
+    print(
+        f"{name}\n  library: {library[:110]}\n  device:  {on_device[:110] or 'accepted, with the privacy that it claims'}"
+    )
     assert library
     assert bool(on_device) == ("bound" not in name)
 assert verdicts(file) == ("", "")
@@ -207,7 +239,9 @@ assert Mechanism.load(file).privacy == privacy
 # %%
 fig = Figure(figsize=(10, 4), layout="constrained")
 left, right = fig.subplots(1, 2)
-for place, (count, colour) in enumerate(zip((0, 3, 8), ("#0072B2", "#D55E00", "#009E73"), strict=True)):
+for place, (count, colour) in enumerate(
+    zip((0, 3, 8), ("#0072B2", "#D55E00", "#009E73"), strict=True)
+):
     x = np.arange(n + 1) + 0.27 * (place - 1)
     error = 3 * np.sqrt(honest[:, count] * (1 - honest[:, count]) / draws)
     left.bar(x, honest[:, count], 0.27, color=colour, alpha=0.45, label=f"truth {count}: exact")
@@ -216,15 +250,27 @@ left.errorbar([], [], [], fmt="k.", label=f"device, {draws} draws, 3 standard er
 left.set(xlabel="answer", ylabel="probability", xticks=range(n + 1))
 left.legend(frameon=False, fontsize=8)
 
-tables = {"the file": (honest, "#0072B2", "o"), "the bolder table": ((honest + np.eye(n + 1)) / 2, "#D55E00", "x")}
-right.axhspan(float(privacy.alpha), 1 / float(privacy.alpha), color="0.9", label="allowed: alpha to 1 / alpha")
+tables = {
+    "the file": (honest, "#0072B2", "o"),
+    "the bolder table": ((honest + np.eye(n + 1)) / 2, "#D55E00", "x"),
+}
+right.axhspan(
+    float(privacy.alpha), 1 / float(privacy.alpha), color="0.9", label="allowed: alpha to 1 / alpha"
+)
 for shift, (name, (table, colour, marker)) in zip((-0.1, 0.1), tables.items(), strict=True):
     odds = table[:, :-1] / table[:, 1:]
     inside = (odds >= float(privacy.alpha) - 1e-12) & (odds <= 1 / float(privacy.alpha) + 1e-12)
     assert inside.all() == (name == "the file")
     place = np.repeat(np.arange(n + 1), n) + shift
-    right.semilogy(place, odds.ravel(), marker, color=colour, markersize=4, markerfacecolor="none", label=name)
-right.set(xlabel="answer", ylabel="odds of it between neighbouring counts", xticks=range(n + 1), ylim=(0.05, 60))
+    right.semilogy(
+        place, odds.ravel(), marker, color=colour, markersize=4, markerfacecolor="none", label=name
+    )
+right.set(
+    xlabel="answer",
+    ylabel="odds of it between neighbouring counts",
+    xticks=range(n + 1),
+    ylim=(0.05, 60),
+)
 right.legend(loc="upper left", frameon=False, fontsize=8)
 shutil.rmtree(folder)
 fig

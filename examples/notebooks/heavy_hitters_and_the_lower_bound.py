@@ -46,10 +46,14 @@ from heavy_hitters import STYLES, People, error, typed
 
 # %%
 if data is None:
-    values = typed(200_000, rng)  # names of towns, and in one case of three a string that hardly anybody else types
+    values = typed(
+        200_000, rng
+    )  # names of towns, and in one case of three a string that hardly anybody else types
 else:
     with (data / "adult.csv").open(newline="", encoding="utf-8") as stream:
-        values = rng.choice([row["occupation"][:8] for row in csv.DictReader(stream)], 200_000).tolist()
+        values = rng.choice(
+            [row["occupation"][:8] for row in csv.DictReader(stream)], 200_000
+        ).tolist()
 truth = {name: count / len(values) for name, count in Counter(values).items()}
 
 protocol = PrefixExtension(bits=64, epsilon=2.0, text=True)
@@ -111,11 +115,16 @@ systems = {
 }
 by_users = {name: [mean_error(make, bits, n) for n in users] for name, make in systems.items()}
 bound = [lower_bound(n, 1 << bits, epsilon) for n in users]
-print(f"d = 2^{bits} items, ε = {epsilon:g}\nn          lower bound  " + "".join(f"{name:>17s}" for name in systems))
+print(
+    f"d = 2^{bits} items, ε = {epsilon:g}\nn          lower bound  "
+    + "".join(f"{name:>17s}" for name in systems)
+)
 for k, n in enumerate(users):
     print(
         f"{n:<10,d} {bound[k]:12.5f} "
-        + "".join(f"{by_users[name][k]:10.4f} ({by_users[name][k] / bound[k]:4.1f})" for name in systems)
+        + "".join(
+            f"{by_users[name][k]:10.4f} ({by_users[name][k] / bound[k]:4.1f})" for name in systems
+        )
     )
 for name in systems:
     assert all(1 < e / b < 15 for e, b in zip(by_users[name], bound, strict=True))
@@ -137,7 +146,9 @@ many = 10**6 if full else 10**5
 by_bits = [mean_error(lambda b=b: PrefixExtension(b, epsilon), b, many) for b in lengths]
 bound_bits = [lower_bound(many, 1 << b, epsilon) for b in lengths]
 for b, e, least in zip(lengths, by_bits, bound_bits, strict=True):
-    print(f"{b:2d} bits, n = {many:,}: error {e:.4f}, lower bound {least:.4f}, factor {e / least:.1f}")
+    print(
+        f"{b:2d} bits, n = {many:,}: error {e:.4f}, lower bound {least:.4f}, factor {e / least:.1f}"
+    )
     assert 1 < e / least < 20
 
 # %% [markdown]
@@ -154,7 +165,9 @@ shares_of = np.bincount(people, minlength=whole.domain) / len(people)
 rmse = []
 for one in (whole, single):
     estimates = [one.estimate(one.aggregate(one.privatize(people, rng))) for _ in range(4)]
-    rmse.append(np.sqrt(np.mean([(estimate.frequencies - shares_of) ** 2 for estimate in estimates])))
+    rmse.append(
+        np.sqrt(np.mean([(estimate.frequencies - shares_of) ** 2 for estimate in estimates]))
+    )
 print(
     f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f}, {rmse[1] / rmse[0]:.3f} times as much"
 )
@@ -172,16 +185,43 @@ one_bit = [mean_error(lambda: OneBit(PrefixExtension(bits, math.log(2))), bits, 
 figure = Figure(figsize=(13, 4.4), layout="constrained")
 left, middle, right = figure.subplots(1, 3)
 for name, curve in by_users.items():
-    left.plot(users, curve, "-", color=STYLES[name][0], marker=STYLES[name][1], markersize=7, label=name)
-left.plot(users, one_bit, "--", color=STYLES["PrefixExtension"][0], marker="o", markerfacecolor="w", label="OneBit of it, ε = ln 2")
+    left.plot(
+        users, curve, "-", color=STYLES[name][0], marker=STYLES[name][1], markersize=7, label=name
+    )
+left.plot(
+    users,
+    one_bit,
+    "--",
+    color=STYLES["PrefixExtension"][0],
+    marker="o",
+    markerfacecolor="w",
+    label="OneBit of it, ε = ln 2",
+)
 left.plot(users, bound, "k:", linewidth=2, label="lower bound of any protocol, ε = 1")
-middle.plot(lengths, by_bits, "-", color=STYLES["PrefixExtension"][0], marker=STYLES["PrefixExtension"][1], markersize=7)
+middle.plot(
+    lengths,
+    by_bits,
+    "-",
+    color=STYLES["PrefixExtension"][0],
+    marker=STYLES["PrefixExtension"][1],
+    markersize=7,
+)
 middle.plot(lengths, bound_bits, "k:", linewidth=2)
 nothing = [1 / (np.arange(1, min(1 << b, 1 << 16) + 1) ** -1.1).sum() for b in lengths]
 middle.plot(lengths, nothing, color="0.6", label="nothing listed")
-left.set(xscale="log", yscale="log", xlabel="people", ylabel="largest |estimate − frequency|", title=f"$2^{{{bits}}}$ items, ε = 1")
+left.set(
+    xscale="log",
+    yscale="log",
+    xlabel="people",
+    ylabel="largest |estimate − frequency|",
+    title=f"$2^{{{bits}}}$ items, ε = 1",
+)
 middle.set(
-    yscale="log", xlabel="bits of an item", ylabel="largest |estimate − frequency|", title=f"{many:,} people, ε = 1", xticks=lengths
+    yscale="log",
+    xlabel="bits of an item",
+    ylabel="largest |estimate − frequency|",
+    title=f"{many:,} people, ε = 1",
+    xticks=lengths,
 )
 right.plot(shares, hits, "o-", color="#009E73", label=f"listed, of {runs} times")
 right.plot(shares, promised, "--", color="#009E73", label="promised")
@@ -193,6 +233,10 @@ right.set(
 for axes in (left, middle, right):
     axes.grid(color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9, loc={left: "lower left", middle: "best", right: "lower right"}[axes])
+    axes.legend(
+        frameon=False,
+        fontsize=9,
+        loc={left: "lower left", middle: "best", right: "lower right"}[axes],
+    )
 left.set_ylim(bottom=1e-4)
 figure

@@ -22,7 +22,9 @@
 # %%
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: many small matrices, which threads only slow down
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy: many small matrices, which threads only slow down
 
 # %matplotlib inline
 import csv
@@ -68,7 +70,9 @@ for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
     best = local.extremal(6, e, MutualInformation(uniform))
     krr = best.utility.of(named.krr(6, best.mechanism.privacy.alpha))[0]
     sets = [sum(weight > min(row) for weight in row) for row in best.mechanism.weights]
-    print(f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)} outputs, sets of {set(sets)}")
+    print(
+        f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)} outputs, sets of {set(sets)}"
+    )
     assert best.gap < Fraction(1, 10**30)
     assert set(sets) == {size}
     assert best.value > krr if size > 1 else abs(best.value - krr) < Fraction(1, 10**9)
@@ -77,7 +81,9 @@ for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
 # For a decision, "is the item below 3?", two outputs suffice: randomized response on the answer itself.
 
 # %%
-decision = local.extremal(6, epsilon, bayes_decision([[int(x >= 3) for x in range(6)], [int(x < 3) for x in range(6)]]))
+decision = local.extremal(
+    6, epsilon, bayes_decision([[int(x >= 3) for x in range(6)], [int(x < 3) for x in range(6)]])
+)
 print(decision)
 print(decision.mechanism.matrix.round(3))
 assert decision.optimal
@@ -92,7 +98,9 @@ assert decision.mechanism.outputs == 2
 # %%
 hours = np.arange(24)
 widths = (1, 3, 6, 12)
-workload = np.array([(hours - start) % 24 < width for width in widths for start in hours], dtype=float)
+workload = np.array(
+    [(hours - start) % 24 < width for width in widths for start in hours], dtype=float
+)
 design = local.workload_optimal(workload, 24, epsilon)
 print(design)
 assert design.mechanism.audit().holds
@@ -105,8 +113,14 @@ assert 0 <= design.gap <= 0.01
 # %%
 n = 10_000
 oracles = {"designed": Tabular(design.mechanism)}
-oracles |= {kind.__name__: kind(24, epsilon) for kind in (SubsetSelection, ProjectiveGeometry, HRR, OUE, OLH, GRR)}
-variances = {name: oracle.linear_variance(n, workload, np.full(24, 1 / 24)) for name, oracle in oracles.items()}
+oracles |= {
+    kind.__name__: kind(24, epsilon)
+    for kind in (SubsetSelection, ProjectiveGeometry, HRR, OUE, OLH, GRR)
+}
+variances = {
+    name: oracle.linear_variance(n, workload, np.full(24, 1 / 24))
+    for name, oracle in oracles.items()
+}
 
 shelf = optimise(24, epsilon, n)
 trees = {
@@ -114,9 +128,13 @@ trees = {
     "binary tree, OUE": HierarchicalHistogram(24, epsilon, branching=2, oracle="OUE"),
     "HaarHRR": HaarHRR(24, epsilon),
 }
-many = np.full(24, 20_000)  # trees tell their variance with an estimate; it is proportional to 1 / n
+many = np.full(
+    24, 20_000
+)  # trees tell their variance with an estimate; it is proportional to 1 / n
 for name, tree in trees.items():
-    variances[name] = tree.estimate(tree.simulate(many, rng)).linear(workload).variance * many.sum() / n
+    variances[name] = (
+        tree.estimate(tree.simulate(many, rng)).linear(workload).variance * many.sum() / n
+    )
 
 protocols = oracles | trees
 least = math.sqrt(design.bound / design.queries / n)
@@ -160,9 +178,16 @@ assert designed < shelf.rmse < 1.03 * designed
 def people() -> np.ndarray:
     if data is None:
         where = rng.choice(3, size=20_000, p=[0.35, 0.45, 0.2])
-        return np.floor(rng.normal(np.array([8.5, 18.0, 23.5])[where], np.array([1.5, 2.0, 2.0])[where])).astype(int) % 24
+        return (
+            np.floor(
+                rng.normal(np.array([8.5, 18.0, 23.5])[where], np.array([1.5, 2.0, 2.0])[where])
+            ).astype(int)
+            % 24
+        )
     with open(data / "taxis.csv", encoding="utf-8") as file:
-        return np.array([int(row["pickup"].split()[1].split(":")[0]) for row in csv.DictReader(file)])
+        return np.array(
+            [int(row["pickup"].split()[1].split(":")[0]) for row in csv.DictReader(file)]
+        )
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +203,9 @@ estimate = oracle.estimate(total)
 value, variance = estimate.linear(workload)
 evening = 24 * widths.index(3) + 22
 reach = 1.96 * math.sqrt(variance[evening])
-print(f"from 22 to 1 o'clock: {value[evening]:.3f} +- {reach:.3f}, truth {workload[evening] @ truth:.3f}")
+print(
+    f"from 22 to 1 o'clock: {value[evening]:.3f} +- {reach:.3f}, truth {workload[evening] @ truth:.3f}"
+)
 
 # %% [markdown]
 # Errors are as predicted for these people, who are not spread evenly: over many runs the mean square error of all queries agrees
@@ -199,7 +226,9 @@ print(
 )
 print(f"{100 * covered.mean():.1f} % of the intervals cover the truth")
 assert abs(deviation) < 7
-assert 7 * squares.std() / math.sqrt(repeats) < 0.4 * predicted  # a mean square error that is 40 % off does not pass for right
+assert (
+    7 * squares.std() / math.sqrt(repeats) < 0.4 * predicted
+)  # a mean square error that is 40 % off does not pass for right
 assert abs(covered.mean() - 0.95) < 0.02
 
 # %% [markdown]
@@ -219,11 +248,26 @@ rows = np.argsort(-often)[:96]
 sets = mechanism.matrix[rows] > 1.01 * mechanism.matrix[rows].min(axis=1, keepdims=True)
 assert 5 < np.average(sets.sum(axis=1), weights=often[rows]) < 8
 turn = np.angle(sets @ np.exp(2j * np.pi * hours / 24))
-left.imshow(sets[np.lexsort((turn, sets.sum(axis=1)))], aspect="auto", cmap="Blues", interpolation="nearest")
-left.set(
-    title=f"{len(rows)} of {mechanism.outputs} outputs: {often[rows].sum():.0%} of all reports", xlabel="hour", ylabel="output"
+left.imshow(
+    sets[np.lexsort((turn, sets.sum(axis=1)))], aspect="auto", cmap="Blues", interpolation="nearest"
 )
-colours = ("#D55E00", "#000000", "0.6", "#CC79A7", "#009E73", "#56B4E9", "#0072B2", "#E69F00", "0.4", "#8B4513")
+left.set(
+    title=f"{len(rows)} of {mechanism.outputs} outputs: {often[rows].sum():.0%} of all reports",
+    xlabel="hour",
+    ylabel="output",
+)
+colours = (
+    "#D55E00",
+    "#000000",
+    "0.6",
+    "#CC79A7",
+    "#009E73",
+    "#56B4E9",
+    "#0072B2",
+    "#E69F00",
+    "0.4",
+    "#8B4513",
+)
 for name, colour, marker in zip(protocols, colours, "Poosv^DX*d", strict=True):
     by_width = np.sqrt(variances[name].reshape(len(widths), 24).mean(axis=1)) / least
     right.plot(
@@ -235,7 +279,12 @@ for name, colour, marker in zip(protocols, colours, "Poosv^DX*d", strict=True):
         label=name,
         linewidth=2.4 if name == "designed" else 1,
     )
-right.set(xlabel="hours in the window", xticks=widths, ylabel="standard error, relative to the bound", ylim=(0, None))
+right.set(
+    xlabel="hours in the window",
+    xticks=widths,
+    ylabel="standard error, relative to the bound",
+    ylim=(0, None),
+)
 right.grid(color="0.9")
 fig.legend(loc="outside right center", frameon=False)
 fig

@@ -71,9 +71,16 @@ assert str(symbolic.explicit_fair(4)[0, 0]) == "1/(1 + 2α + 2α^2)"
 # and use all of it.
 
 # %%
-for table in (symbolic.krr(5), symbolic.optimized_unary(4), symbolic.hadamard(8), symbolic.subset_selection(6, 2)):
+for table in (
+    symbolic.krr(5),
+    symbolic.optimized_unary(4),
+    symbolic.hadamard(8),
+    symbolic.subset_selection(6, 2),
+):
     audit = table.audit()
-    print(f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight: {audit.tight}")
+    print(
+        f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight: {audit.tight}"
+    )
     assert audit.holds
     assert audit.tight
 
@@ -166,19 +173,36 @@ fig = Figure(figsize=(10, 4), layout="constrained")
 left, right = fig.subplots(1, 2)
 for n, colour in zip((2, 3, 4), ("#0072B2", "#D55E00", "#009E73"), strict=True):
     gm, em = symbolic.geometric(n).loss(L0()), symbolic.explicit_fair(n).loss(L0())
-    best = [next(piece.objective for piece in honest[n] if alpha in piece.interval)(alpha) for alpha in grid]
-    left.plot(x, [float(value * (n + 1) / n) for value in best], color=colour, label=f"n = {n}, weakly honest")
+    best = [
+        next(piece.objective for piece in honest[n] if alpha in piece.interval)(alpha)
+        for alpha in grid
+    ]
+    left.plot(
+        x,
+        [float(value * (n + 1) / n) for value in best],
+        color=colour,
+        label=f"n = {n}, weakly honest",
+    )
     change = Fraction(n, n + 2)
     left.plot(float(change), float(gm(change) * (n + 1) / n), "o", color=colour)
     honesty = [100 * (value / gm(alpha) - 1) for value, alpha in zip(best, grid, strict=True)]
     fairness = [100 * (em(alpha) / gm(alpha) - 1) for alpha in grid]
-    right.plot(x, [float(value) for value in honesty], color=colour, label=f"n = {n}, weakly honest")
+    right.plot(
+        x, [float(value) for value in honesty], color=colour, label=f"n = {n}, weakly honest"
+    )
     right.plot(x, [float(value) for value in fairness], ":", color=colour, label=f"n = {n}, fair")
     assert all((value > 0) == (alpha > change) for value, alpha in zip(honesty, grid, strict=True))
     assert max(honesty) < 5
     assert all(value < other for value, other in zip(honesty, fairness, strict=True))
     assert fairness[-1] - honesty[-1] < Fraction(1, 100)
-left.plot(x, [float(2 * alpha / (1 + alpha)) for alpha in grid], "--", color="0.4", linewidth=1, label="GM, every n")
+left.plot(
+    x,
+    [float(2 * alpha / (1 + alpha)) for alpha in grid],
+    "--",
+    color="0.4",
+    linewidth=1,
+    label="GM, every n",
+)
 left.set(xlabel="alpha (nearer 1 is more private)", ylabel="scaled L0 (eq. 6.1)")
 right.set(xlabel="alpha (nearer 1 is more private)", ylabel="loss beyond GM's, per cent")
 for axes in (left, right):

@@ -69,23 +69,33 @@ repeats = 20
 def mean_squares(error):
     """Over all ranges a < b, and over all prefixes, from the errors of the prefixes."""
     d, e = len(error), np.concatenate([[0.0], error])
-    ranges = (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()  # all a <= b, less the single items
+    ranges = (
+        (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()
+    )  # all a <= b, less the single items
     return ranges / (d * (d - 1) / 2), error @ error / d
 
 
-print(f"RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N = 2^{n.bit_length() - 1}\n")
+print(
+    f"RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N = 2^{n.bit_length() - 1}\n"
+)
 print("D     queries   protocol  printed  predicted  measured / predicted")
 for domain, printed in PRINTED.items():
     held = cauchy(domain, n)
     truth = np.cumsum(held) / n
     for column, (name, protocol) in enumerate(systems(domain).items()):
-        errors = [protocol.estimate(protocol.simulate(held, rng)).cdf() - truth for _ in range(repeats)]
+        errors = [
+            protocol.estimate(protocol.simulate(held, rng)).cdf() - truth for _ in range(repeats)
+        ]
         measured = np.sqrt(np.mean([mean_squares(error) for error in errors], axis=0))
         for workload, row, rmse in zip(("ranges", "prefixes"), printed, measured, strict=True):
             theirs, ours = row[column], 1000 * protocol.average_rmse(1 << 26, workload)
             ratio = rmse / protocol.average_rmse(n, workload)
-            print(f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f}  {ours:9.3f}  {ratio:9.2f}")
-            assert 0.5 < ratio < 1.6  # its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
+            print(
+                f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f}  {ours:9.3f}  {ratio:9.2f}"
+            )
+            assert (
+                0.5 < ratio < 1.6
+            )  # its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
             assert 0.8 < theirs / ours < 1.25
 
 # %% [markdown]
@@ -105,9 +115,15 @@ for domain, theirs in printed.items():
     ours = [curator.average_variance() for curator in curators]
     print(
         domain,
-        "  " + "   ".join(f"{a} {b:.2f} ({c})" for a, b, c in zip(("wavelet", "HHc_16", "HHc_2"), ours, theirs, strict=True)),
+        "  "
+        + "   ".join(
+            f"{a} {b:.2f} ({c})"
+            for a, b, c in zip(("wavelet", "HHc_16", "HHc_2"), ours, theirs, strict=True)
+        ),
     )
-    assert np.allclose(ours, theirs, rtol=0.01)  # the printed 164.48 is 163.48, and the wavelet's are off by 0.4
+    assert np.allclose(
+        ours, theirs, rtol=0.01
+    )  # the printed 164.48 is 163.48, and the wavelet's are off by 0.4
 
 # %% [markdown]
 # ## Length decides (Figure 5.3)
@@ -128,18 +144,24 @@ contenders = {
     "optimised circle": optimise(domain, epsilon, n).protocol,
 }
 lengths = [1 << k for k in range(0, domain.bit_length() - 1, 2)]
-estimates = {name: protocol.estimate(protocol.simulate(held, rng)) for name, protocol in contenders.items()}
+estimates = {
+    name: protocol.estimate(protocol.simulate(held, rng)) for name, protocol in contenders.items()
+}
 predicted, measured = {}, {}
 for name, estimate in estimates.items():
     for length in lengths:
         first = rng.integers(0, domain - length + 1, 4096)
         last = first + length - 1
         predicted[name, length] = math.sqrt(np.mean(estimate.variance(first, last)))
-        measured[name, length] = math.sqrt(np.mean((estimate.range(first, last) - (truth[last + 1] - truth[first])) ** 2))
+        measured[name, length] = math.sqrt(
+            np.mean((estimate.range(first, last) - (truth[last + 1] - truth[first])) ** 2)
+        )
 
 print("RMSE x 1000\nlength" + "".join(f"{length:>9d}" for length in lengths))
 for name in contenders:
-    print(f"{name}\n      " + "".join(f"{1000 * predicted[name, length]:9.3f}" for length in lengths))
+    print(
+        f"{name}\n      " + "".join(f"{1000 * predicted[name, length]:9.3f}" for length in lengths)
+    )
     # One collection: an error that long ranges share can be small or, six deviations, large.
     assert all(measured[name, length] < 6 * predicted[name, length] for length in lengths)
     assert 0.8 < measured[name, 1] / predicted[name, 1] < 1.25
@@ -147,7 +169,9 @@ for length in lengths:
     assert predicted["HHc_4", length] <= predicted["HH_4, not consistent", length]
 assert min(contenders, key=lambda name: predicted[name, 1]) == "Flat"
 assert predicted["Flat", lengths[-1]] > 5 * predicted["HaarHRR", lengths[-1]]
-crossing = next(length for length in lengths if predicted["HaarHRR", length] < predicted["Flat", length])
+crossing = next(
+    length for length in lengths if predicted["HaarHRR", length] < predicted["Flat", length]
+)
 print(f"\nfrom ranges of {crossing} items on HaarHRR errs less than Flat")
 
 # %% [markdown]
@@ -161,7 +185,9 @@ for name, protocol in systems(1 << 8).items():
     populations = [cauchy(256, 1 << 26, p / 10) / (1 << 26) for p in range(1, 10)]
     rmse = [1000 * protocol.average_rmse(1 << 26, "ranges", f) for f in populations]
     even = 1000 * protocol.average_rmse(1 << 26)
-    print(f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even population {even:.3f}")
+    print(
+        f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even population {even:.3f}"
+    )
     assert max(rmse) < 1.01 * min(rmse)
 
 # %% [markdown]
@@ -173,9 +199,18 @@ mass = truth[last + 1] - truth[first]
 print("mean relative error of ranges that hold at least x of the people, x = 10%, 50%, 90%")
 for name in ("Flat", "HHc_4", "HaarHRR"):
     error = np.abs(estimates[name].range(first, last) / mass - 1)
-    expected = np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass  # the mean of a normal error's size
-    seen, foreseen = ([np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected))
-    print(f"{name:13s}" + "".join(f"{value:8.2%}" for value in seen) + "   predicted" + "".join(f"{v:8.2%}" for v in foreseen))
+    expected = (
+        np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
+    )  # the mean of a normal error's size
+    seen, foreseen = (
+        [np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected)
+    )
+    print(
+        f"{name:13s}"
+        + "".join(f"{value:8.2%}" for value in seen)
+        + "   predicted"
+        + "".join(f"{v:8.2%}" for v in foreseen)
+    )
     assert foreseen[0] > foreseen[1] > foreseen[2]
     assert all(a < 6 * b for a, b in zip(seen, foreseen, strict=True))
 
@@ -203,7 +238,9 @@ for centre in (0.1, 0.5):
         numbers = (np.median(values), values.max(), np.median(off), off.max())
         print(f"{centre}  {name:16s}  {'    '.join(f'{number:11.4f}' for number in numbers)}")
         # No prefix is off by eight deviations, so that no quantile is, but for the people on one item.
-        deviation = math.sqrt(estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max())
+        deviation = math.sqrt(
+            estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max()
+        )
         assert off.max() < 8 * deviation + held.max() / n
         deciles[centre, name] = np.sqrt(np.mean(off**2, axis=0))
 
@@ -222,7 +259,12 @@ else:
     best = optimise(31 * 48, epsilon, n).protocol
     estimate = best.estimate(best.simulate(held, rng))
     found, true = estimate.quantile(phi), np.searchsorted(np.cumsum(held) / n, phi - 1e-12)
-    print("deciles of the begin, in days:", (found / 48).round(2), "\ntruth:                        ", (true / 48).round(2))
+    print(
+        "deciles of the begin, in days:",
+        (found / 48).round(2),
+        "\ntruth:                        ",
+        (true / 48).round(2),
+    )
     low, high = estimate.quantile_interval(phi, 1 - 1e-9)
     assert ((low <= true) & (true <= high)).all()
 
@@ -244,16 +286,25 @@ figure = Figure(figsize=(10.5, 4.6), layout="constrained")
 left, right = figure.subplots(1, 2)
 for name, (colour, marker) in styles.items():
     left.plot(lengths, [predicted[name, length] for length in lengths], color=colour, label=name)
-    left.plot(lengths, [measured[name, length] for length in lengths], marker, color=colour, markersize=4)
+    left.plot(
+        lengths, [measured[name, length] for length in lengths], marker, color=colour, markersize=4
+    )
     if (0.5, name) in deciles:
-        right.plot(phi, deciles[0.5, name], marker, color=colour, linestyle="-", linewidth=1, markersize=5)
+        right.plot(
+            phi, deciles[0.5, name], marker, color=colour, linestyle="-", linewidth=1, markersize=5
+        )
 left.set_xscale("log", base=2)
 left.set(
     xlabel="items in the range",
     ylabel="RMSE, fraction of the people",
     title=f"D = $2^{{{domain.bit_length() - 1}}}$, n = $2^{{{n.bit_length() - 1}}}$, ε = 1.1",
 )
-right.set(xlabel="φ", ylabel="RMS quantile error, fraction of the people", title="deciles, centre D / 2", xticks=phi)
+right.set(
+    xlabel="φ",
+    ylabel="RMS quantile error, fraction of the people",
+    title="deciles, centre D / 2",
+    xticks=phi,
+)
 for axes in (left, right):
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -42,17 +42,26 @@ n, sizes = 200_000, {"age": 100, "schooling": 20, "hours": 100}
 if data is None:  # made up: who is older and longer at school works more
     age = rng.binomial(99, rng.beta(8, 12, n))
     schooling = rng.binomial(19, 0.3 + 0.4 * rng.beta(3, 3, n))
-    people = np.stack([age, schooling, rng.binomial(99, 0.2 + 0.002 * age + 0.01 * schooling)], axis=1)
+    people = np.stack(
+        [age, schooling, rng.binomial(99, 0.2 + 0.002 * age + 0.01 * schooling)], axis=1
+    )
 else:
     with (data / "adult.csv").open(newline="", encoding="utf-8") as stream:
-        census = [[int(row[name]) for name in ("age", "education_num", "hr_per_week")] for row in csv.DictReader(stream)]
+        census = [
+            [int(row[name]) for name in ("age", "education_num", "hr_per_week")]
+            for row in csv.DictReader(stream)
+        ]
     people = np.array(census)[rng.integers(0, len(census), n)]
 
 protocol = best(sizes, epsilon=1.0, n=n)
 assert protocol.audit().holds
 estimate = protocol.estimate(protocol.aggregate(protocol.privatize(people, rng)))
 print(f"{n:,} people, {protocol.report_bits} bits from each")
-for asked in ([("age", 30, 39)], [("age", 30, 39), ("hours", 45, 99)], [("age", 30, 39), ("schooling", 13, 19), ("hours", 45, 99)]):
+for asked in (
+    [("age", 30, 39)],
+    [("age", 30, 39), ("hours", 45, 99)],
+    [("age", 30, 39), ("schooling", 13, 19), ("hours", 45, 99)],
+):
     names = [name for name, _, _ in asked]
     low, high = estimate.interval(names, [[a for _, a, _ in asked]], [[b for _, _, b in asked]])
     inside = np.ones(n, dtype=bool)
@@ -87,12 +96,25 @@ print(plan(sizes, 1.0, n))
 # cover a part ω of the domain of each of λ attributes.
 
 # %%
-study = Study(rng, quick=not full, n=1_000_000 if full else 300_000, d=6 if full else 4, repeats=3 if full else 1, queries=200)
-systems = (Uniform, MSW, CALM, HIO, LHIO, TDG, HDG, WaveGrid) if full else (Uniform, MSW, CALM, TDG, HDG, WaveGrid)
+study = Study(
+    rng,
+    quick=not full,
+    n=1_000_000 if full else 300_000,
+    d=6 if full else 4,
+    repeats=3 if full else 1,
+    queries=200,
+)
+systems = (
+    (Uniform, MSW, CALM, HIO, LHIO, TDG, HDG, WaveGrid)
+    if full
+    else (Uniform, MSW, CALM, TDG, HDG, WaveGrid)
+)
 epsilons = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0) if full else (0.4, 1.0, 2.0)
 several, volumes = range(2, study.d + 1), (0.1, 0.3, 0.5, 0.7, 0.9)
 records = study.people("normal")
-questions = {("λ", k): study.asked(k) for k in several} | {("ω", v): study.asked(2, volume=v) for v in volumes}
+questions = {("λ", k): study.asked(k) for k in several} | {
+    ("ω", v): study.asked(2, volume=v) for v in volumes
+}
 true = {key: truth(records, asked) for key, asked in questions.items()}
 
 errors = {}
@@ -100,11 +122,18 @@ for kind in systems:
     for epsilon in epsilons:
         keys = list(questions) if epsilon == 1.0 else [("λ", 2)]
         system = kind([study.c] * study.d, epsilon, study.n)
-        found = study.errors(system, records, [questions[key] for key in keys], [true[key] for key in keys])
-        errors |= {(kind.__name__, epsilon, *key): value for key, value in zip(keys, found, strict=True)}
+        found = study.errors(
+            system, records, [questions[key] for key in keys], [true[key] for key in keys]
+        )
+        errors |= {
+            (kind.__name__, epsilon, *key): value for key, value in zip(keys, found, strict=True)
+        }
 
 names = [kind.__name__ for kind in systems]
-print(f"n = {study.n:,}, d = {study.d}; λ = 2, ω = 0.5\nε         " + "".join(f"{epsilon:8g}" for epsilon in epsilons))
+print(
+    f"n = {study.n:,}, d = {study.d}; λ = 2, ω = 0.5\nε         "
+    + "".join(f"{epsilon:8g}" for epsilon in epsilons)
+)
 for name in names:
     print(f"{name:10s}" + "".join(f"{errors[name, epsilon, 'λ', 2]:8.4f}" for epsilon in epsilons))
 print("\nε = 1\n          " + "".join(f"{f'{key[0]}={key[1]}':>8s}" for key in questions))
@@ -140,7 +169,9 @@ for k in (2, study.d):
     off = estimate.answers(*questions["λ", k]) - true["λ", k]
     stated = estimate.standard_errors(*questions["λ", k])
     rmse, expected = (np.sqrt(np.mean(values**2)) for values in (off, stated))
-    print(f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%} within two standard errors")
+    print(
+        f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%} within two standard errors"
+    )
     assert rmse < 4 * expected
 
 # %% [markdown]

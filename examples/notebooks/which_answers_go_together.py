@@ -33,12 +33,25 @@ from frequency.marginals.association import statistic
 full, data = arguments()
 rng = np.random.default_rng(2)
 
-from marginal_figures import DEPENDENT, INDEPENDENT, SIX, STYLES, Study, figure_4_2, figure_4_8, logarithmic, taxi, trips
+from marginal_figures import (
+    DEPENDENT,
+    INDEPENDENT,
+    SIX,
+    STYLES,
+    Study,
+    figure_4_2,
+    figure_4_8,
+    logarithmic,
+    taxi,
+    trips,
+)
 
 people = trips(rng) if data is None else taxi(data / "taxis.csv")
 study = Study(rng, repeats=10 if full else 3, quick=not full)
 n, epsilon = 1 << 18, math.log(3)
-print(f"{n:,} users are drawn from {len(people.records):,} {people.name}: {', '.join(people.attributes)}")
+print(
+    f"{n:,} users are drawn from {len(people.records):,} {people.name}: {', '.join(people.attributes)}"
+)
 
 # %% [markdown]
 # ## One report for all pairs
@@ -54,13 +67,19 @@ estimate = protocol.estimate(protocol.simulate(held, rng))
 
 low, high = estimate.interval(["CC", "Tip"])
 table, true = estimate.marginal(["CC", "Tip"]), people.marginal(held, ["CC", "Tip"])
-print(f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval        truth")
+print(
+    f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval        truth"
+)
 for cell in np.ndindex(2, 2):
-    print(f" {cell[0]}   {cell[1]}   {table[cell]:7.4f}  [{low[cell]:.4f}, {high[cell]:.4f}]  {true[cell]:7.4f}")
+    print(
+        f" {cell[0]}   {cell[1]}   {table[cell]:7.4f}  [{low[cell]:.4f}, {high[cell]:.4f}]  {true[cell]:7.4f}"
+    )
 assert (np.abs(table - true) < 6 * np.sqrt(estimate.variances(["CC", "Tip"]))).all()
 tips, variance = estimate.answer({"CC": 1, "Tip": 1})
 cards, _ = estimate.answer({"CC": 1})
-print(f"of those who pay by card {tips / cards:.1%} tip a quarter or more; truly {true[1, 1] / true[1].sum():.1%}")
+print(
+    f"of those who pay by card {tips / cards:.1%} tip a quarter or more; truly {true[1, 1] / true[1].sum():.1%}"
+)
 
 # %% [markdown]
 # ## Which protocol?
@@ -70,15 +89,23 @@ print(f"of those who pay by card {tips / cards:.1%} tip a quarter or more; truly
 # %%
 epsilons = (0.4, 0.8, epsilon, 1.4)
 predicted, measured = {}, {}
-print("mean total variation distance of the 2-way marginals at ε = 1.1\nprotocol  bits  predicted  measured")
+print(
+    "mean total variation distance of the 2-way marginals at ε = 1.1\nprotocol  bits  predicted  measured"
+)
 for kind in SIX:
     name = kind.__name__
     for e in epsilons:
         system = kind(people.domain, 2, e)
-        predicted[name, e] = np.mean([system.total_variation(n, view) for view in people.domain.views(2)])
+        predicted[name, e] = np.mean(
+            [system.total_variation(n, view) for view in people.domain.views(2)]
+        )
         measured[name, e] = study.error(kind, people, n, 2, e)[0]
-    print(f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f}  {measured[name, epsilon]:8.4f}")
-    assert all(0.5 < measured[name, e] / predicted[name, e] < 1.7 for e in epsilons)  # predicted for evenly spread people
+    print(
+        f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f}  {measured[name, epsilon]:8.4f}"
+    )
+    assert all(
+        0.5 < measured[name, e] / predicted[name, e] < 1.7 for e in epsilons
+    )  # predicted for evenly spread people
 order = sorted((kind.__name__ for kind in SIX), key=lambda name: predicted[name, epsilon])
 assert order == ["InpHT", "MargPS", "MargHT", "MargRR", "InpRR", "InpPS"]
 
@@ -107,7 +134,9 @@ for _ in range(400):
     tests.append(chi_square(estimated, *people.attributes[:2]))
 naive = np.mean([test.statistic > test.critical_without_noise for test in tests])
 aware = np.mean([test.dependent for test in tests])
-print(f"independent attributes found dependent: {naive:.0%} by the textbook's critical value, {aware:.1%} by `chi_square`'s")
+print(
+    f"independent attributes found dependent: {naive:.0%} by the textbook's critical value, {aware:.1%} by `chi_square`'s"
+)
 assert 0.005 < aware < 0.12  # of 400 tests of size 0.05
 assert naive > 0.4
 
@@ -130,9 +159,13 @@ print("pairs called dependent       statistic  from exact counts    critical    
 for pair in sorted(pairs, key=lambda pair: found[pair].p_value):
     test = found[pair]
     scale = test.critical / test.critical_without_noise
-    deviations = math.sqrt(exact[pair] / scale)  # of the noise, from independence: of chance 3 pass the test
+    deviations = math.sqrt(
+        exact[pair] / scale
+    )  # of the noise, from independence: of chance 3 pass the test
     if test.dependent:
-        print(f"{', '.join(pair):26s}  {test.statistic:10.0f}  {exact[pair]:17.0f}  {test.critical:10.0f}  {test.p_value:9.1e}")
+        print(
+            f"{', '.join(pair):26s}  {test.statistic:10.0f}  {exact[pair]:17.0f}  {test.critical:10.0f}  {test.p_value:9.1e}"
+        )
     assert test.dependent or deviations < 9  # noise would have to hide 6 of them
 if data is None:
     assert all(chi_square(estimate, a, b).dependent for a, b in DEPENDENT)
@@ -175,29 +208,63 @@ left, middle, right = figure.subplots(1, 3)
 for name in order:
     colour, marker = STYLES[name]
     left.plot(epsilons, [predicted[name, e] for e in epsilons], color=colour)
-    left.plot(epsilons, [measured[name, e] for e in epsilons], marker, color=colour, markersize=5, label=name)
+    left.plot(
+        epsilons,
+        [measured[name, e] for e in epsilons],
+        marker,
+        color=colour,
+        markersize=5,
+        label=name,
+    )
 logarithmic(left)
-left.set(xlabel="ε", ylabel="total variation distance", title=f"2-way marginals, n = $2^{{18}}$ {people.name}")
+left.set(
+    xlabel="ε",
+    ylabel="total variation distance",
+    title=f"2-way marginals, n = $2^{{18}}$ {people.name}",
+)
 left.legend(frameon=False, ncols=3, loc="upper center", fontsize=9, bbox_to_anchor=(0.5, -0.14))
 values = [test.statistic for test in tests]
 middle.hist(values, bins=np.geomspace(0.02, max(values), 40), color="0.7")
-middle.axvline(tests[0].critical_without_noise, color="#0072B2", linestyle="--", label=f"textbook: exceeded by {naive:.0%}")
+middle.axvline(
+    tests[0].critical_without_noise,
+    color="#0072B2",
+    linestyle="--",
+    label=f"textbook: exceeded by {naive:.0%}",
+)
 middle.axvline(tests[0].critical, color="#D55E00", label=f"with the noise: by {aware:.0%}")
-middle.set(xscale="log", xlabel="χ² statistic of independent attributes", ylabel="of 400 collections", title="95 % critical values")
+middle.set(
+    xscale="log",
+    xlabel="χ² statistic of independent attributes",
+    ylabel="of 400 collections",
+    title="95 % critical values",
+)
 middle.legend(frameon=False, loc="upper center", fontsize=9, bbox_to_anchor=(0.5, -0.14))
-angle = dict(zip(people.attributes, np.linspace(0, 2 * np.pi, len(people.attributes), endpoint=False), strict=True))
+angle = dict(
+    zip(
+        people.attributes,
+        np.linspace(0, 2 * np.pi, len(people.attributes), endpoint=False),
+        strict=True,
+    )
+)
 place = {name: (np.cos(a), np.sin(a)) for name, a in angle.items()}
 for tree, style, colour in ((ideal, "--", "0.6"), (learned, "-", "#009E73")):
     for edge in tree.edges:
         if style == "-" or set(edge) not in [set(other) for other in learned.edges]:
             width = 1.0 if style == "--" else 1 + 5 * math.sqrt(abs(pearson(marginals(*edge))))
-            right.plot(*zip(*(place[name] for name in edge), strict=True), style, color=colour, linewidth=width)
+            right.plot(
+                *zip(*(place[name] for name in edge), strict=True),
+                style,
+                color=colour,
+                linewidth=width,
+            )
 for name, (x, y) in place.items():
     right.plot(x, y, "o", color="k", markersize=5)
     side = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
     right.annotate(name, (1.08 * x, 1.12 * y), ha=side, va="center", fontsize=10)
 kept = learned.total(marginals) / ideal.total()
-right.set(xlim=(-1.8, 1.7), ylim=(-1.3, 1.3), title=f"tree, with {kept:.1%} of the best one's information")
+right.set(
+    xlim=(-1.8, 1.7), ylim=(-1.3, 1.3), title=f"tree, with {kept:.1%} of the best one's information"
+)
 right.set_axis_off()
 for axes in (left, middle):
     axes.grid(color="0.92")

@@ -47,7 +47,9 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
     """
     n, epsilon = checked_users(n), float(Privacy.from_epsilon(epsilon, neighbours="all").epsilon)
     if not epsilon > 0:
-        raise ValueError("epsilon must be above 0: without it nothing is told, and every error is possible")
+        raise ValueError(
+            "epsilon must be above 0: without it nothing is told, and every error is possible"
+        )
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
         raise ValueError(f"d must be a number of items, at least 1, got {shown(d)}")
     if d <= 2:

@@ -100,14 +100,21 @@ class Code:
         for i, own in enumerate(places.T):
             for j, other in enumerate(places.T):
                 if i != j:  # subtracting is adding, and that is exclusive or
-                    factor = field.multiply(x[None] ^ other[:, None], field.inverse(own ^ other)[:, None])
+                    factor = field.multiply(
+                        x[None] ^ other[:, None], field.inverse(own ^ other)[:, None]
+                    )
                     result[:, :, i] = field.multiply(result[:, :, i], factor)
         return result
 
     def _cut(self, words: Words) -> npt.NDArray[np.int64]:
         """The symbols of words: shape (symbols, *words.shape)."""
         mask = np.uint64((1 << self.symbol) - 1)
-        return np.stack([(words >> np.uint64(self.symbol * i) & mask).astype(np.int64) for i in range(self.symbols)])
+        return np.stack(
+            [
+                (words >> np.uint64(self.symbol * i) & mask).astype(np.int64)
+                for i in range(self.symbols)
+            ]
+        )
 
     def minus(self, words: Words, index: Items) -> npt.NDArray[np.int64]:
         """1 where the sign ``index``, 0 .. length - 1, of each word's codeword is -1, else 0."""
@@ -156,7 +163,9 @@ class Code:
         scores = np.concatenate([transformed, -transformed], axis=2)
         ranked = np.argsort(-scores, axis=2, kind="stable")[:, :, : int(self._tries.max()) + 1]
         best = np.take_along_axis(scores, ranked[:, :, :2], axis=2)
-        reliable = np.argsort(best[:, :, 1] - best[:, :, 0], axis=1, kind="stable")[:, : self.symbols]
+        reliable = np.argsort(best[:, :, 1] - best[:, :, 0], axis=1, kind="stable")[
+            :, : self.symbols
+        ]
         through = self._through(reliable)
         lists = np.take_along_axis(ranked, reliable[:, :, None], axis=1)
         symbols = lists[:, np.arange(self.symbols), self._tries]  # (rows, tries, symbols)
@@ -164,7 +173,9 @@ class Code:
         for i in range(self.symbols):
             values ^= self._field.multiply(through[:, None, :, i], symbols[:, :, None, i])
         total = np.take_along_axis(scores[:, None], values[..., None], axis=3)[..., 0].sum(axis=2)
-        spare = self.symbols * self.symbol - self.bits  # the last symbol's highest bits are 0 in every word
+        spare = (
+            self.symbols * self.symbol - self.bits
+        )  # the last symbol's highest bits are 0 in every word
         total[values[:, :, self.symbols - 1] >> (self.symbol - spare) != 0] = -np.inf
         chosen = values[np.arange(rows), total.argmax(axis=1), : self.symbols].astype(np.uint64)
         chosen[:, -1] &= np.uint64((1 << (self.symbol - spare)) - 1)

@@ -33,17 +33,27 @@ class ItemErrors:
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
         """Those of a frequency oracle."""
-        return cls(users, population, partial(oracle.variance, users), partial(null_of, oracle, users), confusion)
+        return cls(
+            users,
+            population,
+            partial(oracle.variance, users),
+            partial(null_of, oracle, users),
+            confusion,
+        )
 
     def deviation(self, frequency: Floats) -> Floats:
         """The standard deviation of the estimates of items of these frequencies."""
         f = np.clip(frequency, 0.0, 1.0)
         sampling = f * (1 - f) * (1 / self.users - 1 / self.population)
-        return np.asarray(np.sqrt(np.maximum(np.asarray(self.noise(f)) + sampling + self.confusion, 0.0)))
+        return np.asarray(
+            np.sqrt(np.maximum(np.asarray(self.noise(f)) + sampling + self.confusion, 0.0))
+        )
 
     def beyond(self, alpha: float) -> float:
         """What the estimate of an item that nobody holds exceeds with probability ``alpha`` at most."""
-        return float(np.hypot(self.null(alpha), scipy.special.ndtri(alpha) * np.sqrt(self.confusion)))
+        return float(
+            np.hypot(self.null(alpha), scipy.special.ndtri(alpha) * np.sqrt(self.confusion))
+        )
 
 
 def null_of(oracle: Oracle, users: int, alpha: float) -> float:
@@ -72,4 +82,6 @@ def null_of_signs(scale: float, users: int, alpha: float) -> float:
 
 def reach(users: int, q: float, alpha: float) -> int:
     """The least number that a binomial count exceeds with probability ``alpha`` at most, however small that is."""
-    return bisect_left(range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha))
+    return bisect_left(
+        range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha)
+    )

@@ -27,7 +27,9 @@ class Gate:
 
     def __call__(self, frequency: Floats) -> Floats:
         """The probability that an item of this frequency does not pass, for normal errors: Phi((cut - f) / deviation)."""
-        result: Floats = scipy.special.ndtr((self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300))
+        result: Floats = scipy.special.ndtr(
+            (self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300)
+        )
         return result
 
 
@@ -121,7 +123,13 @@ class Found:
     def statement(self) -> str:
         """What may have been missed, in words."""
         if not self.gates:
-            few = f"{self.n} reports are too few" if self.n > 1 else "One report is too little" if self.n else "No reports"
+            few = (
+                f"{self.n} reports are too few"
+                if self.n > 1
+                else "One report is too little"
+                if self.n
+                else "No reports"
+            )
             return f"{few}: anything may have been missed."
         above = self.complete_above
         missed = (

@@ -28,7 +28,13 @@ def listed(
 ) -> Found:
     """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the ``gates``."""
     noise = errors.beyond((1 - confidence) / considered)
-    least = threshold if threshold is not None else -np.inf if k is not None else np.nextafter(noise, np.inf)
+    least = (
+        threshold
+        if threshold is not None
+        else -np.inf
+        if k is not None
+        else np.nextafter(noise, np.inf)
+    )
     order = np.argsort(-estimates, kind="stable")
     order = order[estimates[order] >= least][:k]
     if k is not None and len(order) == k:
@@ -37,7 +43,11 @@ def listed(
     deviations = errors.deviation(chosen)
     level = (1 - confidence) * max(len(order), 1) / considered / 2
     # Intervals are that much wider than normal ones as noise reaches further at this level.
-    wider = max(1.0, errors.beyond(level) / float(-scipy.special.ndtri(level) * errors.deviation(np.zeros(1))[0]))
+    wider = max(
+        1.0,
+        errors.beyond(level)
+        / float(-scipy.special.ndtri(level) * errors.deviation(np.zeros(1))[0]),
+    )
     half = -scipy.special.ndtri(level) * wider * deviations
     return Found(
         universe.values(words[order]),
@@ -56,4 +66,6 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
     """The list from too few reports to say anything."""
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
-    return Found(universe.values(words), none, none, Interval(none, none), n, 0, np.inf, confidence, ())
+    return Found(
+        universe.values(words), none, none, Interval(none, none), n, 0, np.inf, confidence, ()
+    )

@@ -53,7 +53,9 @@ class Sampled(Channel):
         share = self.kept * (1 - Fraction(1, 1 << 40))
         # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the odds.
         return tuple(
-            -int(-share * ratio * WORD // 1) if ratio == kind[0] else int(share * ratio * WORD) for kind in kinds for ratio in kind
+            -int(-share * ratio * WORD // 1) if ratio == kind[0] else int(share * ratio * WORD)
+            for kind in kinds
+            for ratio in kind
         )
 
     @cached_property
@@ -65,7 +67,9 @@ class Sampled(Channel):
         """
         e = self.odds
         ends = [(kind[0], kind[-1]) for kind in self.inner._likelihoods]
-        return min((e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends)
+        return min(
+            (e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends
+        )
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -76,7 +80,11 @@ class Sampled(Channel):
         return 1
 
     def _details(self) -> dict[str, Any]:
-        return {"seed": self.seed, "acceptance": [str(weight) for weight in self._acceptance], "inner": self.inner.parameters}
+        return {
+            "seed": self.seed,
+            "acceptance": [str(weight) for weight in self._acceptance],
+            "inner": self.inner.parameters,
+        }
 
     @property
     def _batch(self) -> int:
@@ -94,7 +102,10 @@ class Sampled(Channel):
     def idle(self, users: int, source: BitSource) -> Reports:
         """The reports of users without an item, for whom all likelihoods are 1."""
         reports = np.zeros(users, dtype=self.report_dtype)
-        reports["coins"], reports["bit"] = source(users), bernoulli(users, int(self.kept * WORD), source)
+        reports["coins"], reports["bit"] = (
+            source(users),
+            bernoulli(users, int(self.kept * WORD), source),
+        )
         return reports
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
@@ -109,20 +120,31 @@ class Sampled(Channel):
         counts = np.zeros(self._shape, dtype=np.int64)
         counts[0] = len(kept)
         for start in range(0, len(kept), self._batch):
-            counts[1:] += self.inner._aggregate(self.inner._blank(self._coins(kept[start : start + self._batch]))).ravel()
+            counts[1:] += self.inner._aggregate(
+                self.inner._blank(self._coins(kept[start : start + self._batch]))
+            ).ravel()
         return counts
 
     def sampled(self, aggregate: Aggregate) -> Aggregate:
         """The inner channel's aggregate of the reports that were kept."""
-        return Aggregate(self.inner._signature, int(aggregate.counts[0]), aggregate.counts[1:].reshape(self.inner._shape))
+        return Aggregate(
+            self.inner._signature,
+            int(aggregate.counts[0]),
+            aggregate.counts[1:].reshape(self.inner._shape),
+        )
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(self.sampled(aggregate))
+        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(
+            self.sampled(aggregate)
+        )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         # Over the coins every item's report is kept as often, and the reports kept are distributed as the inner channel's.
         kept, share = int(counts[0]), float(self.kept)
-        return [public(n, [kept, n - kept], [share, 1 - share]), *self.inner._samples(kept, counts[1:].reshape(self.inner._shape))]
+        return [
+            public(n, [kept, n - kept], [share, 1 - share]),
+            *self.inner._samples(kept, counts[1:].reshape(self.inner._shape)),
+        ]
 
     def audit(self) -> Audit:
         if self.domain == 1:
@@ -134,7 +156,9 @@ class Sampled(Channel):
             place += len(kind)
             low, high = min(weights), max(weights)
             worst = max(worst, Fraction(high, low), Fraction(WORD - low, WORD - high))
-        return Audit(worst, self.odds, "the bit, for coins where likelihoods are furthest apart", (0, 1))
+        return Audit(
+            worst, self.odds, "the bit, for coins where likelihoods are furthest apart", (0, 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -154,11 +178,17 @@ class SampledOracle(Sampled, Oracle):
         return self._of_kept(lambda m: np.asarray(self.inner.variance(m, f)), f * (1 - f), n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        return float(self._of_kept(lambda m: self.inner.difference_variance(m, held), 2 / (held or self.domain), n))
+        return float(
+            self._of_kept(
+                lambda m: self.inner.difference_variance(m, held), 2 / (held or self.domain), n
+            )
+        )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         among = weights**2 @ frequencies - (weights @ frequencies) ** 2
-        result: Floats = self._of_kept(lambda m: self.inner.linear_variance(m, weights, frequencies), among, n)
+        result: Floats = self._of_kept(
+            lambda m: self.inner.linear_variance(m, weights, frequencies), among, n
+        )
         return result
 
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
@@ -182,16 +212,22 @@ class SampledOracle(Sampled, Oracle):
         if not kept.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
-        result: Floats = self.inner._variances(kept, frequencies, items) + f * (1 - f) * self._spread(aggregate)
+        result: Floats = self.inner._variances(kept, frequencies, items) + f * (
+            1 - f
+        ) * self._spread(aggregate)
         return result
 
-    def _linear_variance(self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         kept = self.sampled(aggregate)
         if not kept.n:
             return np.full(len(weights), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
         among = weights**2 @ f - (weights @ f) ** 2
-        result: Floats = self.inner._linear_variance(weights, kept, frequencies, items) + among * self._spread(aggregate)
+        result: Floats = self.inner._linear_variance(
+            weights, kept, frequencies, items
+        ) + among * self._spread(aggregate)
         return result
 
 
@@ -224,10 +260,14 @@ class OneBit(Protocol):
 
     def __init__(self, inner: Oracle | HeavyHitterProtocol, seed: int = 0) -> None:
         if not isinstance(inner, (Oracle, HeavyHitterProtocol)):
-            raise TypeError(f"inner must be a frequency oracle or a protocol for heavy hitters, got {type(inner).__name__}")
+            raise TypeError(
+                f"inner must be a frequency oracle or a protocol for heavy hitters, got {type(inner).__name__}"
+            )
         channel = inner if isinstance(inner, Oracle) else inner.channel
         if channel.odds > 2:
-            raise ValueError(f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(inner.epsilon)}")
+            raise ValueError(
+                f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(inner.epsilon)}"
+            )
         self.inner, self.seed = inner, checked_size("seed", seed, 0)
         kind = SampledOracle if isinstance(inner, Oracle) else Sampled
         self._channel = kind(channel.domain, channel.epsilon, channel, self.seed)  # type: ignore[arg-type]
@@ -263,14 +303,24 @@ class OneBit(Protocol):
         return self._channel.estimate(aggregate, items)
 
     def find(
-        self, reports: Reports | Aggregate, k: int | None = None, threshold: float | None = None, confidence: float = 0.95
+        self,
+        reports: Reports | Aggregate,
+        k: int | None = None,
+        threshold: float | None = None,
+        confidence: float = 0.95,
     ) -> Found:
         """Heavy hitters, as `HeavyHitterProtocol.find`. TypeError unless the inner protocol finds them."""
         if not isinstance(self.inner, HeavyHitterProtocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
         self.inner._checked(k, threshold, confidence)
-        aggregate = self._channel._own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
-        return self.inner._find(self._channel.sampled(aggregate), aggregate.n, k, threshold, confidence)
+        aggregate = (
+            self._channel._own(reports)
+            if isinstance(reports, Aggregate)
+            else self.aggregate(reports)
+        )
+        return self.inner._find(
+            self._channel.sampled(aggregate), aggregate.n, k, threshold, confidence
+        )
 
     def __repr__(self) -> str:
         return f"OneBit({self.inner!r}, seed={self.seed})"

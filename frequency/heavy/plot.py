@@ -34,20 +34,41 @@ def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int =
         raise ValueError("there is nothing to draw: nothing was found, or no items asked for")
     names, frequencies = items.items.tolist()[:largest], items.frequencies[:largest]
     height = np.arange(len(names))
-    from matplotlib.figure import Figure  # here, so that importing the package does not take as long again
+    from matplotlib.figure import (
+        Figure,
+    )  # here, so that importing the package does not take as long again
 
     figure = Figure(figsize=(6.4, 1.7 + 0.22 * len(names)), layout="constrained")
     axes = figure.add_subplot(xlabel="fraction of the users", axisbelow=True)
     axes.axvline(0, color="0.6", linewidth=0.8)
     axes.grid(axis="x", color="0.9")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    arms = np.stack([frequencies - items.intervals.low[:largest], items.intervals.high[:largest] - frequencies])
+    arms = np.stack(
+        [frequencies - items.intervals.low[:largest], items.intervals.high[:largest] - frequencies]
+    )
     label = f"estimate, {items.confidence:.0%} interval"
-    axes.errorbar(frequencies, height, xerr=arms, fmt="o", markersize=4.5, color="#0072B2", elinewidth=1.6, label=label)
+    axes.errorbar(
+        frequencies,
+        height,
+        xerr=arms,
+        fmt="o",
+        markersize=4.5,
+        color="#0072B2",
+        elinewidth=1.6,
+        label=label,
+    )
     if truth is not None:
         known = [truth.get(name, 0.0) for name in names]
-        axes.plot(known, height, "x", markersize=6, markeredgewidth=1.6, color="#D55E00", label="truth")
-    axes.axvline(items.noise, color="0.35", linestyle="--", linewidth=1, label=f"noise alone stays below: {items.confidence:.0%}")
+        axes.plot(
+            known, height, "x", markersize=6, markeredgewidth=1.6, color="#D55E00", label="truth"
+        )
+    axes.axvline(
+        items.noise,
+        color="0.35",
+        linestyle="--",
+        linewidth=1,
+        label=f"noise alone stays below: {items.confidence:.0%}",
+    )
     if np.isfinite(items.complete_above):
         axes.axvline(
             items.complete_above,
@@ -60,6 +81,8 @@ def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int =
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)
     if len(names) < len(items):
-        axes.set_title(f"the {len(names)} most frequent of {len(items)} items", fontsize=10, loc="left")
+        axes.set_title(
+            f"the {len(names)} most frequent of {len(items)} items", fontsize=10, loc="left"
+        )
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure

@@ -117,19 +117,25 @@ class Prefixes(Mixture):
         return tuple(found)
 
     def _oracle(self, domain: int) -> Oracle:
-        few = domain < 3 * self.odds + 2  # where the truth is told often enough: Wang et al. 2017, section 4
+        few = (
+            domain < 3 * self.odds + 2
+        )  # where the truth is told often enough: Wang et al. 2017, section 4
         return (GRR if few else self.oracle)(domain, self.epsilon)
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
         return tuple(
-            self._oracle(1 << (self.places if level.functions else level.length)) for level in self.levels for _ in level.parts
+            self._oracle(1 << (self.places if level.functions else level.length))
+            for level in self.levels
+            for _ in level.parts
         )
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
         shares = [
-            share / len(level.parts) for level, share in zip(self.levels, self.probabilities, strict=True) for _ in level.parts
+            share / len(level.parts)
+            for level, share in zip(self.levels, self.probabilities, strict=True)
+            for _ in level.parts
         ]
         return weights_of(len(shares), shares)
 
@@ -139,7 +145,12 @@ class Prefixes(Mixture):
         return {part: LinearHash(f"prefix {part}", self.seed, self.places) for part in hashed}
 
     def _details(self) -> dict[str, Any]:
-        return {**super()._details(), "lengths": list(self.lengths), "seed": self.seed, "text": self.text}
+        return {
+            **super()._details(),
+            "lengths": list(self.lengths),
+            "seed": self.seed,
+            "text": self.text,
+        }
 
     def _nodes(self, part: int, items: Items) -> Items:
         level = next(level for level in self.levels if part in level.parts)
@@ -157,7 +168,12 @@ class Prefixes(Mixture):
         users = self._users(aggregate)
         total = float(users[level.first : level.parts.stop].sum())
         return [
-            Table(part, int(users[part]), users[part] / total, self.parts[part]._frequencies(self._level(aggregate, part), None))
+            Table(
+                part,
+                int(users[part]),
+                users[part] / total,
+                self.parts[part]._frequencies(self._level(aggregate, part), None),
+            )
             for part in level.parts
             if users[part]
         ]
@@ -171,11 +187,17 @@ class Prefixes(Mixture):
         total: Floats = np.zeros((len(parents), 1 << step))
         for table in tables:
             hash_ = self._hashes[table.part]
-            total += table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
+            total += (
+                table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
+            )
         cells = 1 << self.places
-        return (total - 1 / cells) * (cells / (cells - 1))  # others are in the same cell with probability 1 / cells
+        return (total - 1 / cells) * (
+            cells / (cells - 1)
+        )  # others are in the same cell with probability 1 / cells
 
-    def resolved(self, tables: list[Table], prefixes: Words, estimates: Floats, least: float) -> Floats:
+    def resolved(
+        self, tables: list[Table], prefixes: Words, estimates: Floats, least: float
+    ) -> Floats:
         """Estimates of hashed prefixes less what the heavy ones, of ``least`` and more, lend them by sharing cells.
 
         A linear system among the heavy ones alone: the others were selected by their noise, which is no loan.
@@ -204,7 +226,9 @@ class Prefixes(Mixture):
         squares = 0.0
         for table in tables:
             noise = float(self.parts[table.part].variance(table.users, 1 / cells))
-            squares += table.share * (float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise)
+            squares += table.share * (
+                float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise
+            )
         return min(max(squares, 0.0), 1.0) / (level.functions * (cells - 1))
 
 
@@ -218,7 +242,12 @@ class PrefixProtocol(HeavyHitterProtocol):
 
     def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[Step]:
         """Level by level, as far as there are reports."""
-        channel, universe, parents, length = self.channel, self.universe, np.zeros(1, dtype=np.uint64), 0
+        channel, universe, parents, length = (
+            self.channel,
+            self.universe,
+            np.zeros(1, dtype=np.uint64),
+            0,
+        )
         for level in channel.levels:
             step = level.length - length
             users = channel.level_users(aggregate, level)
@@ -226,29 +255,52 @@ class PrefixProtocol(HeavyHitterProtocol):
             if not users:
                 return
             estimates = channel.children(level, tables, parents, step).ravel()
-            prefixes = (parents[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)).ravel()
+            prefixes = (
+                parents[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)
+            ).ravel()
             good = universe.possible(prefixes, level.length)
             prefixes, estimates = prefixes[good], estimates[good]
             considered = len(prefixes)
-            errors = ItemErrors.of(channel.parts[level.first], users, population, channel.confusion(level, tables))
+            errors = ItemErrors.of(
+                channel.parts[level.first], users, population, channel.confusion(level, tables)
+            )
             cut = -np.inf
             if level.functions:
                 if considered > max(_RESOLVED, kept):
                     prefixes, estimates, cut = _largest(prefixes, estimates, max(_RESOLVED, kept))
-                estimates = channel.resolved(tables, prefixes, estimates, errors.beyond(_ACCIDENT / considered))
+                estimates = channel.resolved(
+                    tables, prefixes, estimates, errors.beyond(_ACCIDENT / considered)
+                )
             if len(prefixes) > kept:
                 prefixes, estimates, least = _largest(prefixes, estimates, kept)
                 cut = max(cut, least)
             yield Step(prefixes, estimates, considered, cut, errors)
             parents, length = prefixes, level.length
 
-    def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
         steps = list(self._walk(aggregate, population, _kept(self.channel.lengths, k or 0)))
         if len(steps) < len(self.channel.levels):  # nobody reported on some length
             return nothing(self.universe, confidence, population)
         last = steps[-1]
         gates = [Gate(step.cut, step.errors.deviation) for step in steps]
-        return listed(self.universe, last.prefixes, last.estimates, last.considered, last.errors, gates, k, threshold, confidence)
+        return listed(
+            self.universe,
+            last.prefixes,
+            last.estimates,
+            last.considered,
+            last.errors,
+            gates,
+            k,
+            threshold,
+            confidence,
+        )
 
 
 class Step(NamedTuple):
@@ -302,9 +354,19 @@ class PrefixExtension(PrefixProtocol):
     def __post_init__(self) -> None:
         if self.lengths is not None:
             given = tuple(self.lengths)
-            whole = all(isinstance(length, (int, np.integer)) and not isinstance(length, bool) for length in given)
-            if not given or not whole or not all(a < b for a, b in pairwise((0, *given))) or given[-1] != self.bits:
-                raise ValueError(f"lengths must increase from at least 1 to bits = {self.bits}, got {shown(self.lengths)}")
+            whole = all(
+                isinstance(length, (int, np.integer)) and not isinstance(length, bool)
+                for length in given
+            )
+            if (
+                not given
+                or not whole
+                or not all(a < b for a, b in pairwise((0, *given)))
+                or given[-1] != self.bits
+            ):
+                raise ValueError(
+                    f"lengths must increase from at least 1 to bits = {self.bits}, got {shown(self.lengths)}"
+                )
             step = max((b - a for a, b in pairwise(given)), default=0)
             if given[0] > _LISTED or step > _LONGEST_STEP:
                 raise ValueError(
@@ -326,7 +388,16 @@ class PrefixExtension(PrefixProtocol):
         squares = [Fraction(round(value**2 * 1000)) for value in deviations]
         probabilities = tuple(value / sum(squares) for value in squares)
         return Prefixes(
-            self.universe.size, self.epsilon, lengths, probabilities, OLH, _LISTED, 18, 4, seed=self.seed, text=self.text
+            self.universe.size,
+            self.epsilon,
+            lengths,
+            probabilities,
+            OLH,
+            _LISTED,
+            18,
+            4,
+            seed=self.seed,
+            text=self.text,
         )
 
 
@@ -360,4 +431,15 @@ class TreeHist(PrefixProtocol):
         lengths = tuple(range(1, bits + 1))
         walk = Fraction(1, 2 * bits)
         probabilities = (*(walk,) * (bits - 1), 1 - (bits - 1) * walk)
-        return Prefixes(self.universe.size, self.epsilon, lengths, probabilities, HRR, 14, 14, 8, seed=self.seed, text=self.text)
+        return Prefixes(
+            self.universe.size,
+            self.epsilon,
+            lengths,
+            probabilities,
+            HRR,
+            14,
+            14,
+            8,
+            seed=self.seed,
+            text=self.text,
+        )

@@ -59,10 +59,18 @@ class HeavyHitterProtocol(Protocol):
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on."""
-        return {"protocol": type(self).__name__, "text": self.text, "channel": self.channel.parameters}
+        return {
+            "protocol": type(self).__name__,
+            "text": self.text,
+            "channel": self.channel.parameters,
+        }
 
     def find(
-        self, reports: Reports | Aggregate, k: int | None = None, threshold: float | None = None, confidence: float = 0.95
+        self,
+        reports: Reports | Aggregate,
+        k: int | None = None,
+        threshold: float | None = None,
+        confidence: float = 0.95,
     ) -> Found:
         """The most frequent items.
 
@@ -86,7 +94,11 @@ class HeavyHitterProtocol(Protocol):
             For what is not of this protocol.
         """
         self._checked(k, threshold, confidence)
-        aggregate = self.channel._own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
+        aggregate = (
+            self.channel._own(reports)
+            if isinstance(reports, Aggregate)
+            else self.aggregate(reports)
+        )
         return self._find(aggregate, aggregate.n, k, threshold, confidence)
 
     @staticmethod
@@ -94,11 +106,24 @@ class HeavyHitterProtocol(Protocol):
         whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
         if k is not None and (not whole or k < 1):
             raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
-        if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1):
-            raise ValueError(f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}")
+        if threshold is not None and not (
+            isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1
+        ):
+            raise ValueError(
+                f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}"
+            )
         if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
-            raise ValueError(f"confidence must lie strictly between 0 and 1, got {shown(confidence)}")
+            raise ValueError(
+                f"confidence must lie strictly between 0 and 1, got {shown(confidence)}"
+            )
 
     @abstractmethod
-    def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
         """The same, for arguments in range and reports from a random part of a ``population``."""

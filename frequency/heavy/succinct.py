@@ -72,11 +72,16 @@ class Channels(Channel):
 
     @cached_property
     def _hash(self) -> tuple[LinearHash, ...]:
-        return tuple(LinearHash(f"channel {t}", self.seed, self.channels.bit_length() - 1) for t in range(self.hashes))
+        return tuple(
+            LinearHash(f"channel {t}", self.seed, self.channels.bit_length() - 1)
+            for t in range(self.hashes)
+        )
 
     def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
         """The channel of each word under each hash function, numbered through: shape (words, hashes)."""
-        return np.stack([t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1)
+        return np.stack(
+            [t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1
+        )
 
     @property
     def _all(self) -> int:
@@ -85,7 +90,13 @@ class Channels(Channel):
     @property
     def report_dtype(self) -> np.dtype[np.void]:
         index = smallest_integer(self.code.length - 1)
-        return np.dtype([("index", index, (self._all,)), ("sign", "i1", (self._all,)), ("oracle", self.oracle.report_dtype)])
+        return np.dtype(
+            [
+                ("index", index, (self._all,)),
+                ("sign", "i1", (self._all,)),
+                ("oracle", self.oracle.report_dtype),
+            ]
+        )
 
     @property
     def report_bits(self) -> int:
@@ -109,16 +120,22 @@ class Channels(Channel):
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, words = len(items), items.astype(np.uint64)
-        reports["index"] = uniform(users * self._all, self.code.length, source).reshape(users, self._all)
+        reports["index"] = uniform(users * self._all, self.code.length, source).reshape(
+            users, self._all
+        )
         reports["sign"] = 1 - 2 * uniform(users * self._all, 2, source).reshape(users, self._all)
         row = np.arange(users)
         for mine in self.channel_of(words).T:
-            minus = self.code.minus(words, reports["index"][row, mine].astype(np.int64)) ^ self._choice.draw(users, source)
+            minus = self.code.minus(
+                words, reports["index"][row, mine].astype(np.int64)
+            ) ^ self._choice.draw(users, source)
             reports["sign"][row, mine] = 1 - 2 * minus
         self.oracle._privatize(items, reports["oracle"], source)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        good = (reports["index"] < self.code.length) & ((reports["sign"] == 1) | (reports["sign"] == -1))
+        good = (reports["index"] < self.code.length) & (
+            (reports["sign"] == 1) | (reports["sign"] == -1)
+        )
         return good.all(axis=1) & self.oracle._possible(reports["oracle"])
 
     # The counts are the sums of signs of each place of each channel, and then those of the oracle's rows.
@@ -141,7 +158,9 @@ class Channels(Channel):
         for start in range(0, len(reports), self._batch):
             part = reports[start : start + self._batch]
             place, sign = (first + part["index"]).ravel(), part["sign"].ravel()
-            counts[: -self.rows] += np.bincount(place, weights=sign, minlength=len(counts) - self.rows).astype(np.int64)
+            counts[: -self.rows] += np.bincount(
+                place, weights=sign, minlength=len(counts) - self.rows
+            ).astype(np.int64)
         counts[-self.rows :] = self.oracle._aggregate(reports["oracle"])
         return counts
 
@@ -153,7 +172,9 @@ class Channels(Channel):
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         # One sign in every channel, nearly all of them fair coins: their small correlations are left out.
         told = signs(n, counts[: -self.rows], 1 / self.code.length)
-        told = told._replace(spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None)
+        told = told._replace(
+            spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
+        )
         return [told, *self.oracle._samples(n, counts[-self.rows :])]
 
     # With public coins the idle channels' signs need not be told: they are the coins.
@@ -180,12 +201,16 @@ class Channels(Channel):
     def _likelihood(self, reports: Reports, items: Items) -> Items:
         mine, row = self.channel_of(items.astype(np.uint64)), np.arange(len(items))[:, None]
         index, sign = reports["index"][row, mine].astype(np.int64), reports["sign"][row, mine]
-        return self._agreements(items, index, sign) + self.oracle._likelihood(reports["oracle"], items)
+        return self._agreements(items, index, sign) + self.oracle._likelihood(
+            reports["oracle"], items
+        )
 
     def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
         # Only the item's own channels matter: a client computes `hashes` of the coins' signs and not all.
         index, sign = self._coins(coins, self.channel_of(items.astype(np.uint64)))
-        return self._agreements(items, index, sign) + self.oracle._coins_likelihood(coins.after(self._all), items)
+        return self._agreements(items, index, sign) + self.oracle._coins_likelihood(
+            coins.after(self._all), items
+        )
 
     def _agreements(self, items: Items, index: Items, sign: npt.NDArray[Any]) -> Items:
         minus = self.code.minus(items.astype(np.uint64)[:, None], index)
@@ -194,7 +219,12 @@ class Channels(Channel):
 
     def audit(self) -> Audit:
         ratio = self._choice.ratio ** (self.hashes + 1)
-        return Audit(ratio, self.odds, "signs of 0 in its channels and the oracle, signs against 1 in 1's", (0, 1))
+        return Audit(
+            ratio,
+            self.odds,
+            "signs of 0 in its channels and the oracle, signs against 1 in 1's",
+            (0, 1),
+        )
 
 
 @dataclass(frozen=True)
@@ -263,12 +293,16 @@ class SuccinctHistogram(HeavyHitterProtocol):
     def __post_init__(self) -> None:
         checked_users(self.n)
         if not 0 < self.beta < 1:
-            raise ValueError(f"beta must be a probability, strictly between 0 and 1, got {shown(self.beta)}")
+            raise ValueError(
+                f"beta must be a probability, strictly between 0 and 1, got {shown(self.beta)}"
+            )
         for name, least in (("hashes", 1), ("channels", 2), ("rows", 1)):
             value = getattr(self, name)
             whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             if value is not None and (not whole or value < least):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {shown(value)}")
+                raise ValueError(
+                    f"{name} must be an integer of at least {least}, got {shown(value)}"
+                )
         if self.channels is not None and self.channels & (self.channels - 1):
             raise ValueError(f"channels must be a power of two, got {self.channels}")
         super().__post_init__()
@@ -279,19 +313,38 @@ class SuccinctHistogram(HeavyHitterProtocol):
         """How an item becomes a report."""
         code = code_of(self.universe.bits, self.symbol)
         channels = self.channels or 1 << max(1, math.ceil(1.5 * math.log2(self.n)))
-        lonely = 1 + math.log(3 / self.beta) / max(math.log(channels / self.n), math.log(2)) if channels > self.n else 1
+        lonely = (
+            1 + math.log(3 / self.beta) / max(math.log(channels / self.n), math.log(2))
+            if channels > self.n
+            else 1
+        )
         hashes = self.hashes or math.ceil(lonely)
         if hashes * channels * code.length > LARGEST_STATE:
             raise ValueError(
                 f"{hashes} times {channels} channels of {code.length} places are over {LARGEST_STATE} sums: choose fewer channels"
             )
         rows = self.rows or self._rows(hashes)
-        return Channels(self.universe.size, self.epsilon, code, int(hashes), int(channels), int(rows), self.seed, self.text)
+        return Channels(
+            self.universe.size,
+            self.epsilon,
+            code,
+            int(hashes),
+            int(channels),
+            int(rows),
+            self.seed,
+            self.text,
+        )
 
     def _rows(self, hashes: int) -> int:
         """Section 2.2: log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n), at the oracle's eps."""
         d, share = self.universe.size, float(self.epsilon) / (2 * hashes + 1)
-        rows = math.log(d + 1) * math.log(2 / self.beta) * share**2 * self.n / math.log(2 * d / self.beta)
+        rows = (
+            math.log(d + 1)
+            * math.log(2 / self.beta)
+            * share**2
+            * self.n
+            / math.log(2 * d / self.beta)
+        )
         return min(max(64, math.ceil(rows)), 1 << 20)
 
     @property
@@ -305,7 +358,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
         words = np.unique(self.channel.code.decode(self.channel.sums(aggregate), self.soft))
         return words[self.universe.possible(words, self.bits)]
 
-    def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
         channel, users = self.channel, aggregate.n
         if not users:
             return nothing(self.universe, confidence, population)
@@ -324,4 +384,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
         decoding = CodeGate(channel.code, contrast, users, self.soft)
         gates = [ChannelsGate(decoding, channel.hashes, channel.channels, users)]
         size = self.universe.size
-        return listed(self.universe, words, estimate.frequencies, size, errors, gates, k, threshold, confidence)
+        return listed(
+            self.universe,
+            words,
+            estimate.frequencies,
+            size,
+            errors,
+            gates,
+            k,
+            threshold,
+            confidence,
+        )

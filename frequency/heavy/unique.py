@@ -49,17 +49,27 @@ class CodeSign(SignChannel):
         return self.code.length
 
     def _details(self) -> dict[str, Any]:
-        return {"bits": self.code.bits, "symbol": self.code.symbol, "text": self.text, **super()._details()}
+        return {
+            "bits": self.code.bits,
+            "symbol": self.code.symbol,
+            "text": self.text,
+            **super()._details(),
+        }
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         index = uniform(len(items), self.code.length, source)
-        minus = self.code.minus(items.astype(np.uint64), index) ^ self._choice.draw(len(items), source)
+        minus = self.code.minus(items.astype(np.uint64), index) ^ self._choice.draw(
+            len(items), source
+        )
         reports["index"], reports["sign"] = index, 1 - 2 * minus
 
     def idle(self, users: int, source: BitSource) -> Reports:
         """The reports of users without an item."""
         reports = np.zeros(users, dtype=self.report_dtype)
-        reports["index"], reports["sign"] = uniform(users, self.code.length, source), 1 - 2 * uniform(users, 2, source)
+        reports["index"], reports["sign"] = (
+            uniform(users, self.code.length, source),
+            1 - 2 * uniform(users, 2, source),
+        )
         return reports
 
     @property
@@ -68,7 +78,10 @@ class CodeSign(SignChannel):
 
     def _blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["index"], reports["sign"] = coins.uniform(0, self.code.length), 1 - 2 * coins.uniform(1, 2)
+        reports["index"], reports["sign"] = (
+            coins.uniform(0, self.code.length),
+            1 - 2 * coins.uniform(1, 2),
+        )
         return reports
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
@@ -77,7 +90,12 @@ class CodeSign(SignChannel):
 
     def audit(self) -> Audit:
         # The place does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``; idle, both a half.
-        return Audit(self._choice.ratio, self.odds, "a place where the codewords of 0 and 1 differ, the sign of 0", (0, 1))
+        return Audit(
+            self._choice.ratio,
+            self.odds,
+            "a place where the codewords of 0 and 1 differ, the sign of 0",
+            (0, 1),
+        )
 
 
 @dataclass(frozen=True)
@@ -136,7 +154,9 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         """One private report for each user; a user whose value is None, or masked, holds no item."""
         return self.privatized(self.channel, values, rng)
 
-    def privatized(self, channel: CodeSign | Sampled, values: Any, rng: np.random.Generator | None) -> Reports:
+    def privatized(
+        self, channel: CodeSign | Sampled, values: Any, rng: np.random.Generator | None
+    ) -> Reports:
         """The same by a channel for items that has reports for users without one."""
         words, held = self.held_words(values)
         reports = channel.idle(len(held), bit_source(rng))
@@ -150,9 +170,18 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         try:
             return self._items(given), held
         except InvalidValue as error:  # say where it stands among all users
-            raise type(error)(int(np.flatnonzero(held)[error.index]), error.value, error.largest) from None
+            raise type(error)(
+                int(np.flatnonzero(held)[error.index]), error.value, error.largest
+            ) from None
 
-    def _find(self, aggregate: Aggregate, population: int, k: int | None, threshold: float | None, confidence: float) -> Found:
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
         users = aggregate.n
         if not users:
             return nothing(self.universe, confidence, population)
@@ -161,10 +190,22 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         good = self.universe.possible(word, self.bits)
         signs = 1 - 2 * self.code.minus(word[:, None], np.arange(self.code.length)[None])
         estimate = (signs @ aggregate.counts) / (users * contrast)
-        noise, null = (partial(errors_of, 1 / contrast, users) for errors_of in (noise_of_signs, null_of_signs))
+        noise, null = (
+            partial(errors_of, 1 / contrast, users) for errors_of in (noise_of_signs, null_of_signs)
+        )
         errors = ItemErrors(users, population, noise, null)
         gates = [CodeGate(self.code, contrast, users, self.soft)]
-        found = listed(self.universe, word[good], estimate[good], self.universe.size, errors, gates, k, threshold, confidence)
+        found = listed(
+            self.universe,
+            word[good],
+            estimate[good],
+            self.universe.size,
+            errors,
+            gates,
+            k,
+            threshold,
+            confidence,
+        )
         return replace(found, promise="all who hold an item hold the same one")
 
 
@@ -176,7 +217,9 @@ def code_of(bits: int, symbol: int | None) -> Code:
 def _held(values: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
     """The items among values, and who holds one."""
     if isinstance(values, np.ndarray) and values.ndim > 1:
-        raise ValueError(f"values must be one-dimensional, one item a user, got shape {values.shape}")
+        raise ValueError(
+            f"values must be one-dimensional, one item a user, got shape {values.shape}"
+        )
     if isinstance(values, np.ma.MaskedArray):
         return values.compressed(), ~np.ma.getmaskarray(values).reshape(-1)
     if isinstance(values, np.ndarray) and values.dtype != object:

@@ -36,12 +36,18 @@ class Universe:
     def __post_init__(self) -> None:
         whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
         if not whole or not 1 <= self.bits <= LARGEST_BITS:
-            raise ValueError(f"bits must be an integer, 1 to {LARGEST_BITS}, got {shown(self.bits)}")
+            raise ValueError(
+                f"bits must be an integer, 1 to {LARGEST_BITS}, got {shown(self.bits)}"
+            )
         object.__setattr__(self, "bits", int(self.bits))
         if not isinstance(self.text, bool):
-            raise ValueError(f"text must be True for strings or False for integers, got {shown(self.text)}")
+            raise ValueError(
+                f"text must be True for strings or False for integers, got {shown(self.text)}"
+            )
         if self.text and self.bits % 8:
-            raise ValueError(f"strings are whole bytes: bits must be a multiple of 8, got {self.bits}")
+            raise ValueError(
+                f"strings are whole bytes: bits must be a multiple of 8, got {self.bits}"
+            )
 
     def words(self, values: Any) -> Words:
         """The words of some values: shape (values,). InvalidValue for the first that is no integer or string of this universe."""
@@ -52,19 +58,28 @@ class Universe:
         else:
             words = self._of_long_integers(values)
         if words.ndim > 1:
-            raise ValueError(f"values must be one-dimensional, one item a user, got shape {words.shape}")
+            raise ValueError(
+                f"values must be one-dimensional, one item a user, got shape {words.shape}"
+            )
         return words.reshape(-1)
 
     def _of_long_integers(self, values: Any) -> Words:
         # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both signs of 2^63.
         largest = (1 << self.bits) - 1
-        array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iu" else np.array(values, dtype=object)
+        array = (
+            values
+            if isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+            else np.array(values, dtype=object)
+        )
         if isinstance(values, np.ma.MaskedArray):
             array = np.asarray(np.ma.filled(values.astype(object), None))
         if array.dtype.kind in "iu":
             bad = (array < 0) | (array > largest)
         else:
-            good = [isinstance(v, (int, np.integer)) and not isinstance(v, bool) and 0 <= v <= largest for v in array.ravel()]
+            good = [
+                isinstance(v, (int, np.integer)) and not isinstance(v, bool) and 0 <= v <= largest
+                for v in array.ravel()
+            ]
             bad = ~np.array(good, dtype=np.bool_).reshape(array.shape)
         if bad.any():
             place = int(np.argmax(bad.ravel()))
@@ -134,7 +149,9 @@ class InvalidString(InvalidValue):
 
 def _listed(values: Any) -> Iterable[Any]:
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"values must be one-dimensional, one item a user, got shape {values.shape}")
+        raise ValueError(
+            f"values must be one-dimensional, one item a user, got shape {values.shape}"
+        )
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 

@@ -95,10 +95,14 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
         raise ValueError(f"confidence must be between 0 and 1, exclusive, got {shown(confidence)}")
     marginal = estimate.marginal((a, b))
     if min(marginal.shape) < 2:
-        raise ValueError(f"{a if marginal.shape[0] < 2 else b} has a single value, which nothing depends on")
+        raise ValueError(
+            f"{a if marginal.shape[0] < 2 else b} has a single value, which nothing depends on"
+        )
     rows, columns = _margin(estimate, a), _margin(estimate, b)
     if not (np.isfinite(marginal).all() and np.isfinite(rows).all() and np.isfinite(columns).all()):
-        raise ValueError(f"nobody reported on {a} and {b}, or the errors of their estimates are not known")
+        raise ValueError(
+            f"nobody reported on {a} and {b}, or the errors of their estimates are not known"
+        )
     contrasts: Floats = np.asarray(np.kron(_contrasts(rows), _contrasts(columns)), dtype=np.float64)
     statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
     noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
@@ -194,7 +198,9 @@ def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
 def _joint(marginal: npt.ArrayLike) -> Floats:
     table = np.asarray(marginal, dtype=np.float64)
     if table.ndim != 2 or not table.size:
-        raise InvalidEstimates(f"a marginal of two attributes has two axes, got shape {table.shape}")
+        raise InvalidEstimates(
+            f"a marginal of two attributes has two axes, got shape {table.shape}"
+        )
     if not np.isfinite(table).all() or table.min() < 0 or abs(float(table.sum()) - 1) > 1e-6:
         raise InvalidEstimates(
             f"the marginal must be a distribution: its least entry is {float(table.min())!r}, its sum {float(table.sum())!r}; "
@@ -224,7 +230,9 @@ def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights
     variance = np.asarray(estimate._linear(attributes, rows).variance)
     single = variance[: len(weights)]
     result = np.diag(single)
-    result[first, second] = result[second, first] = (variance[len(weights) :] - single[first] - single[second]) / 2
+    result[first, second] = result[second, first] = (
+        variance[len(weights) :] - single[first] - single[second]
+    ) / 2
     return result
 
 
@@ -253,4 +261,8 @@ def _critical(scales: Floats, size: float) -> float:
     largest = float(scales.max()) * float(scipy.special.chdtri(len(scales), size))
     if len(scales) == 1 or np.ptp(scales) < 1e-9 * scales.max():
         return largest
-    return float(scipy.optimize.brentq(lambda value: _tail(scales, value) - size, 0.0, largest * (1 + 1e-6) + 1e-9, rtol=1e-9))
+    return float(
+        scipy.optimize.brentq(
+            lambda value: _tail(scales, value) - size, 0.0, largest * (1 + 1e-6) + 1e-9, rtol=1e-9
+        )
+    )

@@ -50,7 +50,10 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
         while len(block) < size:
 
             def gain(more: int, block: list[int] = block) -> int:
-                return sum(tuple(sorted((*others, more))) in left for others in combinations(block, covered - 1))
+                return sum(
+                    tuple(sorted((*others, more))) in left
+                    for others in combinations(block, covered - 1)
+                )
 
             block.append(max((more for more in range(attributes) if more not in block), key=gain))
         for names in combinations(sorted(block), covered):
@@ -71,13 +74,17 @@ class AdaptiveViews(Views):
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
-        return tuple(adaptive(self.attributes.project(view).size, self.epsilon) for view in self.views)
+        return tuple(
+            adaptive(self.attributes.project(view).size, self.epsilon) for view in self.views
+        )
 
 
 class _Errors:
     """The variances at even frequencies, for one user, of the consistent fit to views with as many users each."""
 
-    def __init__(self, domain: Domain, views: Sequence[Names], epsilon: float | Rational, largest: int) -> None:
+    def __init__(
+        self, domain: Domain, views: Sequence[Names], epsilon: float | Rational, largest: int
+    ) -> None:
         self.domain = domain
         self._precisions: dict[Names, float] = {}
         for view in views:
@@ -134,7 +141,11 @@ class CALMEstimate(MarginalEstimate):
     def marginal(self, attributes: Sequence[str]) -> Floats:
         """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
         names = self._calm.checked(attributes)
-        return self._reconstructed(names)[0] if self.n else np.full(self.domain.project(names).shape, np.nan)
+        return (
+            self._reconstructed(names)[0]
+            if self.n
+            else np.full(self.domain.project(names).shape, np.nan)
+        )
 
     def report(self, attributes: Sequence[str]) -> Reconstruction:
         """How a marginal was put together. ValueError with no reports."""
@@ -148,8 +159,13 @@ class CALMEstimate(MarginalEstimate):
         """The consistent, non-negative marginals of the views that somebody reported on."""
         fit = ConsistentEstimate(self._calm, self._aggregate)
         some = [part for part, precision in enumerate(fit._overlap.precisions) if precision]
-        views, precisions = [self._calm.views[part] for part in some], [fit._overlap.precisions[part] for part in some]
-        tables = nonnegative(Overlap(self.domain, views, precisions), [fit._tables[part] for part in some])
+        views, precisions = (
+            [self._calm.views[part] for part in some],
+            [fit._overlap.precisions[part] for part in some],
+        )
+        tables = nonnegative(
+            Overlap(self.domain, views, precisions), [fit._tables[part] for part in some]
+        )
         return dict(zip(views, tables, strict=True))
 
     def _reconstructed(self, names: Names) -> tuple[Floats, Reconstruction]:
@@ -159,11 +175,17 @@ class CALMEstimate(MarginalEstimate):
             for view, table in self._held.items():
                 shared = tuple(name for name in view if name in key)
                 if shared:
-                    known[shared] = table.sum(axis=tuple(axis for axis, name in enumerate(view) if name not in key))
+                    known[shared] = table.sum(
+                        axis=tuple(axis for axis, name in enumerate(view) if name not in key)
+                    )
             if key in known:
                 self._found[key] = known[key], Reconstruction(0, True, 0.0)
             else:
-                largest = {part: table for part, table in known.items() if not any(set(part) < set(other) for other in known)}
+                largest = {
+                    part: table
+                    for part, table in known.items()
+                    if not any(set(part) < set(other) for other in known)
+                }
                 self._found[key] = most_entropy(self.domain.project(key), largest)
             self._found[key][0].setflags(write=False)
         found, how = self._found[key]
@@ -179,10 +201,18 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     domain, views = overlap.domain, overlap.views
     shapes = [table.shape for table in tables]
     starts = np.cumsum([0] + [table.size for table in tables])
-    alike = {shape: [part for part, other in enumerate(shapes) if other == shape] for shape in shapes}
-    cells = {shape: starts[parts, None] + np.arange(math.prod(shape)) for shape, parts in alike.items()}
+    alike = {
+        shape: [part for part, other in enumerate(shapes) if other == shape] for shape in shapes
+    }
+    cells = {
+        shape: starts[parts, None] + np.arange(math.prod(shape)) for shape, parts in alike.items()
+    }
     # Orthonormal rows, a constant one first.
-    bases = {size: np.asarray(scipy.linalg.helmert(size, full=True)) for shape in shapes for size in shape}
+    bases = {
+        size: np.asarray(scipy.linalg.helmert(size, full=True))
+        for shape in shapes
+        for size in shape
+    }
 
     # A coefficient of a view is that of the joint distribution with the same number, times its scale: to agree is to share them.
     numbers, scales = [], []
@@ -224,16 +254,21 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     below = fit < 0
     mixed = float((-fit[below] / (even - fit)[below]).max()) if below.any() else 0.0
     fit = np.maximum((1 - mixed) * fit + mixed * even, 0.0)
-    return [part.reshape(shape) for part, shape in zip(np.split(fit, starts[1:-1]), shapes, strict=True)]
+    return [
+        part.reshape(shape) for part, shape in zip(np.split(fit, starts[1:-1]), shapes, strict=True)
+    ]
 
 
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
     """The distribution of most entropy with these marginals, by iterative scaling: one axis an attribute of the domain."""
     result = np.full(domain.shape, 1 / domain.size)
-    places = [tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known]
+    places = [
+        tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known
+    ]
     # No cell becomes 0 and is lost to a marginal that needs it, as may happen where no distribution has them all.
     targets = [
-        np.expand_dims((1 - _LEAST) * table + _LEAST / table.size, axes) for table, axes in zip(known.values(), places, strict=True)
+        np.expand_dims((1 - _LEAST) * table + _LEAST / table.size, axes)
+        for table, axes in zip(known.values(), places, strict=True)
     ]
     iterations, discrepancy, before = 0, math.inf if known else 0.0, math.inf
     while iterations < _MOST_ROUNDS and discrepancy > _TOLERANCE:
@@ -283,11 +318,19 @@ class CALM(ViewProtocol):
         for name, value, low in (("covered", self.covered, 1), ("size", self.size, self.covered)):
             if value is None and name == "size":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= attributes:
-                raise ValueError(f"{name} must be a number of attributes, {low} to {attributes}, got {shown(value)}")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, np.integer))
+                or not low <= value <= attributes
+            ):
+                raise ValueError(
+                    f"{name} must be a number of attributes, {low} to {attributes}, got {shown(value)}"
+                )
             object.__setattr__(self, name, int(value))
         if math.comb(attributes, self.covered) > _MOST_SETS:
-            raise ValueError(f"{math.comb(attributes, self.covered)} sets of {self.covered} attributes are too many to cover")
+            raise ValueError(
+                f"{math.comb(attributes, self.covered)} sets of {self.covered} attributes are too many to cover"
+            )
         super().__post_init__()
 
     @property
@@ -303,7 +346,9 @@ class CALM(ViewProtocol):
         """The sets of attributes that users report on."""
         best, least = None, math.inf
         wanted = self.domain.views(self.covered)
-        for size in range(self.covered, len(self.domain) + 1) if self.size is None else (self.size,):
+        for size in (
+            range(self.covered, len(self.domain) + 1) if self.size is None else (self.size,)
+        ):
             found = self._views_of(size)
             if max(self.domain.project(view).size for view in found) > MOST_CELLS:
                 break
@@ -311,7 +356,9 @@ class CALM(ViewProtocol):
             error = sum(self.domain.project(names).size * errors.cell(names) for names in wanted)
             if best is None or error < least:
                 best, least = found, error
-            elif error > 4 * least:  # a view's cells multiply with its size, the number of views falls with its square
+            elif (
+                error > 4 * least
+            ):  # a view's cells multiply with its size, the number of views falls with its square
                 break
         if best is None:
             raise ValueError(f"a set of attributes would have more than {MOST_CELLS} cells")
@@ -319,7 +366,10 @@ class CALM(ViewProtocol):
 
     def _views_of(self, size: int) -> tuple[Names, ...]:
         names = self.domain.attributes
-        return tuple(tuple(names[place] for place in block) for block in covering(len(names), self.covered, size))
+        return tuple(
+            tuple(names[place] for place in block)
+            for block in covering(len(names), self.covered, size)
+        )
 
     def checked(self, attributes: Sequence[str]) -> Names:
         """Names of 1 .. k distinct attributes, with at most 2^20 cells; ValueError for others."""

@@ -117,7 +117,9 @@ class Directions(Mixture):
             for places in combinations(range(len(shape)), size):
                 for values in product(*(range(1, shape[place]) for place in places)):
                     character = dict(zip(places, values, strict=True))
-                    conjugate = tuple((shape[place] - value) % shape[place] for place, value in character.items())
+                    conjugate = tuple(
+                        (shape[place] - value) % shape[place] for place, value in character.items()
+                    )
                     if values <= conjugate:
                         found.append(tuple(character.get(place, 0) for place in range(len(shape))))
         return tuple(found) or ((0,) * len(shape),)
@@ -127,7 +129,8 @@ class Directions(Mixture):
         """How many phases each direction has: the order of its character."""
         shape = self.attributes.shape
         return tuple(
-            math.lcm(*(r // math.gcd(r, c) for r, c in zip(shape, direction, strict=True))) for direction in self.directions
+            math.lcm(*(r // math.gcd(r, c) for r, c in zip(shape, direction, strict=True)))
+            for direction in self.directions
         )
 
     @cached_property
@@ -173,7 +176,9 @@ class Directions(Mixture):
         masks = []
         for direction, order in zip(self.directions, self.phases, strict=True):
             some = [place for place, value in enumerate(direction) if value]
-            if order != 2 or any(shape[place] % 2 or steps[place].bit_count() > 1 for place in some):
+            if order != 2 or any(
+                shape[place] % 2 or steps[place].bit_count() > 1 for place in some
+            ):
                 return None
             masks.append(sum(steps[place] for place in some))
         return np.array(masks, dtype=np.int64)
@@ -187,9 +192,9 @@ class Directions(Mixture):
         order, result = self.phases[part], np.zeros(len(items), dtype=np.int64)
         for place, value in enumerate(self.directions[part]):
             if value:
-                result += self.attributes.values(items, [self.attributes.attributes[place]])[:, 0] * (
-                    value * order // self.attributes.shape[place]
-                )
+                result += self.attributes.values(items, [self.attributes.attributes[place]])[
+                    :, 0
+                ] * (value * order // self.attributes.shape[place])
         return result % order
 
 
@@ -211,7 +216,9 @@ class InpHT(MarginalProtocol):
             )
         directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
         if sum(directions.phases) > LARGEST_COUNTS:
-            raise ValueError(f"an aggregate would have {sum(directions.phases)} counts, more than {LARGEST_COUNTS}")
+            raise ValueError(
+                f"an aggregate would have {sum(directions.phases)} counts, more than {LARGEST_COUNTS}"
+            )
         return directions
 
     @cached_property
@@ -219,17 +226,25 @@ class InpHT(MarginalProtocol):
         """For each character the directions, and the multiples of them, that it is."""
         shape = self.domain.shape
         found: dict[Character, list[tuple[int, int]]] = {}
-        for part, (direction, phase) in enumerate(zip(self.channel.directions, self.channel.parts, strict=True)):
+        for part, (direction, phase) in enumerate(
+            zip(self.channel.directions, self.channel.parts, strict=True)
+        ):
             for multiple in range(1, phase.domain):
                 if phase.gains[multiple] > 1e-9:
-                    character = tuple(multiple * c % r for c, r in zip(direction, shape, strict=True))
+                    character = tuple(
+                        multiple * c % r for c, r in zip(direction, shape, strict=True)
+                    )
                     found.setdefault(character, []).append((part, multiple))
         return found
 
     def _precisions(self, character: Character, users: Floats) -> list[tuple[int, int, float]]:
         parts = self.channel.parts
         return [
-            (part, multiple, users[part] * (parts[part].contrast * parts[part].gains[multiple]) ** 2)
+            (
+                part,
+                multiple,
+                users[part] * (parts[part].contrast * parts[part].gains[multiple]) ** 2,
+            )
             for part, multiple in self._seen[character]
         ]
 
@@ -239,7 +254,9 @@ class InpHT(MarginalProtocol):
         for values in product(*(range(self.domain[name]) for name in attributes)):
             if any(values):
                 chosen = dict(zip(places, values, strict=True))
-                found.append((values, tuple(chosen.get(place, 0) for place in range(len(self.domain)))))
+                found.append(
+                    (values, tuple(chosen.get(place, 0) for place in range(len(self.domain))))
+                )
         return found
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
@@ -258,7 +275,9 @@ class InpHT(MarginalProtocol):
             vars(self)["_last"] = last
         return last[1]
 
-    def _transform(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> npt.NDArray[np.complex128]:
+    def _transform(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> npt.NDArray[np.complex128]:
         """The transform of the marginal: NaN where nobody reported on a coefficient."""
         users, coefficients = self.channel._users(aggregate), self._coefficients(aggregate)
         result = np.zeros(self.domain.project(attributes).shape, dtype=np.complex128)
@@ -266,7 +285,9 @@ class InpHT(MarginalProtocol):
         for values, character in self._characters(attributes):
             seen = self._precisions(character, users)
             total = sum(precision for *_, precision in seen)
-            result[values] = sum(p * coefficients[part][m] for part, m, p in seen) / total if total else np.nan
+            result[values] = (
+                sum(p * coefficients[part][m] for part, m, p in seen) / total if total else np.nan
+            )
         return result
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
@@ -282,18 +303,33 @@ class InpHT(MarginalProtocol):
             result[values] = 1 / total if total else np.inf
         return result
 
-    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
-        return self._variance_of(attributes, weights, self.channel._users(aggregate), self._transform(aggregate, attributes))
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        return self._variance_of(
+            attributes,
+            weights,
+            self.channel._users(aggregate),
+            self._transform(aggregate, attributes),
+        )
 
     def _variance_of(
-        self, attributes: tuple[str, ...], weights: Floats, users: Floats, transform: npt.NDArray[np.complex128]
+        self,
+        attributes: tuple[str, ...],
+        weights: Floats,
+        users: Floats,
+        transform: npt.NDArray[np.complex128],
     ) -> Floats:
         shape = transform.shape
-        along = np.fft.fftn(weights.reshape(-1, *shape), axes=range(1, len(shape) + 1)) / transform.size
+        along = (
+            np.fft.fftn(weights.reshape(-1, *shape), axes=range(1, len(shape) + 1)) / transform.size
+        )
         along = along.reshape(len(weights), -1)
         moments = self._second_moments(attributes, users)
         flat = np.abs(along) ** 2
-        total = np.where(flat > 1e-30, flat * np.where(flat > 1e-30, moments.ravel(), 0.0), 0.0).sum(axis=1)
+        total = np.where(
+            flat > 1e-30, flat * np.where(flat > 1e-30, moments.ravel(), 0.0), 0.0
+        ).sum(axis=1)
         # A report's contribution has a mean, the same for all users of its direction; and no user reports on two directions.
         means = np.zeros((len(weights), len(users)))
         for values, character in self._characters(attributes):
@@ -301,7 +337,11 @@ class InpHT(MarginalProtocol):
             precision = sum(p for *_, p in seen)
             for part, _, own in seen:
                 if precision and np.isfinite(transform[values]):
-                    means[:, part] += (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real * own / precision
+                    means[:, part] += (
+                        (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real
+                        * own
+                        / precision
+                    )
         some = users > 0
         total = total - (means[:, some] ** 2 / users[some]).sum(axis=1)
         held = np.maximum(np.nan_to_num(np.fft.fftn(transform).real.ravel()), 0.0)

@@ -48,11 +48,18 @@ class Overlap:
     @cached_property
     def sets(self) -> tuple[Names, ...]:
         """All sets of 1 or more attributes that a view holds, in the domain's order."""
-        return tuple(sorted({names for view in self.views for names in self._subsets(view)}, key=lambda names: (len(names), names)))
+        return tuple(
+            sorted(
+                {names for view in self.views for names in self._subsets(view)},
+                key=lambda names: (len(names), names),
+            )
+        )
 
     def _subsets(self, attributes: Names) -> list[Names]:
         ordered = sorted(attributes, key=self._order.__getitem__)
-        return [names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)]
+        return [
+            names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)
+        ]
 
     @cached_property
     def shares(self) -> dict[Names, list[tuple[int, float]]]:
@@ -135,7 +142,11 @@ class ConsistentEstimate(MarginalEstimate):
         channel, found = self._views.channel, []
         for part, view in enumerate(self._views.views):
             level = channel._level(self._aggregate, part)
-            cells = channel.parts[part]._frequencies(level, None) if level.n else np.full(channel.parts[part].domain, np.nan)
+            cells = (
+                channel.parts[part]._frequencies(level, None)
+                if level.n
+                else np.full(channel.parts[part].domain, np.nan)
+            )
             found.append(cells.reshape(self.domain.project(view).shape))
         return found
 
@@ -169,7 +180,12 @@ class ConsistentEstimate(MarginalEstimate):
             along = np.stack([effect(table, names, subset) for table in tables]) / spread
             for part, share in overlap.shares[subset]:
                 view = overlap.views[part]
-                added = np.stack([np.broadcast_to(_along(one, subset, view), self._tables[part].shape).ravel() for one in along])
+                added = np.stack(
+                    [
+                        np.broadcast_to(_along(one, subset, view), self._tables[part].shape).ravel()
+                        for one in along
+                    ]
+                )
                 rows[part] = rows.get(part, 0.0) + share * added
         total = -_spread(weights, self.marginal(names).ravel()) / self.n
         for part, row in rows.items():
@@ -194,7 +210,9 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     """
     if isinstance(estimate._protocol, InpEM):
         raise ValueError("marginals of InpEM have no known errors that they could be reconciled by")
-    if isinstance(estimate._protocol, ViewProtocol) and not isinstance(estimate, ConsistentEstimate):
+    if isinstance(estimate._protocol, ViewProtocol) and not isinstance(
+        estimate, ConsistentEstimate
+    ):
         return ConsistentEstimate(estimate._protocol, estimate._aggregate)
     return estimate
 
@@ -231,11 +249,16 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
         if math.isnan(variance):
             raise ValueError(f"the errors of the marginal of {', '.join(view)} are unknown")
         if math.isfinite(variance):
-            found.append(Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance)))
+            found.append(
+                Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance))
+            )
     return found
 
 
 def to_mbi(estimate: MarginalEstimate) -> list[Any]:
     """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation`` (private-pgm; needs the package mbi)."""
     linear_measurement = import_module("mbi").LinearMeasurement
-    return [linear_measurement(each.values, each.attributes, stddev=each.stddev) for each in measurements(estimate)]
+    return [
+        linear_measurement(each.values, each.attributes, stddev=each.stddev)
+        for each in measurements(estimate)
+    ]

@@ -40,7 +40,9 @@ class Domain:
         for name, size in cardinalities.items():
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
             if not isinstance(name, str) or not whole or size < 1:
-                raise ValueError(f"an attribute is a name and its number of values, at least 1, got {shown(name)}: {shown(size)}")
+                raise ValueError(
+                    f"an attribute is a name and its number of values, at least 1, got {shown(name)}: {shown(size)}"
+                )
         self._sizes = {name: int(size) for name, size in cardinalities.items()}
         if self.size > LARGEST:
             raise ValueError(f"there are {self.size} different records, more than 2^62")
@@ -98,7 +100,9 @@ class Domain:
         unknown = [name for name in names if name not in self._sizes]
         if unknown or not names or len(set(names)) < len(names):
             what = f"{shown(unknown[0])} is none" if unknown else f"got {shown(names)}"
-            raise ValueError(f"attributes must be distinct names among {', '.join(self._sizes)}; {what}")
+            raise ValueError(
+                f"attributes must be distinct names among {', '.join(self._sizes)}; {what}"
+            )
         return names
 
     def views(self, k: int) -> tuple[tuple[str, ...], ...]:
@@ -138,7 +142,9 @@ class Domain:
         result = np.zeros(len(table), dtype=np.int64)
         for start in range(0, len(table), _BATCH):
             part = result[start : start + _BATCH]
-            for column, size in zip(table[start : start + _BATCH].T.astype(np.int64, order="C"), self.shape, strict=True):
+            for column, size in zip(
+                table[start : start + _BATCH].T.astype(np.int64, order="C"), self.shape, strict=True
+            ):
                 part *= size
                 part += column
         return result
@@ -150,13 +156,17 @@ class Domain:
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
         """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
         places = range(len(self)) if attributes is None else self.places(attributes)
-        return np.stack([items // self.steps[place] % self.shape[place] for place in places], axis=-1)
+        return np.stack(
+            [items // self.steps[place] % self.shape[place] for place in places], axis=-1
+        )
 
     def cells(self, items: Items, attributes: Sequence[str]) -> Items:
         """The cell of the marginal of some attributes that holds each record: the last of them counting fastest."""
         sizes = [self._sizes[name] for name in attributes]
         result = np.zeros(np.shape(items), dtype=np.int64)
-        for value, size in zip(np.moveaxis(self.values(items, attributes), -1, 0), sizes, strict=True):
+        for value, size in zip(
+            np.moveaxis(self.values(items, attributes), -1, 0), sizes, strict=True
+        ):
             result = result * size + value
         return result
 
@@ -201,11 +211,15 @@ def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) ->
         records = np.stack([np.asarray(records[name]) for name in names], axis=1)
     table = np.asarray(records)
     if table.ndim != 2 or table.shape[1] != len(names):
-        raise ValueError(f"records must have shape (n, {len(names)}), one column an attribute, got {table.shape}")
+        raise ValueError(
+            f"records must have shape (n, {len(names)}), one column an attribute, got {table.shape}"
+        )
     if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
         table = checked_counts(records, LARGEST, refusal)
     # Extremes first: they take one pass each, and no array as large as the table.
-    if len(table) and ((table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(sizes)).any()):
+    if len(table) and (
+        (table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(sizes)).any()
+    ):
         row, column = divmod(int(np.argmax((table < 0) | (table >= np.array(sizes)))), len(names))
         raise refusal((row, column), int(table[row, column]))
     return table

@@ -52,7 +52,9 @@ class AttributeWise(Channel):
         for size in self.attributes.shape:
             cells = [1] + [more + size * fewer for fewer, more in pairwise(cells)]
         if cells[self.k] > MOST_CELLS:
-            raise ValueError(f"the marginals of {self.k} attributes have {cells[self.k]} cells, more than {MOST_CELLS}")
+            raise ValueError(
+                f"the marginals of {self.k} attributes have {cells[self.k]} cells, more than {MOST_CELLS}"
+            )
         super().__post_init__()
         for choice in self.choices:
             if choice.k > 1:
@@ -107,11 +109,16 @@ class AttributeWise(Channel):
     def _tables(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
         """The perturbed marginal of each view, one axis an attribute."""
         parts = np.split(counts, self._ends[:-1])
-        return [part.reshape(self.attributes.project(view).shape) for view, part in zip(self.views, parts, strict=True)]
+        return [
+            part.reshape(self.attributes.project(view).shape)
+            for view, part in zip(self.views, parts, strict=True)
+        ]
 
     def _counted(self, items: Items, times: Items | None = None) -> npt.NDArray[np.int64]:
         """The counts of records, each so many times (None: once)."""
-        columns = dict(zip(self.attributes, np.ascontiguousarray(self.attributes.values(items).T), strict=True))
+        columns = dict(
+            zip(self.attributes, np.ascontiguousarray(self.attributes.values(items).T), strict=True)
+        )
         parts = []
         for view in self.views:
             cells = np.zeros(len(items), dtype=np.int64)
@@ -137,11 +144,15 @@ class AttributeWise(Channel):
         if (aggregate.counts < 0).any():
             return False
         # Any two views are linked by views that differ in one attribute and keep what the two share: these agree, so all do.
-        seen: dict[tuple[str, ...], npt.NDArray[np.int64]] = {(): np.array(aggregate.n)} if self.k == 1 else {}
+        seen: dict[tuple[str, ...], npt.NDArray[np.int64]] = (
+            {(): np.array(aggregate.n)} if self.k == 1 else {}
+        )
         for view, table in zip(self.views, self._tables(aggregate.counts), strict=True):
             for axis in range(self.k):
                 smaller = table.sum(axis=axis)
-                if not np.array_equal(seen.setdefault(view[:axis] + view[axis + 1 :], smaller), smaller):
+                if not np.array_equal(
+                    seen.setdefault(view[:axis] + view[axis + 1 :], smaller), smaller
+                ):
                     return False
         first = aggregate.counts[: self._ends[0]]
         return sum(map(int, first)) == aggregate.n
@@ -156,7 +167,9 @@ class AttributeWise(Channel):
             if choice.k > 1:
                 kept = rng.binomial(table, float(choice.p - choice.q))
                 lost = (table - kept).sum(axis=axis)
-                table = kept + np.moveaxis(rng.multinomial(lost, np.full(choice.k, 1 / choice.k)), -1, axis)
+                table = kept + np.moveaxis(
+                    rng.multinomial(lost, np.full(choice.k, 1 / choice.k)), -1, axis
+                )
         return self._counted(np.arange(self.domain), table.ravel())
 
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
@@ -166,7 +179,10 @@ class AttributeWise(Channel):
         held = self.attributes.project(self.views[part])
         cells = held.cells(np.arange(held.size), attributes)
         shape = self.attributes.project(attributes).shape
-        result: Floats = np.bincount(cells, weights=aggregate.counts[start:end], minlength=math.prod(shape)) / aggregate.n
+        result: Floats = (
+            np.bincount(cells, weights=aggregate.counts[start:end], minlength=math.prod(shape))
+            / aggregate.n
+        )
         return result.reshape(shape)
 
     def audit(self) -> Audit:
@@ -228,7 +244,11 @@ class EMEstimate(MarginalEstimate):
         shape = self.domain.project(key).shape
         if math.comb(len(self.domain), len(key)) * math.prod(shape) > _TOGETHER:
             return [key]
-        return [names for names in self.domain.views(len(key)) if self.domain.project(names).shape == shape]
+        return [
+            names
+            for names in self.domain.views(len(key))
+            if self.domain.project(names).shape == shape
+        ]
 
     def _decoded(self, names: tuple[str, ...]) -> tuple[Floats, Convergence]:
         key = tuple(name for name in self.domain if name in names)
@@ -262,11 +282,17 @@ class InpEM(MarginalProtocol):
     max_iterations: int = 100_000
 
     def __post_init__(self) -> None:
-        if isinstance(self.tolerance, bool) or not isinstance(self.tolerance, (int, float)) or not 0 < self.tolerance < 1:
+        if (
+            isinstance(self.tolerance, bool)
+            or not isinstance(self.tolerance, (int, float))
+            or not 0 < self.tolerance < 1
+        ):
             raise ValueError(f"tolerance must lie between 0 and 1, got {shown(self.tolerance)}")
         limit = self.max_iterations
         if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-            raise ValueError(f"max_iterations must be a number of steps, at least 1, got {shown(limit)}")
+            raise ValueError(
+                f"max_iterations must be a number of steps, at least 1, got {shown(limit)}"
+            )
         super().__post_init__()
 
     @cached_property
@@ -277,7 +303,9 @@ class InpEM(MarginalProtocol):
         """Marginals of up to k attributes, decoded when asked for. IncompatibleAggregate for another protocol's."""
         return EMEstimate(self, self.channel._own(aggregate))
 
-    def decode(self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
+    def decode(
+        self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
+    ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
         """Algorithm 3 for marginals of one shape, n > 0: a cell of the guess becomes the mean over reports of its probability.
 
         Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops by itself.
@@ -290,7 +318,9 @@ class InpEM(MarginalProtocol):
             table = rows.reshape(-1, *shape)
             for axis, choice in enumerate(choices, start=1):
                 if choice.k > 1:
-                    table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(axis=axis, keepdims=True)
+                    table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(
+                        axis=axis, keepdims=True
+                    )
             return table.reshape(rows.shape)
 
         # Pr[report | cell] is symmetric, so that one function serves both halves of a step.
@@ -299,7 +329,11 @@ class InpEM(MarginalProtocol):
         iterations, moved = np.zeros(len(told), dtype=np.int64), np.full(len(told), np.inf)
         left, now, seen = np.arange(len(told)), guess.copy(), told
         for step in range(1, self.max_iterations + 1):
-            after = now * by_attribute(seen / by_attribute(now)) if dense is None else now * (seen / (now @ dense) @ dense)
+            after = (
+                now * by_attribute(seen / by_attribute(now))
+                if dense is None
+                else now * (seen / (now @ dense) @ dense)
+            )
             change = np.abs(after - now).max(axis=1)
             now, done = after, change < self.tolerance
             if step == self.max_iterations or done.any():
@@ -308,17 +342,24 @@ class InpEM(MarginalProtocol):
                 if not len(left):
                     break
         result = {}
-        for names, found, row, steps, last in zip(sets, guess, told, iterations.tolist(), moved.tolist(), strict=True):
+        for names, found, row, steps, last in zip(
+            sets, guess, told, iterations.tolist(), moved.tolist(), strict=True
+        ):
             converged, some = last < self.tolerance, row > 0
             likelihood = float(row[some] @ np.log(by_attribute(found)[some]))
             found.setflags(write=False)
-            result[names] = found.reshape(shape), Convergence(steps, converged, converged and steps == 1, likelihood)
+            result[names] = (
+                found.reshape(shape),
+                Convergence(steps, converged, converged and steps == 1, likelihood),
+            )
         return result
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         return self.decode(aggregate, [attributes])[attributes][0].ravel()
 
-    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
         return np.full(len(weights), np.nan)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:

@@ -37,7 +37,9 @@ class BinaryEncoding:
 
     def way(self, k: int) -> int:
         """How many binary attributes the marginals of k attributes take at most: the sum of the k largest numbers of bits."""
-        return sum(sorted(((size - 1).bit_length() for size in self.domain.shape), reverse=True)[:k])
+        return sum(
+            sorted(((size - 1).bit_length() for size in self.domain.shape), reverse=True)[:k]
+        )
 
     def records(self, records: Any) -> Items:
         """Records of the domain as records of `bits`: shape (n, binary attributes)."""

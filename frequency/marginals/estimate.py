@@ -38,7 +38,11 @@ class MarginalEstimate:
         names = self._protocol.checked(attributes)
         if names not in self._marginals:
             shape = self.domain.project(names).shape
-            cells = self._protocol._marginal(self._aggregate, names) if self.n else np.full(int(np.prod(shape)), np.nan)
+            cells = (
+                self._protocol._marginal(self._aggregate, names)
+                if self.n
+                else np.full(int(np.prod(shape)), np.nan)
+            )
             self._marginals[names] = cells.reshape(shape)
             self._marginals[names].setflags(write=False)
         return self._marginals[names]
@@ -51,8 +55,15 @@ class MarginalEstimate:
 
     def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> Interval:
         """Confidence intervals for each cell by itself, shaped as the marginal."""
-        half, middle = normal_quantile(confidence) * np.sqrt(self.variances(attributes)), self.marginal(attributes)
-        return Interval(middle - half, middle + half) if self.n else Interval(np.full_like(half, -np.inf), half)
+        half, middle = (
+            normal_quantile(confidence) * np.sqrt(self.variances(attributes)),
+            self.marginal(attributes),
+        )
+        return (
+            Interval(middle - half, middle + half)
+            if self.n
+            else Interval(np.full_like(half, -np.inf), half)
+        )
 
     def total_variation(self, attributes: Sequence[str]) -> float:
         """The expected total variation distance of the marginal from the truth, from the variances."""
@@ -73,10 +84,15 @@ class MarginalEstimate:
             given = where[name]
             values = list(given) if isinstance(given, Iterable) else [given]
             size = self.domain[name]
-            whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values)
+            whole = all(
+                isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+                for value in values
+            )
             if not whole or not all(0 <= value < size for value in values):
                 raise ValueError(f"{name} has the values 0 .. {size - 1}, got {shown(given)}")
-            weights = np.asarray(np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64)
+            weights = np.asarray(
+                np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64
+            )
         return self._linear(names, weights[None], single=True)
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
@@ -90,7 +106,9 @@ class MarginalEstimate:
         value = weights @ self.marginal(names).ravel()
         variance = np.full(len(weights), np.inf)
         if self.n:
-            variance = np.maximum(self._protocol._linear_variance(self._aggregate, names, weights), 0.0)
+            variance = np.maximum(
+                self._protocol._linear_variance(self._aggregate, names, weights), 0.0
+            )
         return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
 
     def __repr__(self) -> str:

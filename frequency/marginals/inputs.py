@@ -28,7 +28,9 @@ class InputProtocol(MarginalProtocol):
     def __post_init__(self) -> None:
         size = getattr(self.domain, "size", 0)
         if size > LARGEST:
-            raise ValueError(f"{type(self).__name__} counts every record by itself: {size} are more than {LARGEST}")
+            raise ValueError(
+                f"{type(self).__name__} counts every record by itself: {size} are more than {LARGEST}"
+            )
         super().__post_init__()
 
     @abstractmethod
@@ -45,14 +47,21 @@ class InputProtocol(MarginalProtocol):
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        result: Floats = np.bincount(cells, weights=self.channel._frequencies(aggregate, None)).astype(np.float64)
+        result: Floats = np.bincount(
+            cells, weights=self.channel._frequencies(aggregate, None)
+        ).astype(np.float64)
         return result
 
-    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
         frequencies = self.channel._frequencies(aggregate, None)
         # A few sums at a time: each takes as many numbers as there are records.
-        parts = [self.channel._linear_variance(row[None, cells], aggregate, frequencies, None) for row in weights]
+        parts = [
+            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
+            for row in weights
+        ]
         return np.concatenate(parts)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
@@ -61,7 +70,9 @@ class InputProtocol(MarginalProtocol):
         shape = self.domain.project(names).shape
         even = np.full(self.domain.size, 1 / self.domain.size)
         rows = (cells == cell for cell in range(int(np.prod(shape))))
-        return np.concatenate([self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]).reshape(shape)
+        return np.concatenate(
+            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
+        ).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,17 @@ class MarginalProtocol(Protocol):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise ValueError(f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}")
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or not 1 <= self.k <= len(self.domain):
-            raise ValueError(f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}")
+            raise ValueError(
+                f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
+            )
+        if (
+            isinstance(self.k, bool)
+            or not isinstance(self.k, (int, np.integer))
+            or not 1 <= self.k <= len(self.domain)
+        ):
+            raise ValueError(
+                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
+            )
         object.__setattr__(self, "k", int(self.k))
         _ = self.channel
 
@@ -70,13 +78,20 @@ class MarginalProtocol(Protocol):
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on."""
         attributes = [[name, self.domain[name]] for name in self.domain]
-        return {"protocol": type(self).__name__, "attributes": attributes, "k": self.k, "channel": self.channel.parameters}
+        return {
+            "protocol": type(self).__name__,
+            "attributes": attributes,
+            "k": self.k,
+            "channel": self.channel.parameters,
+        }
 
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
         """Names of 1 .. k distinct attributes; ValueError for others."""
         names = self.domain.checked(attributes)
         if len(names) > self.k:
-            raise ValueError(f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}: {shown(names)}")
+            raise ValueError(
+                f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}: {shown(names)}"
+            )
         return names
 
     # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes asked for.
@@ -86,7 +101,9 @@ class MarginalProtocol(Protocol):
         """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
 
     @abstractmethod
-    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
         """Estimates of the variances of weights @ cells, n > 0: weights have shape (sums, cells)."""
 
     @abstractmethod

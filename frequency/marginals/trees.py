@@ -47,7 +47,10 @@ class Tree:
         return float(sum(mutual_information(marginals(a, b)) for a, b in self.edges))
 
     def __str__(self) -> str:
-        return "\n".join(f"{a} - {b}  {value:.4f}" for (a, b), value in zip(self.edges, self.informations, strict=True))
+        return "\n".join(
+            f"{a} - {b}  {value:.4f}"
+            for (a, b), value in zip(self.edges, self.informations, strict=True)
+        )
 
 
 def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None) -> Tree:
@@ -72,7 +75,9 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
     (('x', 'y'), 0.7133)
     """
     if isinstance(source, MarginalEstimate):
-        names = source.domain.attributes if attributes is None else source.domain.checked(attributes)
+        names = (
+            source.domain.attributes if attributes is None else source.domain.checked(attributes)
+        )
     else:
         names = tuple(attributes or ())
     if not names or len(set(names)) < len(names):
@@ -81,11 +86,20 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
     values = np.array([mutual_information(_marginal(source, names[i], names[j])) for i, j in pairs])
     # A weight of 0 would be no edge to scipy: all are at least 1. Its graphs are of 32-bit indices, older releases know no other.
     rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
-    weights = scipy.sparse.csr_array((1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names)))
+    weights = scipy.sparse.csr_array(
+        (1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names))
+    )
     spanning = scipy.sparse.csgraph.minimum_spanning_tree(weights).tocoo()
     informations = dict(zip(pairs, values.tolist(), strict=True))
-    chosen = sorted(zip(spanning.row.tolist(), spanning.col.tolist(), strict=True), key=lambda edge: (-informations[edge], edge))
-    return Tree(names, tuple((names[i], names[j]) for i, j in chosen), tuple(informations[edge] for edge in chosen))
+    chosen = sorted(
+        zip(spanning.row.tolist(), spanning.col.tolist(), strict=True),
+        key=lambda edge: (-informations[edge], edge),
+    )
+    return Tree(
+        names,
+        tuple((names[i], names[j]) for i, j in chosen),
+        tuple(informations[edge] for edge in chosen),
+    )
 
 
 def _marginal(source: MarginalEstimate | Marginals, a: str, b: str) -> npt.ArrayLike:

@@ -95,10 +95,19 @@ class ViewProtocol(MarginalProtocol):
         weights = []
         for part, cells in inside:
             oracle, rows = self.channel.parts[part], np.arange(cells.max() + 1)[:, None] == cells
-            one = float(oracle.linear_variance(1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))).mean())
-            weights.append(users[part] / max(one, 1e-30))  # cells that hold everybody have no variance
+            one = float(
+                oracle.linear_variance(
+                    1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))
+                ).mean()
+            )
+            weights.append(
+                users[part] / max(one, 1e-30)
+            )  # cells that hold everybody have no variance
         total = sum(weights)
-        return [(part, cells, weight / total if total else 0.0) for (part, cells), weight in zip(inside, weights, strict=True)]
+        return [
+            (part, cells, weight / total if total else 0.0)
+            for (part, cells), weight in zip(inside, weights, strict=True)
+        ]
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         channel = self.channel
@@ -107,11 +116,15 @@ class ViewProtocol(MarginalProtocol):
         total = np.zeros(size)
         for part, cells, share in shares:
             if share:
-                frequencies = channel.parts[part]._frequencies(channel._level(aggregate, part), None)
+                frequencies = channel.parts[part]._frequencies(
+                    channel._level(aggregate, part), None
+                )
                 total += share * np.bincount(cells, weights=frequencies, minlength=size)
         return total if any(share for *_, share in shares) else np.full(size, np.nan)
 
-    def _linear_variance(self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats) -> Floats:
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
         channel, users = self.channel, self.channel._users(aggregate)
         shares = self._shares(attributes, users)
         if not any(share for *_, share in shares):

@@ -31,10 +31,14 @@ class Branchings(NamedTuple):
 
     def __str__(self) -> str:
         width = max(len(str(list(row.fanouts))) for row in self.table)
-        return "\n".join(f"{list(row.fanouts)!s:<{width}}  {row.average_variance:>14.4f}" for row in self.table)
+        return "\n".join(
+            f"{list(row.fanouts)!s:<{width}}  {row.average_variance:>14.4f}" for row in self.table
+        )
 
 
-def best_branching(domain: int, epsilon: float | Rational, padded: bool = True, alternatives: int = 10) -> Branchings:
+def best_branching(
+    domain: int, epsilon: float | Rational, padded: bool = True, alternatives: int = 10
+) -> Branchings:
     """The tree with the smallest average variance, of equal budgets and with inference, and the best alternatives to it.
 
     Exhaustive: over all lists that `Hierarchy` takes, integers being among them, and [domain], which is flat. Lists whose lower
@@ -56,11 +60,15 @@ def best_branching(domain: int, epsilon: float | Rational, padded: bool = True, 
     whole("alternatives", alternatives, 1, LARGEST_DOMAIN)
     domain, unit = flat.domain, 2 / flat._epsilon**2
     ranges = queries(domain, "all ranges")
-    moments = np.full(domain + 1, np.nan)  # by size; NaN for sizes that are not allowed, which no comparison lets through
+    moments = np.full(
+        domain + 1, np.nan
+    )  # by size; NaN for sizes that are not allowed, which no comparison lets through
     for size in range(1, domain + 1):
         if padded or domain % size == 0:
             moments[size] = pairs_together(domain, size) / (size * ranges)
-    best: list[tuple[float, tuple[int, ...]]] = []  # a heap of minus the variance: the worst of the best is first
+    best: list[
+        tuple[float, tuple[int, ...]]
+    ] = []  # a heap of minus the variance: the worst of the best is first
 
     def value(fanouts: tuple[int, ...]) -> float:
         h = len(fanouts)
@@ -68,8 +76,16 @@ def best_branching(domain: int, epsilon: float | Rational, padded: bool = True, 
         return float(tree_spectrum(tree, [unit * h**2] * h).mean(tree.moments()))
 
     # Enough trees are known to be this good, so nothing worse needs looking at.
-    known = sorted(value(f) for f in {fanouts_of(domain, b) for b in range(2, min(domain, 256) + 1)}) if padded else []
-    ceiling = known[alternatives - 1] / float(unit) * (1 + 1e-9) if len(known) >= alternatives else math.inf
+    known = (
+        sorted(value(f) for f in {fanouts_of(domain, b) for b in range(2, min(domain, 256) + 1)})
+        if padded
+        else []
+    )
+    ceiling = (
+        known[alternatives - 1] / float(unit) * (1 + 1e-9)
+        if len(known) >= alternatives
+        else math.inf
+    )
 
     def worst() -> float:
         return min(ceiling, -best[0][0]) if len(best) == alternatives else ceiling
@@ -80,15 +96,27 @@ def best_branching(domain: int, epsilon: float | Rational, padded: bool = True, 
         ``settled`` is the part of the variance from contrasts below those nodes, ``precision`` that of the contrasts above.
         """
         levels = len(below) + 1
-        tree = -(levels**2) * (settled + float(moments[size]) / precision), (-(-domain // size), *below)
+        tree = (
+            -(levels**2) * (settled + float(moments[size]) / precision),
+            (-(-domain // size), *below),
+        )
         (heapq.heappush if len(best) < alternatives else heapq.heappushpop)(best, tree)
         above = np.arange(2 * size, domain, size)
         lower = settled + (moments[size] - moments[above]) / precision
         # The contrasts further up cost at least this: the blocks there are smaller than the domain, and each at most half the next.
-        least = (levels + 1) ** 2 * (lower + moments[above] / (precision + above + 2 * domain)) * (1 - 1e-9)
+        least = (
+            (levels + 1) ** 2
+            * (lower + moments[above] / (precision + above + 2 * domain))
+            * (1 - 1e-9)
+        )
         for k in np.flatnonzero(least < worst()):
             if least[k] < worst():
-                grow((int(above[k]) // size, *below), int(above[k]), precision + float(above[k]), float(lower[k]))
+                grow(
+                    (int(above[k]) // size, *below),
+                    int(above[k]),
+                    precision + float(above[k]),
+                    float(lower[k]),
+                )
 
     grow((), 1, 1.0, 0.0)
     table = [Branching(fanouts, value(fanouts)) for _, fanouts in sorted(best, reverse=True)]

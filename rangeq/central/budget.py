@@ -55,9 +55,14 @@ def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
     for step in range(1, h + 1):
         start = np.full(h, -5.0 if step > 1 else 0.0)
         start[::-step] = 0.0
-        logs = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        logs = scipy.optimize.minimize(
+            objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
+        ).x
         w = np.exp(logs - logs.max())
-        for trial in (w / w.sum(), np.where(w < 1e-3 * w.max(), 0.0, w) / w[w >= 1e-3 * w.max()].sum()):
+        for trial in (
+            w / w.sum(),
+            np.where(w < 1e-3 * w.max(), 0.0, w) / w[w >= 1e-3 * w.max()].sum(),
+        ):
             if trial[-1] > 0 and value(trial)[0] < value(best)[0]:
                 best = trial
     # A share that is next to nothing buys nothing and asks for enormous noise.

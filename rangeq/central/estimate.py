@@ -110,10 +110,15 @@ class Layered(CentralEstimate):
 
     def __init__(self, mechanism: CentralMechanism, tree: Tree, levels: Sequence[Integers]) -> None:
         super().__init__(mechanism, levels[-1])
-        self._tree, self._cumulated = tree, [np.concatenate([[0], np.cumsum(level)]) for level in levels]
+        self._tree, self._cumulated = (
+            tree,
+            [np.concatenate([[0], np.cumsum(level)]) for level in levels],
+        )
 
     def _sums(self, first: Integers, last: Integers) -> Floats:
-        total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)  # whole people: nothing is rounded
+        total: Integers = added_up(
+            self._tree, self._cumulated, first, last, root=False
+        )  # whole people: nothing is rounded
         return total.astype(np.float64)
 
 

@@ -14,10 +14,16 @@ from rangeq.central.spectrum import average_of_nodes, tree_spectrum
 
 
 @overload
-def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: Literal[False] = False) -> float: ...
+def flat_average_variance(
+    side: int, d: int, epsilon: float | Rational, exact: Literal[False] = False
+) -> float: ...
 @overload
-def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: Literal[True]) -> Fraction: ...
-def flat_average_variance(side: int, d: int, epsilon: float | Rational, exact: bool = False) -> float | Fraction:
+def flat_average_variance(
+    side: int, d: int, epsilon: float | Rational, exact: Literal[True]
+) -> Fraction: ...
+def flat_average_variance(
+    side: int, d: int, epsilon: float | Rational, exact: bool = False
+) -> float | Fraction:
     """The mean variance over all boxes of a grid of side^d cells, each cell having Laplace noise of variance 2 / epsilon^2.
 
     ``((side + 2) / 3)^d * 2 / epsilon^2`` (Qardaji et al., section 3.1, for each dimension).
@@ -37,7 +43,13 @@ def hierarchy_average_variance(
 ) -> float: ...
 @overload
 def hierarchy_average_variance(
-    side: int, d: int, branching: int | Sequence[int], epsilon: float | Rational, inference: bool = True, *, exact: Literal[True]
+    side: int,
+    d: int,
+    branching: int | Sequence[int],
+    epsilon: float | Rational,
+    inference: bool = True,
+    *,
+    exact: Literal[True],
 ) -> Fraction: ...
 def hierarchy_average_variance(
     side: int,
@@ -62,7 +74,11 @@ def hierarchy_average_variance(
     side, unit = _grid(side, d, epsilon)
     tree = Hierarchy(side, epsilon, branching)._tree
     variances = [unit * tree.height**2] * tree.height
-    value = tree_spectrum(tree, variances, d).mean(tree.moments(), d) if inference else average_of_nodes(tree, variances, d)
+    value = (
+        tree_spectrum(tree, variances, d).mean(tree.moments(), d)
+        if inference
+        else average_of_nodes(tree, variances, d)
+    )
     return value if exact else float(value)
 
 

@@ -60,12 +60,16 @@ class Hierarchy(CentralMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.branching, (int, np.integer)):
-            object.__setattr__(self, "branching", whole("branching", self.branching, 2, LARGEST_DOMAIN))
+            object.__setattr__(
+                self, "branching", whole("branching", self.branching, 2, LARGEST_DOMAIN)
+            )
         elif isinstance(self.branching, (list, tuple, np.ndarray)) and len(self.branching):
             numbers = tuple(whole("each branching", b, 2, LARGEST_DOMAIN) for b in self.branching)
             object.__setattr__(self, "branching", numbers)
         else:
-            raise ValueError(f"branching must be an integer >= 2 or a list of them, got {shown(self.branching)}")
+            raise ValueError(
+                f"branching must be an integer >= 2 or a list of them, got {shown(self.branching)}"
+            )
         object.__setattr__(self, "fanouts", fanouts_of(self.domain, self.branching))
         if not isinstance(self.inference, (bool, np.bool_)):
             raise TypeError(f"inference must be True or False, got {shown(self.inference)}")
@@ -78,8 +82,14 @@ class Hierarchy(CentralMechanism):
         h = len(self.fanouts)
         if isinstance(self.budget, str):
             if self.budget not in ("equal", "geometric", "optimal"):
-                raise ValueError(f"budget must be 'equal', 'geometric', 'optimal' or weights, got {self.budget!r}")
-            weights = {"equal": budgets.equal, "geometric": budgets.geometric, "optimal": self._optimal}[self.budget](h)
+                raise ValueError(
+                    f"budget must be 'equal', 'geometric', 'optimal' or weights, got {self.budget!r}"
+                )
+            weights = {
+                "equal": budgets.equal,
+                "geometric": budgets.geometric,
+                "optimal": self._optimal,
+            }[self.budget](h)
         else:
             weights = [budgets.weight(w) for w in self.budget]
             if len(weights) != h or weights[-1] == 0 or (0 in weights and not self.inference):
@@ -95,7 +105,9 @@ class Hierarchy(CentralMechanism):
             # Minimise the sum of uses / share^2 over shares of sum 1: shares as the cube roots.
             return [Fraction(math.exp(math.log(n) / 3)) for n in nodes_used(self._tree, root=False)]
         moments = [float(moment) for moment in self._tree.moments()[1:]]
-        return budgets.best_shares(np.array(self._tree.widths, dtype=np.float64), np.diff([0.0, *moments]))
+        return budgets.best_shares(
+            np.array(self._tree.widths, dtype=np.float64), np.diff([0.0, *moments])
+        )
 
     @cached_property
     def _tree(self) -> Tree:
@@ -105,12 +117,18 @@ class Hierarchy(CentralMechanism):
         return tree_spectrum(self._tree, variances)
 
     def _average(self, variances: Sequence[Fraction | None]) -> Fraction:
-        return super()._average(variances) if self.inference else average_of_nodes(self._tree, variances)
+        return (
+            super()._average(variances)
+            if self.inference
+            else average_of_nodes(self._tree, variances)
+        )
 
     def _variances(self, first: Integers, last: Integers) -> Floats:
         if self.inference:
             return super()._variances(first, last)
-        per_node = [float(variance) for variance in self._noise_variances if variance is not None]  # no level is left out here
+        per_node = [
+            float(variance) for variance in self._noise_variances if variance is not None
+        ]  # no level is left out here
         result: Floats = variance_of_nodes(self._tree, per_node, first, last, root=False)
         return result
 
@@ -126,7 +144,9 @@ class Hierarchy(CentralMechanism):
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate:
         if not self.inference:
             return Layered(self, self._tree, noisy)
-        precisions = [0.0 if variance is None else 1 / float(variance) for variance in self._noise_variances]
+        precisions = [
+            0.0 if variance is None else 1 / float(variance) for variance in self._noise_variances
+        ]
         # The prefix of every node is carried down, so that rounding errors grow with the depth and not with the number of cells.
         nodes = starts = np.zeros(1)
         for nodes in consistent_levels(self._tree, noisy, precisions, root=None):

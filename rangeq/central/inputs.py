@@ -55,7 +55,9 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
     try:
         values = np.asarray(counts)
     except ValueError:
-        raise InvalidHistogram(f"counts must be {domain} integers, got rows of different lengths") from None
+        raise InvalidHistogram(
+            f"counts must be {domain} integers, got rows of different lengths"
+        ) from None
     if values.shape != (domain,):
         raise InvalidHistogram(f"counts must have shape ({domain},), got {values.shape}")
     if values.dtype.kind not in "iuO":
@@ -66,10 +68,14 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
         bad = (values < 0) | (values > LARGEST_TOTAL)
     if bad.any():
         k = int(np.argmax(bad))
-        raise InvalidHistogram(f"counts[{k}] = {shown(values[k])} is not an integer from 0 to 2^52", k)
+        raise InvalidHistogram(
+            f"counts[{k}] = {shown(values[k])} is not an integer from 0 to 2^52", k
+        )
     exactly = values.astype(np.int64)
     half = (1 << 26) - 1
-    total = (int((exactly >> 26).sum()) << 26) + int((exactly & half).sum())  # two halves: no sum overflows
+    total = (int((exactly >> 26).sum()) << 26) + int(
+        (exactly & half).sum()
+    )  # two halves: no sum overflows
     if total > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly

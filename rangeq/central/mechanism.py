@@ -54,7 +54,9 @@ class CentralMechanism(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", whole("domain", self.domain, 1, LARGEST_DOMAIN))
         if self._epsilon < LEAST_EPSILON:
-            raise ValueError(f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown everything")
+            raise ValueError(
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown everything"
+            )
 
     @cached_property
     def _epsilon(self) -> Fraction:
@@ -78,7 +80,10 @@ class CentralMechanism(ABC):
         """
         # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in all keep what it allows.
         return tuple(
-            DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha) if share else None for share in self.shares
+            DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
+            if share
+            else None
+            for share in self.shares
         )
 
     @cached_property
@@ -86,7 +91,9 @@ class CentralMechanism(ABC):
         ratio = Fraction(1)
         for noise in self.noise:
             ratio = ratio if noise is None else ratio / noise.alpha
-        return Audit(ratio, 1 / self.privacy.alpha, "no count above that without the person", (0, 1))
+        return Audit(
+            ratio, 1 / self.privacy.alpha, "no count above that without the person", (0, 1)
+        )
 
     def audit(self) -> Audit:
         """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is sampled, and what is allowed.
@@ -96,7 +103,9 @@ class CentralMechanism(ABC):
         """
         return self._audited
 
-    def release(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> CentralEstimate:
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> CentralEstimate:
         """Noise, once, and everything that follows from it.
 
         Every call is a release of its own, and costs epsilon again.
@@ -120,7 +129,11 @@ class CentralMechanism(ABC):
         exactly = histogram(counts, self.domain)
         noisy = []
         for level, noise in zip(self._levels(exactly), self.noise, strict=True):
-            noisy.append(np.zeros(0, dtype=np.int64) if noise is None else level + noise.draw(len(level), source))
+            noisy.append(
+                np.zeros(0, dtype=np.int64)
+                if noise is None
+                else level + noise.draw(len(level), source)
+            )
         return self._estimate(noisy)
 
     @abstractmethod

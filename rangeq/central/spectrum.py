@@ -36,7 +36,9 @@ class Spectrum(NamedTuple):
     def mean(self, moments: Sequence[Fraction], d: int = 1) -> Fraction:
         """The mean variance of queries of these `Tree.moments`; with d dimensions, of all boxes of such queries."""
         total = self.everything * (moments[0] / self.tree.leaves) ** d
-        for (above, below), width, variance in zip(pairwise(moments), self.tree.widths, self.contrasts, strict=True):
+        for (above, below), width, variance in zip(
+            pairwise(moments), self.tree.widths, self.contrasts, strict=True
+        ):
             total += variance * (below**d - above**d) / width**d
         return total
 
@@ -51,11 +53,20 @@ def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) 
 
     The root is not asked, so the total is what the top nodes sum to. With d dimensions: a tree that splits each in this way.
     """
-    precisions = contrast_precisions(tree, [Fraction(0) if v is None else 1 / v for v in variances], d)
-    return Spectrum(tree, tree.branching[0] ** d / precisions[0], tuple(1 / precision for precision in precisions))
+    precisions = contrast_precisions(
+        tree, [Fraction(0) if v is None else 1 / v for v in variances], d
+    )
+    return Spectrum(
+        tree,
+        tree.branching[0] ** d / precisions[0],
+        tuple(1 / precision for precision in precisions),
+    )
 
 
 def average_of_nodes(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Fraction:
     """The mean variance over all ranges, or boxes, when each is the sum of the fewest nodes that make it up."""
     used = zip(nodes_used(tree, root=False, d=d), variances, strict=True)
-    return sum((n * v for n, v in used if v is not None), Fraction(0)) / queries(tree.domain, "all ranges") ** d
+    return (
+        sum((n * v for n, v in used if v is not None), Fraction(0))
+        / queries(tree.domain, "all ranges") ** d
+    )

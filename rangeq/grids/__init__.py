@@ -11,7 +11,12 @@ True
 
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.calm import CALM
-from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate, PredictedError, ProductEstimate
+from rangeq.grids.estimate import (
+    ConjunctionEstimate,
+    PairwiseEstimate,
+    PredictedError,
+    ProductEstimate,
+)
 from rangeq.grids.guideline import granularities
 from rangeq.grids.haar import HaarHRR2D
 from rangeq.grids.hdg import HDG

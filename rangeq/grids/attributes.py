@@ -42,11 +42,15 @@ class Attributes:
         else:
             pairs = []
         if not pairs:
-            raise ValueError(f"sizes must be a list of domain sizes, or a mapping of names to them, got {shown(sizes)}")
+            raise ValueError(
+                f"sizes must be a list of domain sizes, or a mapping of names to them, got {shown(sizes)}"
+            )
         for name, size in pairs:
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
             if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:
-                raise ValueError(f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}: {shown(size)}")
+                raise ValueError(
+                    f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}: {shown(size)}"
+                )
         return cls(tuple(name for name, _ in pairs), tuple(int(size) for _, size in pairs))
 
     def __len__(self) -> int:
@@ -66,7 +70,9 @@ class Attributes:
         """Where an attribute stands, given by its name or by its place. InvalidRange for one that is not here."""
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)
-        whole = isinstance(attribute, (int, np.integer)) and not isinstance(attribute, (bool, np.bool_))
+        whole = isinstance(attribute, (int, np.integer)) and not isinstance(
+            attribute, (bool, np.bool_)
+        )
         if whole and 0 <= attribute < len(self):
             return int(attribute)
         known = f"one of {', '.join(self.names)}, or a place 0 .. {len(self) - 1}"

@@ -35,7 +35,9 @@ class CALM(TDG):
 
     def _granularities(self, name: str, places: int) -> tuple[int, ...]:
         if self.granularity not in (None, self.attributes.sizes):
-            raise ValueError("the cells of CALM are single values: its granularity cannot be chosen")
+            raise ValueError(
+                "the cells of CALM are single values: its granularity cannot be chosen"
+            )
         return self.attributes.sizes
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:

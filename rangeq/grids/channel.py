@@ -38,7 +38,12 @@ class RecordChannel(Mixture):
         oracles = sorted({channel._signature for channel in self._channels[0]})
         attributes = [list(self.attributes.names), list(self.attributes.sizes)]
         weights = hashlib.sha256(repr(self.part_weights).encode()).hexdigest()
-        return {"attributes": attributes, "groups": len(self.parts), "weights": weights, "oracles": oracles}
+        return {
+            "attributes": attributes,
+            "groups": len(self.parts),
+            "weights": weights,
+            "oracles": oracles,
+        }
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
         """An aggregate distributed as ``aggregate(privatize(records))``: faster where the parts' oracles have a shortcut."""
@@ -52,7 +57,9 @@ class RecordChannel(Mixture):
             channel = self.parts[k]
             mine = self._nodes(int(k), table[order[ends[k] - sizes[k] : ends[k]]])
             counts[k] = sizes[k]
-            counts[self._places[k]] = channel._simulate(np.bincount(mine, minlength=channel.domain), generator).ravel()
+            counts[self._places[k]] = channel._simulate(
+                np.bincount(mine, minlength=channel.domain), generator
+            ).ravel()
         return Aggregate(self._signature, len(table), counts)
 
 

@@ -46,7 +46,11 @@ class Agreement:
     def __init__(self, grids: Sequence[Grid], precisions: Sequence[float] | Floats) -> None:
         self._attributes: list[list[_Share]] = []
         for place in sorted({place for grid in grids for place in grid.places}):
-            inside = [(number, grid.places.index(place)) for number, grid in enumerate(grids) if place in grid.places]
+            inside = [
+                (number, grid.places.index(place))
+                for number, grid in enumerate(grids)
+                if place in grid.places
+            ]
             blocks = common(*(grids[number].edges[axis] for number, axis in inside))
             heard = any(precisions[number] for number, _ in inside)
             shares = []
@@ -54,7 +58,15 @@ class Agreement:
                 grid = grids[number]
                 starts = [grid.edges[axis].index(edge) for edge in blocks[:-1]]
                 sizes = np.diff([*starts, grid.shape[axis]]) * (grid.cells // grid.shape[axis])
-                shares.append(_Share(number, axis, starts, sizes.astype(np.float64), float(precisions[number]) if heard else 1.0))
+                shares.append(
+                    _Share(
+                        number,
+                        axis,
+                        starts,
+                        sizes.astype(np.float64),
+                        float(precisions[number]) if heard else 1.0,
+                    )
+                )
             if len(shares) > 1:
                 self._attributes.append(shares)
 
@@ -65,24 +77,35 @@ class Agreement:
             said = [_blocks(result[share.grid], share) for share in shares]
             weights = [share.precision / share.sizes for share in shares]
             total = np.sum(weights, axis=0)
-            mean = np.sum([weight * own for weight, own in zip(weights, said, strict=True)], axis=0) / total
+            mean = (
+                np.sum([weight * own for weight, own in zip(weights, said, strict=True)], axis=0)
+                / total
+            )
             mean += (said[0].sum() - mean.sum()) / total / (1 / total).sum()
             for share, own in zip(shares, said, strict=True):
                 table = result[share.grid]
                 lengths = np.diff([*share.starts, table.shape[share.axis]])
                 missing = np.repeat((mean - own) / share.sizes, lengths)
-                table += missing.reshape([-1 if axis == share.axis else 1 for axis in range(table.ndim)])
+                table += missing.reshape(
+                    [-1 if axis == share.axis else 1 for axis in range(table.ndim)]
+                )
         return result
 
 
 def _blocks(table: Floats, share: _Share) -> Floats:
     """The sum of a table over each block of an axis."""
-    line = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != share.axis)) if table.ndim > 1 else table
+    line = (
+        table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != share.axis))
+        if table.ndim > 1
+        else table
+    )
     result: Floats = np.add.reduceat(line, share.starts)
     return result
 
 
-def clean(grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats) -> list[Floats]:
+def clean(
+    grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
+) -> list[Floats]:
     """Distributions, one for each grid, that agree on the attributes: the two steps by turns until neither changes anything.
 
     Begins and ends with the step of non-negativity, norm-sub, which leaves no negative cell and a sum of 1; what then disagrees
@@ -93,12 +116,20 @@ def clean(grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[
     for _ in range(_MOST_ROUNDS):
         agreed = agreement.apply(current)
         current, before = [_distribution(table) for table in agreed], current
-        if max((float(np.abs(new - old).max()) for new, old in zip(current, before, strict=True)), default=0.0) < _TOLERANCE:
+        if (
+            max(
+                (float(np.abs(new - old).max()) for new, old in zip(current, before, strict=True)),
+                default=0.0,
+            )
+            < _TOLERANCE
+        ):
             break
     return current
 
 
-def agreeing(grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats) -> list[Floats]:
+def agreeing(
+    grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
+) -> list[Floats]:
     """The step of consistency alone, for tables brought to a sum of 1 by a constant: linear, so that cells may be negative.
 
     What is unbiased stays so. Where cells are many and each mostly noise, that is far better for sums of them than `clean`.

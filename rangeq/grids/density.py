@@ -40,9 +40,19 @@ _FLAT = (0.02, 0.1)
 """Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others is not taken for shape."""
 
 KERNELS = (
-    *(Kernel(trend, height, length, 0.0) for trend in (0.0, _TREND) for height in _HEIGHTS for length in _LENGTHS),
+    *(
+        Kernel(trend, height, length, 0.0)
+        for trend in (0.0, _TREND)
+        for height in _HEIGHTS
+        for length in _LENGTHS
+    ),
     *(Kernel(0.0, height, _LENGTHS[-1], 0.0) for height in _FLAT),
-    *(Kernel(0.0, height, length, points) for height in _HEIGHTS for length in _LENGTHS for points in _HEIGHTS),
+    *(
+        Kernel(0.0, height, length, points)
+        for height in _HEIGHTS
+        for length in _LENGTHS
+        for points in _HEIGHTS
+    ),
 )
 """What is averaged: smooth ones with and without a trend, nearly flat ones, and smooth ones with heavy points."""
 
@@ -136,7 +146,9 @@ def _roots(cells: int) -> tuple[Floats, ...]:
     apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
     roots = []
     for kernel in KERNELS:
-        matrix = kernel.height**2 * np.exp(-0.5 * (apart / kernel.length) ** 2) + kernel.trend**2 * (line + parabola)
+        matrix = kernel.height**2 * np.exp(
+            -0.5 * (apart / kernel.length) ** 2
+        ) + kernel.trend**2 * (line + parabola)
         matrix += kernel.points**2 * np.eye(cells)
         matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
         values, vectors = np.linalg.eigh(matrix)

@@ -44,7 +44,9 @@ class GridErrors:
         """Noise, sampling, non-uniformity: shape (3, queries)."""
         found = np.full((3, len(queries.rows)), np.nan)
         exact = [k for k, grid in enumerate(self.channel.grids) if grid.places == queries.places]
-        parts = exact or [k for k, grid in enumerate(self.channel.grids) if set(queries.places) < set(grid.places)]
+        parts = exact or [
+            k for k, grid in enumerate(self.channel.grids) if set(queries.places) < set(grid.places)
+        ]
         users = self.channel._users(self.aggregate)[parts]
         if len(queries.places) > 2 or not parts:
             return found
@@ -64,13 +66,21 @@ class GridErrors:
         for k, share in zip(parts, shares.tolist(), strict=True):
             if not share:
                 continue
-            weights, table = self._weights(queries, block, k), np.maximum(self.tables[k].ravel(), 0.0)
+            weights, table = (
+                self._weights(queries, block, k),
+                np.maximum(self.tables[k].ravel(), 0.0),
+            )
             table = table / table.sum()
             oracle, level = self.channel.parts[k], self.channel._level(self.aggregate, k)
             frequencies = oracle._frequencies(level, None)
-            noise = noise + share**2 * np.maximum(oracle._linear_variance(weights, level, frequencies, None), 0.0)
+            noise = noise + share**2 * np.maximum(
+                oracle._linear_variance(weights, level, frequencies, None), 0.0
+            )
             apart = spread(weights, table)
-            sampling, everybody = sampling + share**2 * apart / level.n, everybody + share * apart / self.aggregate.n
+            sampling, everybody = (
+                sampling + share**2 * apart / level.n,
+                everybody + share * apart / self.aggregate.n,
+            )
             cut = cut + share * ((weights > 0) & (weights < 1)) @ table
         alpha = ALPHA2 if len(queries.places) == 2 else ALPHA1 / 2
         return np.stack([noise, np.maximum(sampling - everybody, 0.0), (alpha * cut) ** 2])

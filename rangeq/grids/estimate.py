@@ -58,7 +58,9 @@ class ConjunctionEstimate(ABC):
         """
         return float(self.answers(*single(self.attributes, query))[0])
 
-    def answers(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
+    def answers(
+        self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    ) -> Floats:
         """The answers of many queries of lambda attributes each: shape (m,).
 
         Parameters
@@ -76,7 +78,9 @@ class ConjunctionEstimate(ABC):
             result[group.rows] = self._answers(group)
         return result
 
-    def predicted_error(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> PredictedError:
+    def predicted_error(
+        self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    ) -> PredictedError:
         """The squared error to expect of `answers`, by source: arrays of shape (m,).
 
         Noise and sampling are those of the unbiased linear answer from the reports on the query's own attributes, whose
@@ -106,7 +110,9 @@ class ProductEstimate(ConjunctionEstimate):
     ``distributions`` has one `rangeq.Distribution` for each attribute.
     """
 
-    def __init__(self, attributes: Attributes, n: int, distributions: Sequence[Distribution]) -> None:
+    def __init__(
+        self, attributes: Attributes, n: int, distributions: Sequence[Distribution]
+    ) -> None:
         super().__init__(attributes, n)
         self.distributions = tuple(distributions)
 
@@ -158,8 +164,12 @@ class PairwiseEstimate(ConjunctionEstimate):
         if len(queries.places) == 1:
             return self.lines[queries.places[0]].answers(queries.left[:, 0], queries.right[:, 0])
         if len(queries.places) == 2:
-            return self.planes[queries.places[0], queries.places[1]].quadrants(queries.left, queries.right)[:, 0, 0]
-        parts, _ = weighted_update(self.quadrants(queries), len(queries.places), min(1 / self.n, MOST_TOLERANCE))
+            return self.planes[queries.places[0], queries.places[1]].quadrants(
+                queries.left, queries.right
+            )[:, 0, 0]
+        parts, _ = weighted_update(
+            self.quadrants(queries), len(queries.places), min(1 / self.n, MOST_TOLERANCE)
+        )
         return parts.reshape(len(parts), -1)[:, 0].copy()
 
     def _errors(self, queries: Queries) -> Floats:

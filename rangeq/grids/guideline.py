@@ -10,7 +10,9 @@ ALPHA2 = 0.03
 """The non-uniformity error of a 2-D query is taken to be ALPHA2 times what is in the cells that its border cuts, 2 / g2."""
 
 
-def granularities(d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2) -> tuple[int, int]:
+def granularities(
+    d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2
+) -> tuple[int, int]:
     """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids for n users in d + C(d, 2) groups of the same size.
 
     Parameters
@@ -24,7 +26,9 @@ def granularities(d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1
     (16, 4)
     """
     if min(d, n, c) < 1 or not epsilon > 0:
-        raise ValueError(f"d, n and c must be at least 1 and epsilon positive, got {d}, {n}, {c} and {epsilon}")
+        raise ValueError(
+            f"d, n and c must be at least 1 and epsilon positive, got {d}, {n}, {c} and {epsilon}"
+        )
     users = n / (d * (d + 1) // 2)
     return line_granularity(users, epsilon, c, alpha1), plane_granularity(users, epsilon, c, alpha2)
 

@@ -37,8 +37,15 @@ class HaarCoefficients(RecordChannel):
     @cached_property
     def levels(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """What users report on: (attribute, level) alone, or two of them."""
-        alone = tuple(((place, i),) for place, height in enumerate(self.heights) for i in range(1, height + 1))
-        together = tuple((one, other) for j, k in self.attributes.pairs for one in _of(alone, j) for other in _of(alone, k))
+        alone = tuple(
+            ((place, i),) for place, height in enumerate(self.heights) for i in range(1, height + 1)
+        )
+        together = tuple(
+            (one, other)
+            for j, k in self.attributes.pairs
+            for one in _of(alone, j)
+            for other in _of(alone, k)
+        )
         return alone + together
 
     @cached_property
@@ -83,7 +90,10 @@ class HaarHRR2D(ConjunctionProtocol):
         channel = HaarCoefficients(self.attributes.records, self.epsilon, self.attributes)
         if max(channel.heights) == 0:
             raise ValueError("all records are the same: there is nothing to ask")
-        if max(channel.heights[j] + channel.heights[k] for j, k in self.attributes.pairs) > MOST_CELLS.bit_length() - 1:
+        if (
+            max(channel.heights[j] + channel.heights[k] for j, k in self.attributes.pairs)
+            > MOST_CELLS.bit_length() - 1
+        ):
             raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
         _ = channel.parts
         return channel
@@ -100,14 +110,18 @@ class HaarHRR2D(ConjunctionProtocol):
         grids, fits = [], []
         for j, k in attributes.pairs:
             shape = attributes.sizes[j], attributes.sizes[k]
-            grids.append(Grid((j, k), (equal_cells(shape[0], shape[0]), equal_cells(shape[1], shape[1]))))
+            grids.append(
+                Grid((j, k), (equal_cells(shape[0], shape[0]), equal_cells(shape[1], shape[1])))
+            )
             heights = channel.heights[j], channel.heights[k]
             found = {}
             for i in range(heights[0] + 1):
                 for m in range(heights[1] + 1):
                     levels = tuple(place for place in ((j, i), (k, m)) if place[1])
                     if levels in differences:
-                        found[i, m] = differences[levels].reshape(1 << max(i - 1, 0), 1 << max(m - 1, 0))
+                        found[i, m] = differences[levels].reshape(
+                            1 << max(i - 1, 0), 1 << max(m - 1, 0)
+                        )
             fits.append(inverse(found, heights)[: shape[0], : shape[1]])
         tables = agreeing(grids, fits, np.ones(len(grids)))
         planes = {
@@ -130,5 +144,7 @@ def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]
             effect = np.stack([effect, -effect], axis=1).reshape(-1, effect.shape[1])
         if m:
             effect = np.stack([effect, -effect], axis=2).reshape(effect.shape[0], -1)
-        result.reshape(1 << i, 1 << (h1 - i), 1 << m, 1 << (h2 - m))[...] += effect[:, None, :, None]
+        result.reshape(1 << i, 1 << (h1 - i), 1 << m, 1 << (h2 - m))[...] += effect[
+            :, None, :, None
+        ]
     return result

@@ -57,7 +57,11 @@ class HDG(TDG):
 
     @cached_property
     def _share(self) -> Fraction:
-        return Fraction(2, len(self.attributes) + 1) if self.line_share is None else Fraction(self.line_share)
+        return (
+            Fraction(2, len(self.attributes) + 1)
+            if self.line_share is None
+            else Fraction(self.line_share)
+        )
 
     def _probabilities(self) -> tuple[Fraction, ...] | None:
         if self.line_share is None:
@@ -74,7 +78,9 @@ class HDG(TDG):
     def grids(self) -> tuple[Grid, ...]:
         """What users report on: one grid for each attribute, then one for each pair."""
         sizes, g1 = self.attributes.sizes, self._granularities("line_granularity", 1)
-        lines = tuple(Grid((place,), (equal_cells(sizes[place], g1[place]),)) for place in range(len(sizes)))
+        lines = tuple(
+            Grid((place,), (equal_cells(sizes[place], g1[place]),)) for place in range(len(sizes))
+        )
         return lines + self._planes(self._granularities("granularity", 2))
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
@@ -83,8 +89,22 @@ class HDG(TDG):
             return PairwiseEstimate(attributes, 0, (), {})
         tables = [channel.frequencies(aggregate, k) for k in range(len(channel.grids))]
         tables = self._agreeing(tables, channel.precisions(aggregate))
-        lines = [Line(grid.edges[0], table) for grid, table in zip(channel.grids[:d], tables[:d], strict=True)]
-        cells = [Plane((grid.edges[0], grid.edges[1]), table) for grid, table in zip(channel.grids[d:], tables[d:], strict=True)]
-        matrices = response_matrices(lines, attributes.pairs, cells, min(1 / aggregate.n, MOST_TOLERANCE))
+        lines = [
+            Line(grid.edges[0], table)
+            for grid, table in zip(channel.grids[:d], tables[:d], strict=True)
+        ]
+        cells = [
+            Plane((grid.edges[0], grid.edges[1]), table)
+            for grid, table in zip(channel.grids[d:], tables[d:], strict=True)
+        ]
+        matrices = response_matrices(
+            lines, attributes.pairs, cells, min(1 / aggregate.n, MOST_TOLERANCE)
+        )
         errors = GridErrors(channel, aggregate, dict(enumerate(tables)))
-        return PairwiseEstimate(attributes, aggregate.n, lines, dict(zip(attributes.pairs, matrices.planes, strict=True)), errors)
+        return PairwiseEstimate(
+            attributes,
+            aggregate.n,
+            lines,
+            dict(zip(attributes.pairs, matrices.planes, strict=True)),
+            errors,
+        )

@@ -57,13 +57,17 @@ class HIO(TreeProtocol):
             raise ValueError(f"an attribute of HIO has at most {_MOST_VALUES} values")
         number = math.prod(len(levels) for levels in self.levels)
         if number > MOST_LEVELS:
-            raise ValueError(f"HIO would divide users among {number} levels, more than {MOST_LEVELS}")
+            raise ValueError(
+                f"HIO would divide users among {number} levels, more than {MOST_LEVELS}"
+            )
         places = tuple(range(len(self.attributes)))
         if self.attributes.records > 1 << 62:
             raise ValueError("HIO numbers all different records, and there are more than 2^62")
         grids = tuple(Grid(places, edges) for edges in product(*self.levels))
         limit = max(_MOST_COUNTS // number, 256)
-        return GridChannel(self.attributes.records, self.epsilon, self.attributes, grids, self.oracle, limit)
+        return GridChannel(
+            self.attributes.records, self.epsilon, self.attributes, grids, self.oracle, limit
+        )
 
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
         return HIOEstimate(self, aggregate)
@@ -85,11 +89,17 @@ class HIOEstimate(ConjunctionEstimate):
             for row in rows:
                 runs = [[(0, 0, 1)]] * len(self._levels)
                 for axis, place in enumerate(queries.places):
-                    runs[place] = intervals(self._levels[place], int(queries.left[row, axis]), int(queries.right[row, axis]))
+                    runs[place] = intervals(
+                        self._levels[place],
+                        int(queries.left[row, axis]),
+                        int(queries.right[row, axis]),
+                    )
                 for block in product(*runs):
                     blocks.setdefault(self._part(block), []).append((row, block))
             for part, held in blocks.items():
-                np.add.at(result, [row for row, _ in held], self._sums(part, [block for _, block in held]))
+                np.add.at(
+                    result, [row for row, _ in held], self._sums(part, [block for _, block in held])
+                )
         return result
 
     def _part(self, block: Runs) -> int:
@@ -101,20 +111,38 @@ class HIOEstimate(ConjunctionEstimate):
 
     def _sums(self, part: int, blocks: list[Runs]) -> Floats:
         """The sums over blocks of cells of one d-dim level."""
-        grid, oracle, level = self._channel.grids[part], self._channel.parts[part], self._channel._level(self._aggregate, part)
+        grid, oracle, level = (
+            self._channel.grids[part],
+            self._channel.parts[part],
+            self._channel._level(self._aggregate, part),
+        )
         if not level.n:
-            shares = [[grid.edges[axis][end] - grid.edges[axis][start] for axis, (_, start, end) in enumerate(b)] for b in blocks]
+            shares = [
+                [
+                    grid.edges[axis][end] - grid.edges[axis][start]
+                    for axis, (_, start, end) in enumerate(b)
+                ]
+                for b in blocks
+            ]
             return np.array([math.prod(share) / self.attributes.records for share in shares])
         if oracle.domain <= (self._channel.largest_table or 0):
             if part not in self._tables:
                 self._tables[part] = self._channel.frequencies(self._aggregate, part)
             table = self._tables[part]
-            return np.array([table[tuple(slice(start, end) for _, start, end in block)].sum() for block in blocks])
+            return np.array(
+                [
+                    table[tuple(slice(start, end) for _, start, end in block)].sum()
+                    for block in blocks
+                ]
+            )
         cells = []
         for block in blocks:
             inside = np.ix_(*(np.arange(start, end) for _, start, end in block))
             cells.append(np.ravel_multi_index(inside, grid.shape).ravel())
-        found, starts = oracle._frequencies(level, np.concatenate(cells)), np.cumsum([0, *map(len, cells[:-1])])
+        found, starts = (
+            oracle._frequencies(level, np.concatenate(cells)),
+            np.cumsum([0, *map(len, cells[:-1])]),
+        )
         result: Floats = np.add.reduceat(found, starts)
         return result
 

@@ -68,7 +68,11 @@ def terms(mass: Floats, degree: int) -> Floats:
     at_rank = scipy.special.ndtri(np.clip(rank, _EMPTY, 1 - _EMPTY))
     normal = np.where(held, (density[:-1] - density[1:]) / np.maximum(mass, _EMPTY), at_rank)
     found: list[Floats] = []
-    for raw in (np.ones_like(mass), normal, *(np.polynomial.Legendre.basis(k)(2 * rank - 1) for k in range(2, degree + 1))):
+    for raw in (
+        np.ones_like(mass),
+        normal,
+        *(np.polynomial.Legendre.basis(k)(2 * rank - 1) for k in range(2, degree + 1)),
+    ):
         term, length = raw, np.sqrt(mass @ raw**2)
         for _ in range(2):  # Gram and Schmidt, twice for the sake of rounding
             for other in found:
@@ -79,7 +83,9 @@ def terms(mass: Floats, degree: int) -> Floats:
     return np.array(found[1:]).reshape(-1, len(mass)).T
 
 
-def scaled_to(logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None) -> tuple[Floats, Floats]:
+def scaled_to(
+    logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
+) -> tuple[Floats, Floats]:
     """The table exp(logarithms + alpha + beta') with these margins, and exp(beta): iterative proportional fitting."""
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
@@ -141,19 +147,26 @@ class Pair:
         rows, columns = self.margins
         nothing, none = (np.zeros((len(rows), 0)), np.zeros((len(columns), 0))), np.zeros((0, 0))
         joint = np.outer(rows, columns)
-        return Interaction(nothing, none, joint, None, self.likelihood(joint), none, np.zeros(0), none)
+        return Interaction(
+            nothing, none, joint, None, self.likelihood(joint), none, np.zeros(0), none
+        )
 
     def extended(self, fit: Interaction, degree: int) -> Interaction:
         """A fit as the beginning of one with so many terms."""
         rows, columns = (terms(mass, degree) for mass in self.margins)
         theta = np.zeros((rows.shape[1], columns.shape[1]))
         theta[: fit.theta.shape[0], : fit.theta.shape[1]] = fit.theta
-        return replace(fit, terms=(rows, columns), theta=theta)  # the rest is that of fewer terms until it is climbed
+        return replace(
+            fit, terms=(rows, columns), theta=theta
+        )  # the rest is that of fewer terms until it is climbed
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""
         left, right = self._roots
-        return float((self.scores * joint).sum() - 0.5 * self.precision * ((left.T @ joint @ right) ** 2).sum())
+        return float(
+            (self.scores * joint).sum()
+            - 0.5 * self.precision * ((left.T @ joint @ right) ** 2).sum()
+        )
 
     def unexplained(self, joint: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of P."""
@@ -164,11 +177,18 @@ class Pair:
 
         P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both margins.
         """
-        slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(-1, *joint.shape)
+        slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(
+            -1, *joint.shape
+        )
         rows, columns = (mass + 1e-12 for mass in self.margins)
         by_row, by_column = slopes.sum(axis=2), slopes.sum(axis=1)
         # beta' is known but for a constant: the outer product fixes that.
-        matrix = np.diag(columns) - joint.T @ (joint / rows[:, None]) + np.outer(columns, columns) + 1e-13 * np.eye(len(columns))
+        matrix = (
+            np.diag(columns)
+            - joint.T @ (joint / rows[:, None])
+            + np.outer(columns, columns)
+            + 1e-13 * np.eye(len(columns))
+        )
         beta = np.linalg.solve(matrix, (by_column - (by_row / rows) @ joint).T).T
         alpha = (by_row - beta @ joint.T) / rows
         slopes -= joint * (alpha[:, :, None] + beta[:, None, :])
@@ -185,34 +205,58 @@ class Pair:
 
         def penalised(theta: Floats, right: Floats | None) -> tuple[float, Floats, Floats]:
             joint, new = scaled_to(fit.terms[0] @ theta @ fit.terms[1].T, *self.margins, right)
-            off = np.abs(joint.sum(axis=1) - self.margins[0]).sum() + np.abs(joint.sum(axis=0) - self.margins[1]).sum()
+            off = (
+                np.abs(joint.sum(axis=1) - self.margins[0]).sum()
+                + np.abs(joint.sum(axis=0) - self.margins[1]).sum()
+            )
             if off > _OFF:
                 return -np.inf, joint, new
-            return self.likelihood(joint) - 0.5 * float((precision * (theta - mean) ** 2).sum()), joint, new
+            return (
+                self.likelihood(joint) - 0.5 * float((precision * (theta - mean) ** 2).sum()),
+                joint,
+                new,
+            )
 
         theta, damping, prior = fit.theta, 1e-3, np.diag(precision.ravel())
         value, joint, right = penalised(theta, fit.right)
         slopes = self.slopes(*fit.terms, joint)
         information = self._information(slopes)
         for _ in range(steps):
-            gradient = slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel() - (precision * (theta - mean)).ravel()
+            gradient = (
+                slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+                - (precision * (theta - mean)).ravel()
+            )
             hessian = information + prior
             for _ in range(6):
-                step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), gradient).reshape(theta.shape)
+                step = np.linalg.solve(
+                    hessian + damping * np.diag(np.diag(hessian)), gradient
+                ).reshape(theta.shape)
                 new, moved, scaling = penalised(theta + step, right)
                 if new > value:
                     break
                 damping = max(10 * damping, 1e-2)
             else:
                 break
-            gain, value, joint, right, theta, damping = new - value, new, moved, scaling, theta + step, damping / 10
+            gain, value, joint, right, theta, damping = (
+                new - value,
+                new,
+                moved,
+                scaling,
+                theta + step,
+                damping / 10,
+            )
             slopes = self.slopes(*fit.terms, joint)
             information = self._information(slopes)
             if gain < 1e-3:
                 break
-        pull = information @ theta.ravel() + slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+        pull = (
+            information @ theta.ravel()
+            + slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+        )
         covariance = np.asarray(np.linalg.inv(information + prior), dtype=np.float64)
-        return Interaction(fit.terms, theta, joint, right, self.likelihood(joint), information, pull, covariance)
+        return Interaction(
+            fit.terms, theta, joint, right, self.likelihood(joint), information, pull, covariance
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +298,9 @@ class Scales:
             precision, mean = (part.ravel() for part in self.prior(fit.theta.shape))
             hessian, pull = fit.information + np.diag(precision), fit.pull + precision * mean
             best = float(pull @ np.linalg.solve(hessian, pull) - precision @ mean**2)
-            total += 0.5 * (best + float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1]))
+            total += 0.5 * (
+                best + float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1])
+            )
         return total
 
     def evidence_at(self, fits: Sequence[Interaction]) -> float:
@@ -264,7 +310,9 @@ class Scales:
             precision, mean = self.prior(fit.theta.shape)
             hessian = fit.information + np.diag(precision.ravel())
             total += fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
-            total += 0.5 * float(np.log(precision).sum()) - 0.5 * float(np.linalg.slogdet(hessian)[1])
+            total += 0.5 * float(np.log(precision).sum()) - 0.5 * float(
+                np.linalg.slogdet(hessian)[1]
+            )
         return total
 
     def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
@@ -276,7 +324,11 @@ class Scales:
         for fit in fits:
             alike.setdefault(fit.theta.shape, []).append(fit)
         stacks = [
-            (shape, np.array([fit.information for fit in same]), np.array([fit.pull for fit in same]))
+            (
+                shape,
+                np.array([fit.information for fit in same]),
+                np.array([fit.pull for fit in same]),
+            )
             for shape, same in alike.items()
         ]
         scales, expected = self, _expected(len(self.tau))
@@ -288,12 +340,20 @@ class Scales:
                 theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
                 here = slice(0, shape[0]), slice(0, shape[1])
                 squares[here] += ((theta - mean) ** 2).sum(axis=0).reshape(shape)
-                known[here] += (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0).reshape(shape)
+                known[here] += (
+                    (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0).reshape(shape)
+                )
                 first.extend(theta[:, 0].tolist())
             squares, known = _both_ways(squares), _both_ways(known)
-            tau = np.clip(np.sqrt((squares + expected**2) / (np.maximum(known, 0) + 1)), _LEAST, _MOST)
+            tau = np.clip(
+                np.sqrt((squares + expected**2) / (np.maximum(known, 0) + 1)), _LEAST, _MOST
+            )
             weight = scales.tau[0, 0] ** -2
-            mu = float(weight * np.sum(first) / (len(first) * weight + _COMMON**-2)) if len(first) > 1 else 0.0
+            mu = (
+                float(weight * np.sum(first) / (len(first) * weight + _COMMON**-2))
+                if len(first) > 1
+                else 0.0
+            )
             change, scales = np.abs(np.log(tau / scales.tau)).max(), Scales(tau, mu)
             if change < 0.01:
                 break
@@ -310,7 +370,9 @@ def fitted(pairs: Mapping[Key, Pair]) -> dict[Key, Interaction]:
         if not fits:
             break
         first = degree == DEGREES[0]
-        scales = _adapted(pairs, fits, scales.extended(degree), 8 if first else 2)  # more terms change little of the others
+        scales = _adapted(
+            pairs, fits, scales.extended(degree), 8 if first else 2
+        )  # more terms change little of the others
         evidence = scales.evidence_at(list(fits.values()))
         if evidence < most + _WORTH:
             break
@@ -319,22 +381,37 @@ def fitted(pairs: Mapping[Key, Pair]) -> dict[Key, Interaction]:
     return best
 
 
-def _adapted(pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, rounds: int) -> Scales:
+def _adapted(
+    pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, rounds: int
+) -> Scales:
     """Fits (in place) and scales by turns, until the scales settle."""
     degree = len(scales.tau)
     for round_ in range(rounds):
         _climb(pairs, fits, scales, 3 if round_ else 8)
         here = list(fits.values())
         # The evidence may have several maxima: terms that are off stay off.
-        starts = (scales, Scales.of(degree, *_START, scales.mu), Scales.of(degree, _LOW, _LOW, scales.mu))
-        old, scales = scales, max((start.improved(here) for start in starts), key=lambda one: one.evidence(here))
-        if round_ and abs(np.log(scales.tau[0, 0] / old.tau[0, 0])) < _SETTLED and abs(scales.mu - old.mu) < _SETTLED:
+        starts = (
+            scales,
+            Scales.of(degree, *_START, scales.mu),
+            Scales.of(degree, _LOW, _LOW, scales.mu),
+        )
+        old, scales = (
+            scales,
+            max((start.improved(here) for start in starts), key=lambda one: one.evidence(here)),
+        )
+        if (
+            round_
+            and abs(np.log(scales.tau[0, 0] / old.tau[0, 0])) < _SETTLED
+            and abs(scales.mu - old.mu) < _SETTLED
+        ):
             break
     _climb(pairs, fits, scales, 6)
     return scales
 
 
-def _climb(pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, steps: int) -> None:
+def _climb(
+    pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, steps: int
+) -> None:
     for key, fit in fits.items():
         fits[key] = pairs[key].climbed(fit, *scales.prior(fit.theta.shape), steps)
 

@@ -54,7 +54,9 @@ class LHIO(TreeProtocol):
                     grids.append(Grid((j, k), edges))
         if not grids:
             raise ValueError("all records are the same: there is nothing to ask")
-        return GridChannel(self.attributes.records, self.epsilon, self.attributes, tuple(grids), self.oracle)
+        return GridChannel(
+            self.attributes.records, self.epsilon, self.attributes, tuple(grids), self.oracle
+        )
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
         attributes, channel = self.attributes, self.channel
@@ -67,7 +69,10 @@ class LHIO(TreeProtocol):
             for part, grid in enumerate(channel.grids):
                 if grid.places == (j, k) and precisions[part]:
                     level = self.levels[j].index(grid.edges[0]), self.levels[k].index(grid.edges[1])
-                    found[level], held[level] = channel.frequencies(aggregate, part), float(precisions[part])
+                    found[level], held[level] = (
+                        channel.frequencies(aggregate, part),
+                        float(precisions[part]),
+                    )
             heights = len(self.levels[j]) - 1, len(self.levels[k]) - 1
             shape = attributes.sizes[j], attributes.sizes[k]
             fits.append(hierarchy_fit(found, held, heights, self.branching)[: shape[0], : shape[1]])
@@ -92,7 +97,10 @@ class HierarchicalHistogram2D(LHIO):
 
 
 def hierarchy_fit(
-    tables: dict[tuple[int, int], Floats], precisions: dict[tuple[int, int], float], heights: tuple[int, int], branching: int
+    tables: dict[tuple[int, int], Floats],
+    precisions: dict[tuple[int, int], float],
+    heights: tuple[int, int],
+    branching: int,
 ) -> Floats:
     """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; they sum to 1.
 
@@ -139,10 +147,14 @@ def hierarchy_fit(
                     effect = effect - np.repeat(_mean(effect, 1, b), b, axis=1)
             else:
                 continue
-            result.reshape(b**i, b ** (h1 - i), b**j, b ** (h2 - j))[...] += effect[:, None, :, None]
+            result.reshape(b**i, b ** (h1 - i), b**j, b ** (h2 - j))[...] += effect[
+                :, None, :, None
+            ]
     return result
 
 
 def _mean(table: Floats, rows: int, columns: int) -> Floats:
-    result: Floats = table.reshape(table.shape[0] // rows, rows, table.shape[1] // columns, columns).mean(axis=(1, 3))
+    result: Floats = table.reshape(
+        table.shape[0] // rows, rows, table.shape[1] // columns, columns
+    ).mean(axis=(1, 3))
     return result

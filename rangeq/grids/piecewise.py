@@ -58,11 +58,16 @@ class Plane:
 
         They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
         """
-        (i, s), (j, t) = (_position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1])) for axis in (0, 1))
+        (i, s), (j, t) = (
+            _position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1]))
+            for axis in (0, 1)
+        )
         i, s, j, t = i[:, None], s[:, None], j[None], t[None]
         sums = self._sums
         # Before each of two rows' ends and two columns' ends.
-        corner = (1 - s) * ((1 - t) * sums[i, j] + t * sums[i, j + 1]) + s * ((1 - t) * sums[i + 1, j] + t * sums[i + 1, j + 1])
+        corner = (1 - s) * ((1 - t) * sums[i, j] + t * sums[i, j + 1]) + s * (
+            (1 - t) * sums[i + 1, j] + t * sums[i + 1, j + 1]
+        )
         rows = ((1 - s) * sums[i, -1] + s * sums[i + 1, -1])[:, 0]
         columns = ((1 - t) * sums[-1, j] + t * sums[-1, j + 1])[0]
         inside = corner[1, 1] - corner[0, 1] - corner[1, 0] + corner[0, 0]

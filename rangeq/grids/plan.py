@@ -90,23 +90,37 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:
             system = kind(attributes, epsilon, users)
         except ValueError:
             continue  # too many cells or levels, or too few attributes
-        found[kind.__name__] = Candidate(system, len(system.channel.parts), _deviation(system, users))
+        found[kind.__name__] = Candidate(
+            system, len(system.channel.parts), _deviation(system, users)
+        )
     chosen, reason = _choose(attributes, found)
     return Plan(tuple(found.values()), found[chosen].system, reason)
 
 
 def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, str]:
     if "CALM" in found and found["CALM"].deviation <= _NOTHING_TO_GAIN:
-        return "CALM", f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing for assumptions to gain"
+        return (
+            "CALM",
+            f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing for assumptions to gain",
+        )
     if "WaveGrid" in found:
-        return "WaveGrid", "square waves tell of attributes and of pairs at once, and estimates are as smooth as the data"
+        return (
+            "WaveGrid",
+            "square waves tell of attributes and of pairs at once, and estimates are as smooth as the data",
+        )
     if len(attributes) == 1:
         return "MSW", "there is one attribute, and the square wave needs no cells"
     grids = found["HDG"]
     if grids.deviation > _WORSE_THAN_A_GUESS:
-        return "MSW", f"noise of {grids.deviation:.3g} would drown how attributes go together; their distributions are left"
+        return (
+            "MSW",
+            f"noise of {grids.deviation:.3g} would drown how attributes go together; their distributions are left",
+        )
     if "CALM" in found and found["CALM"].deviation <= grids.deviation:
-        return "CALM", f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than grids that merge them"
+        return (
+            "CALM",
+            f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than grids that merge them",
+        )
     return "HDG", (
         f"noise of {grids.deviation:.3g} is small enough to tell how attributes go together; "
         f"1-D grids of up to {_finest(grids.system)} cells show what 2-D cells hide"

@@ -90,4 +90,6 @@ class ConjunctionProtocol(Protocol):
 
     def _require_pairs(self) -> None:
         if len(self.attributes) < 2:
-            raise ValueError(f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW take one")
+            raise ValueError(
+                f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW take one"
+            )

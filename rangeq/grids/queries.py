@@ -35,12 +35,20 @@ def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
         raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")
     for k, part in enumerate(query):
         if not isinstance(part, Sequence) or isinstance(part, str) or len(part) != 3:
-            raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(part)}", k)
+            raise InvalidRange(
+                f"a query is a list of (attribute, first, last), got {shown(part)}", k
+            )
     places = np.array([[attributes.place(name) for name, _, _ in query]])
-    return places, np.array([[first for _, first, _ in query]]), np.array([[last for _, _, last in query]])
+    return (
+        places,
+        np.array([[first for _, first, _ in query]]),
+        np.array([[last for _, _, last in query]]),
+    )
 
 
-def grouped(attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[int, list[Queries]]:
+def grouped(
+    attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+) -> tuple[int, list[Queries]]:
     """The number of queries, and the queries of each set of attributes.
 
     Parameters
@@ -57,22 +65,42 @@ def grouped(attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, 
     """
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
     if p.dtype.kind == "U":
-        p = np.array([attributes.place(str(name)) for name in p.ravel()], dtype=np.int64).reshape(p.shape)
+        p = np.array([attributes.place(str(name)) for name in p.ravel()], dtype=np.int64).reshape(
+            p.shape
+        )
     if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
-        raise InvalidRange(f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and {b.dtype}")
-    if a.ndim != 2 or b.shape != a.shape or p.shape not in (a.shape, a.shape[1:]) or not 1 <= a.shape[1] <= MOST_ATTRIBUTES:
+        raise InvalidRange(
+            f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and {b.dtype}"
+        )
+    if (
+        a.ndim != 2
+        or b.shape != a.shape
+        or p.shape not in (a.shape, a.shape[1:])
+        or not 1 <= a.shape[1] <= MOST_ATTRIBUTES
+    ):
         given = f"attributes {p.shape}, ends {a.shape} and {b.shape}"
-        raise InvalidRange(f"queries must have shape (m, lambda), lambda 1 to {MOST_ATTRIBUTES}, got {given}")
+        raise InvalidRange(
+            f"queries must have shape (m, lambda), lambda 1 to {MOST_ATTRIBUTES}, got {given}"
+        )
     p, a, b = np.broadcast_to(p, a.shape).astype(np.int64), a.astype(np.int64), b.astype(np.int64)
     _first(
-        ((p < 0) | (p >= len(attributes))).any(axis=1), lambda k: f"attributes are 0 .. {len(attributes) - 1}, got {p[k].tolist()}"
+        ((p < 0) | (p >= len(attributes))).any(axis=1),
+        lambda k: f"attributes are 0 .. {len(attributes) - 1}, got {p[k].tolist()}",
     )
     order = np.argsort(p, axis=1, kind="stable")
     p, a, b = (np.take_along_axis(array, order, axis=1) for array in (p, a, b))
-    _first((np.diff(p, axis=1) == 0).any(axis=1), lambda k: f"a query must name distinct attributes, got {p[k].tolist()}")
+    _first(
+        (np.diff(p, axis=1) == 0).any(axis=1),
+        lambda k: f"a query must name distinct attributes, got {p[k].tolist()}",
+    )
     sizes = np.array(attributes.sizes)[p]
     bad = ((a < 0) | (a > b) | (b >= sizes)).any(axis=1)
-    _first(bad, lambda k: f"{a[k].tolist()} to {b[k].tolist()} are not ranges within {sizes[k].tolist()} values")
+    _first(
+        bad,
+        lambda k: (
+            f"{a[k].tolist()} to {b[k].tolist()} are not ranges within {sizes[k].tolist()} values"
+        ),
+    )
     return len(p), list(_groups(p, a, b))
 
 

@@ -22,7 +22,10 @@ class Response(NamedTuple):
 
 
 def response_matrices(
-    lines: Sequence[Line], pairs: Sequence[tuple[int, int]], planes: Sequence[Plane], tolerance: float
+    lines: Sequence[Line],
+    pairs: Sequence[tuple[int, int]],
+    planes: Sequence[Plane],
+    tolerance: float,
 ) -> Response:
     """Weighted update: from the uniform matrix, scale what lies in each cell to the cell's frequency, grid after grid.
 
@@ -58,8 +61,12 @@ def response_matrices(
         plane_rows, plane_columns = _Cells(plane_j, rows), _Cells(plane_k, columns)
         for round_ in range(_MOST_ROUNDS):
             before = matrices.copy()
-            matrices *= in_j.spread(_factor(first, in_j.sums(matrices.sum(axis=2), 1)), 1)[:, :, None]
-            matrices *= in_k.spread(_factor(second, in_k.sums(matrices.sum(axis=1), 1)), 1)[:, None, :]
+            matrices *= in_j.spread(_factor(first, in_j.sums(matrices.sum(axis=2), 1)), 1)[
+                :, :, None
+            ]
+            matrices *= in_k.spread(_factor(second, in_k.sums(matrices.sum(axis=1), 1)), 1)[
+                :, None, :
+            ]
             held = plane_columns.sums(plane_rows.sums(matrices, 1), 2)
             matrices *= plane_columns.spread(plane_rows.spread(_factor(both, held), 1), 2)
             change = np.abs(matrices - before).sum(axis=(1, 2))
@@ -78,7 +85,9 @@ class _Cells:
 
     def __init__(self, edges: Edges, fine: Edges) -> None:
         self._starts = np.searchsorted(fine, edges[:-1])
-        self._which = np.repeat(np.arange(len(self._starts)), np.diff([*self._starts, len(fine) - 1]))
+        self._which = np.repeat(
+            np.arange(len(self._starts)), np.diff([*self._starts, len(fine) - 1])
+        )
 
     def sums(self, values: Floats, axis: int) -> Floats:
         result: Floats = np.add.reduceat(values, self._starts, axis=axis)

@@ -57,7 +57,12 @@ class TDG(ConjunctionProtocol):
     @cached_property
     def channel(self) -> GridChannel:
         return GridChannel(
-            self.attributes.records, self.epsilon, self.attributes, self.grids, self.oracle, probabilities=self._probabilities()
+            self.attributes.records,
+            self.epsilon,
+            self.attributes,
+            self.grids,
+            self.oracle,
+            probabilities=self._probabilities(),
         )
 
     @cached_property
@@ -68,7 +73,10 @@ class TDG(ConjunctionProtocol):
     def _planes(self, granularity: tuple[int, ...]) -> tuple[Grid, ...]:
         sizes = self.attributes.sizes
         return tuple(
-            Grid((j, k), (equal_cells(sizes[j], granularity[j]), equal_cells(sizes[k], granularity[k])))
+            Grid(
+                (j, k),
+                (equal_cells(sizes[j], granularity[j]), equal_cells(sizes[k], granularity[k])),
+            )
             for j, k in self.attributes.pairs
         )
 
@@ -82,12 +90,19 @@ class TDG(ConjunctionProtocol):
         if given is None:
             if self.n is None:
                 raise ValueError(f"n, the number of users expected, is needed to choose the {name}")
-            rule, users = (line_granularity, plane_granularity)[places - 1], self._users_of_a_grid(places)
+            rule, users = (
+                (line_granularity, plane_granularity)[places - 1],
+                self._users_of_a_grid(places),
+            )
             return tuple(rule(users, float(self.epsilon), c) for c in sizes)
         several = given if isinstance(given, (tuple, list)) else (given,) * len(sizes)
-        whole = all(isinstance(g, (int, np.integer)) and not isinstance(g, bool) and g >= 1 for g in several)
+        whole = all(
+            isinstance(g, (int, np.integer)) and not isinstance(g, bool) and g >= 1 for g in several
+        )
         if not whole or len(several) != len(sizes):
-            raise ValueError(f"{name} must be a number of cells, at least 1, or one for each attribute, got {shown(given)}")
+            raise ValueError(
+                f"{name} must be a number of cells, at least 1, or one for each attribute, got {shown(given)}"
+            )
         return tuple(min(int(g), c) for g, c in zip(several, sizes, strict=True))
 
     def _users_of_a_grid(self, places: int) -> float:
@@ -105,7 +120,9 @@ class TDG(ConjunctionProtocol):
             for grid, table in zip(channel.grids, tables, strict=True)
         }
         errors = GridErrors(channel, aggregate, dict(enumerate(tables)))
-        return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), found), found, errors)
+        return PairwiseEstimate(
+            attributes, aggregate.n, lines_of(len(attributes), found), found, errors
+        )
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
         """Phase 2."""
@@ -116,6 +133,8 @@ def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line
     """The distribution of each attribute: the mean of what its pairs say, whose cells are cut alike."""
     lines = []
     for place in range(attributes):
-        said = [plane.marginal(pair.index(place)) for pair, plane in planes.items() if place in pair]
+        said = [
+            plane.marginal(pair.index(place)) for pair, plane in planes.items() if place in pair
+        ]
         lines.append(Line(said[0].edges, np.mean([line.cells for line in said], axis=0)))
     return lines

@@ -25,9 +25,13 @@ class TreeProtocol(ConjunctionProtocol):
     oracle: str = "OLH"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.branching, (int, np.integer)) and not isinstance(self.branching, bool)
+        whole = isinstance(self.branching, (int, np.integer)) and not isinstance(
+            self.branching, bool
+        )
         if not whole or self.branching < 2:
-            raise ValueError(f"branching must be an integer of at least 2, got {shown(self.branching)}")
+            raise ValueError(
+                f"branching must be an integer of at least 2, got {shown(self.branching)}"
+            )
         super().__post_init__()
         _ = self.channel.parts
 

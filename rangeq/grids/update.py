@@ -37,13 +37,17 @@ def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[
     """
     m, _, sets, _ = tables.shape
     shape = (sets,) * attributes
-    parts = np.full((*shape, m), float(sets) ** -attributes)  # queries last: sums over parts then run along them
+    parts = np.full(
+        (*shape, m), float(sets) ** -attributes
+    )  # queries last: sums over parts then run along them
     last = np.moveaxis(tables, 0, -1)
     changes: list[float] = []
     step = max(1, _NUMBERS // sets**attributes)
     for start in range(0, m, step):
         block = slice(start, start + step)
-        for round_, change in enumerate(_update(parts[..., block], last[..., block], attributes, tolerance)):
+        for round_, change in enumerate(
+            _update(parts[..., block], last[..., block], attributes, tolerance)
+        ):
             if round_ == len(changes):
                 changes.append(0.0)
             changes[round_] += change / m
@@ -62,7 +66,9 @@ def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) ->
             held = z
             for axis in axes:  # one by one: sums do not depend on how many queries there are
                 held = held.sum(axis=axis, keepdims=True)
-            z *= np.divide(wanted[number].reshape(held.shape), held, out=np.ones(held.shape), where=held > 0)
+            z *= np.divide(
+                wanted[number].reshape(held.shape), held, out=np.ones(held.shape), where=held > 0
+            )
         before -= z
         change = np.abs(before, out=before).reshape(-1, len(active)).sum(axis=0)
         changes.append(float(change.sum()))

@@ -69,10 +69,14 @@ class Axis(NamedTuple):
     def place(self, ends: Items) -> Floats:
         """Where boundaries between values (0 .. size) lie among the coarse cells: number and part of one, by mass."""
         edges = np.array(self.line.edges)
-        group = self.groups[np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)]
+        group = self.groups[
+            np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)
+        ]
         before = np.concatenate([[0.0], np.cumsum(self.mass)])
         below = self.line.answers(np.zeros_like(ends), ends - 1)
-        place: Floats = group + np.clip((below - before[group]) / np.maximum(self.mass[group], _TINY), 0.0, 1.0)
+        place: Floats = group + np.clip(
+            (below - before[group]) / np.maximum(self.mass[group], _TINY), 0.0, 1.0
+        )
         return np.where(ends == edges[-1], float(len(self.mass)), place)
 
     def merged(self, functions: Floats) -> Floats:
@@ -80,7 +84,9 @@ class Axis(NamedTuple):
         cells, mass = self.line.cells, self.mass[self.groups]
         even = 1 / np.bincount(self.groups)[self.groups]
         share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
-        merged: Floats = np.add.reduceat(functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1)
+        merged: Floats = np.add.reduceat(
+            functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1
+        )
         return merged
 
     def nearest(self, ends: Items) -> Items:
@@ -129,7 +135,13 @@ class WaveEstimate(ConjunctionEstimate):
         The distribution of each attribute, and of each pair (j, k) with j < k; none with no reports.
     """
 
-    def __init__(self, attributes: Attributes, n: int, axes: Sequence[Axis], joints: Mapping[tuple[int, int], Joint]) -> None:
+    def __init__(
+        self,
+        attributes: Attributes,
+        n: int,
+        axes: Sequence[Axis],
+        joints: Mapping[tuple[int, int], Joint],
+    ) -> None:
         super().__init__(attributes, n)
         self.axes, self.joints = tuple(axes), dict(joints)
 
@@ -140,15 +152,25 @@ class WaveEstimate(ConjunctionEstimate):
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         if j > k:
             return self.response_matrix(k, j).T
-        rows, columns = (self.axes[place].place(np.arange(self.attributes.sizes[place] + 1)) for place in (j, k))
+        rows, columns = (
+            self.axes[place].place(np.arange(self.attributes.sizes[place] + 1)) for place in (j, k)
+        )
         at = before(self.joints[j, k].sums, rows[:, None], columns[None])
         return np.asarray(np.diff(np.diff(at, axis=0), axis=1))
 
-    def standard_errors(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
+    def standard_errors(
+        self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    ) -> Floats:
         """The standard errors of `answers`: shape (m,), infinite with no reports. See `predicted_error`."""
         return np.asarray(np.sqrt(self.predicted_error(attributes, left, right).total))
 
-    def interval(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    def interval(
+        self,
+        attributes: npt.ArrayLike,
+        left: npt.ArrayLike,
+        right: npt.ArrayLike,
+        confidence: float = 0.95,
+    ) -> Interval:
         """Intervals for the answers of many queries, each by itself, within [0, 1]: the normal quantile of the standard errors.
 
         Two standard errors covered 0.92 to 1 of answers about two attributes, and 0.88 to 1 of those about four, for normal,
@@ -160,7 +182,9 @@ class WaveEstimate(ConjunctionEstimate):
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
         return Interval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
 
-    def predicted_error(self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike) -> PredictedError:
+    def predicted_error(
+        self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    ) -> PredictedError:
         """The squared error to expect of `answers`, all in ``noise``: the posterior variance, to first order.
 
         It is that of attributes and interactions given their priors, holds noise and sampling together, and is known for queries of
@@ -172,7 +196,9 @@ class WaveEstimate(ConjunctionEstimate):
 
     def _answers(self, queries: Queries) -> Floats:
         if len(queries.places) == 1:
-            return self.axes[queries.places[0]].line.answers(queries.left[:, 0], queries.right[:, 0])
+            return self.axes[queries.places[0]].line.answers(
+                queries.left[:, 0], queries.right[:, 0]
+            )
         tables = self._tables(queries)
         if len(queries.places) == 2:
             return tables[:, 0, 0, 0]
@@ -181,7 +207,10 @@ class WaveEstimate(ConjunctionEstimate):
     def _places(self, queries: Queries) -> list[tuple[Floats, Floats]]:
         """Where the ranges of each attribute begin and end among coarse cells."""
         return [
-            (self.axes[place].place(queries.left[:, axis]), self.axes[place].place(queries.right[:, axis] + 1))
+            (
+                self.axes[place].place(queries.left[:, axis]),
+                self.axes[place].place(queries.right[:, axis] + 1),
+            )
             for axis, place in enumerate(queries.places)
         ]
 
@@ -192,7 +221,10 @@ class WaveEstimate(ConjunctionEstimate):
         for number, (j, k) in enumerate(pairs):
             sums = self.joints[queries.places[j], queries.places[k]].sums
             cuts = [
-                np.stack([np.zeros_like(start), start, end, np.full_like(end, sums.shape[axis] - 1)], axis=1)
+                np.stack(
+                    [np.zeros_like(start), start, end, np.full_like(end, sums.shape[axis] - 1)],
+                    axis=1,
+                )
                 for axis, (start, end) in enumerate((places[j], places[k]))
             ]
             at = before(sums, cuts[0][:, :, None], cuts[1][:, None, :])
@@ -228,19 +260,31 @@ class WaveEstimate(ConjunctionEstimate):
         begins, ends, result = single.copy(), single.copy(), np.zeros(len(queries.rows))
         for number, (j, k) in enumerate(combinations(range(several), 2)):
             joint, weight = self.joints[queries.places[j], queries.places[k]], paired[:, number]
-            for axis, own, other, sums in ((j, j, k, joint.conditional[0]), (k, k, j, joint.conditional[1])):
+            for axis, own, other, sums in (
+                (j, j, k, joint.conditional[0]),
+                (k, k, j, joint.conditional[1]),
+            ):
                 for coefficient, at in zip((begins, ends), places[own], strict=True):
                     row = np.minimum(at.astype(np.int64), len(sums) - 1)
                     inside = along(sums, row, places[other][1]) - along(sums, row, places[other][0])
                     coefficient[:, axis] += weight * np.clip(inside, 0.0, 1.0)
             if joint.fit.theta.size:
                 slopes = rectangle(joint.slopes, places[j], places[k])
-                result += weight**2 * np.einsum("im,ij,jm->m", slopes, joint.fit.covariance, slopes, optimize=True)
+                result += weight**2 * np.einsum(
+                    "im,ij,jm->m", slopes, joint.fit.covariance, slopes, optimize=True
+                )
         for axis, place in enumerate(queries.places):
             one, b, e = self.axes[place], begins[:, axis], ends[:, axis]
-            first, last = one.nearest(queries.left[:, axis]), one.nearest(queries.right[:, axis] + 1)
+            first, last = (
+                one.nearest(queries.left[:, axis]),
+                one.nearest(queries.right[:, axis] + 1),
+            )
             matrix = one.covariance
-            result += e**2 * matrix[last, last] + b**2 * matrix[first, first] - 2 * e * b * matrix[last, first]
+            result += (
+                e**2 * matrix[last, last]
+                + b**2 * matrix[first, first]
+                - 2 * e * b * matrix[last, first]
+            )
         return np.maximum(result, 0.0)
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
@@ -262,17 +306,25 @@ class WaveEstimate(ConjunctionEstimate):
         flat = parts.reshape(m, -1)
         flat = flat / flat.sum(axis=1, keepdims=True)
         inside = 1.0 - np.array(list(np.ndindex(*(2,) * several)))
-        features = np.concatenate([inside, *(inside[:, [j]] * inside[:, [k]] for j, k in pairs)], axis=1)
+        features = np.concatenate(
+            [inside, *(inside[:, [j]] * inside[:, [k]] for j, k in pairs)], axis=1
+        )
         mean = flat @ features
         second = np.matmul(features.T, flat[:, :, None] * features)
-        covariance = second - mean[:, :, None] * mean[:, None, :] + _RIDGE * np.eye(features.shape[1])
+        covariance = (
+            second - mean[:, :, None] * mean[:, None, :] + _RIDGE * np.eye(features.shape[1])
+        )
         both = flat[:, :1] * (1 - mean)
-        found = np.clip(np.linalg.solve(covariance, both[:, :, None])[:, :, 0], -_STEEPEST, _STEEPEST)
+        found = np.clip(
+            np.linalg.solve(covariance, both[:, :, None])[:, :, 0], -_STEEPEST, _STEEPEST
+        )
         return found[:, :several], found[:, several:]
 
 
 @one_thread
-def estimated(attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequence[Heard]) -> WaveEstimate:
+def estimated(
+    attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequence[Heard]
+) -> WaveEstimate:
     """The estimate from what the reports of all parts say, n > 0."""
     edges = [equal_cells(size, FINE) for size in attributes.sizes]
     functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
@@ -281,7 +333,9 @@ def estimated(attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequ
     for part in heard:
         total = float(part.held.sum())
         for axis, place in enumerate(part.places):
-            others = tuple(k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places)))
+            others = tuple(
+                k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
+            )
             told = waves[place].arcs * part.information * part.held.sum(axis=others)
             scores[place] += np.tensordot(told, functions[place], axes=2)
             users[place] += part.information * total
@@ -297,16 +351,27 @@ def estimated(attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequ
     for part in heard:
         j, k = part.places
         half = np.tensordot(merged[j], part.held, axes=([0, 1], [0, 2]))
-        products = waves[j].arcs * waves[k].arcs * np.tensordot(half, merged[k], axes=([1, 2], [0, 1]))
+        products = (
+            waves[j].arcs * waves[k].arcs * np.tensordot(half, merged[k], axes=([1, 2], [0, 1]))
+        )
         margins = axes[j].mass, axes[k].mass
-        pairs[j, k] = Pair(part.information * products, part.information * float(part.held.sum()), (grams[j], grams[k]), margins)
+        pairs[j, k] = Pair(
+            part.information * products,
+            part.information * float(part.held.sum()),
+            (grams[j], grams[k]),
+            margins,
+        )
     fits = fitted(pairs)
-    return WaveEstimate(attributes, n, axes, {pair: Joint(pairs[pair], fits[pair]) for pair in pairs})
+    return WaveEstimate(
+        attributes, n, axes, {pair: Joint(pairs[pair], fits[pair]) for pair in pairs}
+    )
 
 
 def _gram(wave: Wave, functions: Floats) -> Floats:
     """E f f' over the configurations and the orthonormal functions of the arcs: g times that of centred indicators."""
-    gram: Floats = wave.arcs * np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
+    gram: Floats = wave.arcs * np.einsum(
+        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
+    )
     return gram
 
 
@@ -316,7 +381,10 @@ def balanced(frequencies: Floats, most: int) -> Items:
     if size <= most:
         return np.arange(size)
     weight = (1 - _EVEN) * frequencies / frequencies.sum() + _EVEN / size
-    return np.unique(np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64), return_inverse=True)[1]
+    return np.unique(
+        np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64),
+        return_inverse=True,
+    )[1]
 
 
 def corners(tables: Floats) -> Floats:
@@ -328,7 +396,10 @@ def corners(tables: Floats) -> Floats:
 
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
     """What lies before places within cells, as if cells were uniform: `corners` (..., rows + 1, columns + 1), places broadcast."""
-    i, j = np.minimum(rows.astype(np.int64), sums.shape[-2] - 2), np.minimum(columns.astype(np.int64), sums.shape[-1] - 2)
+    i, j = (
+        np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
+        np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),
+    )
     s, t = rows - i, columns - j
     low = sums[..., i, j] * (1 - t) + sums[..., i, j + 1] * t
     high = sums[..., i + 1, j] * (1 - t) + sums[..., i + 1, j + 1] * t

@@ -65,12 +65,16 @@ class WaveGrid(ConjunctionProtocol):
     def __post_init__(self) -> None:
         attributes = Attributes.of(self.sizes)
         if max(attributes.sizes) > LARGEST:
-            raise ValueError(f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}")
+            raise ValueError(
+                f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"
+            )
         object.__setattr__(self, "sizes", attributes)
         each = [wave.configurations * wave.arcs for wave in self.channel.waves]
         counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
         if counts > _MOST_COUNTS:
-            raise ValueError(f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than {_MOST_COUNTS}")
+            raise ValueError(
+                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than {_MOST_COUNTS}"
+            )
         super().__post_init__()
 
     @cached_property
@@ -80,4 +84,6 @@ class WaveGrid(ConjunctionProtocol):
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
         if not aggregate.n:
             return WaveEstimate(self.attributes, 0, (), {})
-        return estimated(self.attributes, aggregate.n, self.channel.waves, self.channel.heard(aggregate))
+        return estimated(
+            self.attributes, aggregate.n, self.channel.waves, self.channel.heard(aggregate)
+        )

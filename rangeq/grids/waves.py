@@ -56,7 +56,10 @@ class Wave:
             return (1,)
         cells = min(self.size, FINE)
         levels = range((cells // self.arcs).bit_length())
-        return tuple(min(PHASES, 1 << (-(-cells // (self.arcs << level)) - 1).bit_length()) for level in levels)
+        return tuple(
+            min(PHASES, 1 << (-(-cells // (self.arcs << level)) - 1).bit_length())
+            for level in levels
+        )
 
     @cached_property
     def cuts(self) -> tuple[Items, Items, Items]:
@@ -77,7 +80,9 @@ class Wave:
         What many values have in common is what answers need most, and what the finest levels tell least of.
         """
         level, _, phases = self.cuts
-        return np.repeat(np.arange(len(level)), (max(self.phases) // phases) << (len(self.phases) - 1 - level))
+        return np.repeat(
+            np.arange(len(level)), (max(self.phases) // phases) << (len(self.phases) - 1 - level)
+        )
 
     @property
     def probabilities(self) -> Floats:
@@ -90,7 +95,9 @@ class Wave:
         That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g.
         """
         level, phase, phases = (of[configuration] for of in self.cuts)
-        whole = (((2 * values + 1) << level) * (self.arcs * phases) + (2 * phase + 1) * self.size) // (2 * phases * self.size)
+        whole = (
+            ((2 * values + 1) << level) * (self.arcs * phases) + (2 * phase + 1) * self.size
+        ) // (2 * phases * self.size)
         return np.asarray(whole % self.arcs)
 
     def shares(self, edges: Edges) -> Floats:
@@ -101,10 +108,16 @@ class Wave:
             step, turns = self.arcs * phases << level, np.arange((self.arcs << level) + 2)
             first = (2 * phases * turns - (2 * phase + 1)) * self.size
             starts = np.clip(-((step - first) // (2 * step)), 0, self.size)
-            lengths = np.where(turns[:-1] % self.arcs == np.arange(self.arcs)[:, None], np.diff(starts), 0)
-            before = np.concatenate([np.zeros((self.arcs, 1), dtype=np.int64), lengths.cumsum(axis=1)], axis=1)
+            lengths = np.where(
+                turns[:-1] % self.arcs == np.arange(self.arcs)[:, None], np.diff(starts), 0
+            )
+            before = np.concatenate(
+                [np.zeros((self.arcs, 1), dtype=np.int64), lengths.cumsum(axis=1)], axis=1
+            )
             turn = np.minimum(np.searchsorted(starts, ends, side="right") - 1, len(turns) - 2)
-            held = before[:, turn] + (turn % self.arcs == np.arange(self.arcs)[:, None]) * (ends - starts[turn])
+            held = before[:, turn] + (turn % self.arcs == np.arange(self.arcs)[:, None]) * (
+                ends - starts[turn]
+            )
             found.append(np.diff(held, axis=1) / np.diff(ends))
         return np.array(found)
 
@@ -144,14 +157,20 @@ class WaveCells(Channel):
 
     @property
     def report_bits(self) -> int:
-        return sum((wave.configurations - 1).bit_length() for wave in self.waves) + self.oracle.report_bits
+        return (
+            sum((wave.configurations - 1).bit_length() for wave in self.waves)
+            + self.oracle.report_bits
+        )
 
     @property
     def _batch(self) -> int:
         return self.oracle._batch
 
     def _details(self) -> dict[str, Any]:
-        waves = [{"size": wave.size, "arcs": wave.arcs, "phases": list(wave.phases)} for wave in self.waves]
+        waves = [
+            {"size": wave.size, "arcs": wave.arcs, "phases": list(wave.phases)}
+            for wave in self.waves
+        ]
         return {"waves": waves, "cells": {**self.oracle.parameters}}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
@@ -180,11 +199,19 @@ class WaveCells(Channel):
 
     def _consistent(self, aggregate: Aggregate) -> bool:
         counts, k = aggregate.counts, self.oracle.size
-        if (counts < 0).any() or counts.sum(dtype=np.float64) > 1.5 * k * aggregate.n or k * aggregate.n > 1 << 62:
+        if (
+            (counts < 0).any()
+            or counts.sum(dtype=np.float64) > 1.5 * k * aggregate.n
+            or k * aggregate.n > 1 << 62
+        ):
             return False  # what follows sums up to less than 2^63
         # Whole reports of each configuration, none with a cell twice.
         asked, rest = np.divmod(counts.sum(axis=-1), k)
-        return not rest.any() and bool((counts.max(axis=-1) <= asked).all()) and int(asked.sum()) == aggregate.n
+        return (
+            not rest.any()
+            and bool((counts.max(axis=-1) <= asked).all())
+            and int(asked.sum()) == aggregate.n
+        )
 
     def held(self, counts: npt.NDArray[np.int64]) -> Floats:
         """See `Heard`."""
@@ -200,7 +227,10 @@ class WaveCells(Channel):
         if self.oracle.size == 1:
             return [configurations, *super()._samples(n, counts)]
         own = zip(counts.reshape(-1, self.oracle.domain), asked.ravel().tolist(), strict=True)
-        return [configurations, *(sample for row, users in own for sample in self.oracle._samples(users, row))]
+        return [
+            configurations,
+            *(sample for row, users in own for sample in self.oracle._samples(users, row)),
+        ]
 
     def audit(self) -> Audit:
         return self.oracle.audit()  # the configurations do not depend on the item
@@ -234,9 +264,13 @@ class WaveChannel(RecordChannel):
     @cached_property
     def waves(self) -> tuple[Wave, ...]:
         """Of each attribute."""
-        sixteen, four = ((cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4))
+        sixteen, four = (
+            (cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4)
+        )
         arcs = 4 if sixteen > _FINER * four else 2
-        return tuple(Wave(size, arcs if size >= _WIDE else min(size, 2)) for size in self.attributes.sizes)
+        return tuple(
+            Wave(size, arcs if size >= _WIDE else min(size, 2)) for size in self.attributes.sizes
+        )
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -265,7 +299,9 @@ class WaveChannel(RecordChannel):
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
         """``aggregate(privatize(records))``: a report is so little work that there is no shortcut."""
         bit_source(rng)  # refuses what is not a generator
-        return self.aggregate(self.privatize(records, np.random.default_rng() if rng is None else rng))
+        return self.aggregate(
+            self.privatize(records, np.random.default_rng() if rng is None else rng)
+        )
 
     def heard(self, aggregate: Aggregate) -> list[Heard]:
         """What the reports of each part say."""

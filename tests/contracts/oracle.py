@@ -148,7 +148,9 @@ def rejected_words(k):
 def choice_words(k, truth, lie):
     """(word, outcome) at both sides of every threshold: the first k - 1 intervals of ``lie`` words are lies, the rest the truth."""
     assert truth + (k - 1) * lie == WORD
-    ends = [(i * lie, i + 1 if i < k - 1 else 0) for i in range(k)] + [(i * lie - 1, i) for i in range(1, k)]
+    ends = [(i * lie, i + 1 if i < k - 1 else 0) for i in range(k)] + [
+        (i * lie - 1, i) for i in range(1, k)
+    ]
     return [*ends, (WORD - 1, 0)]
 
 
@@ -161,7 +163,11 @@ def planes(number, threshold):
 def exponential_below(epsilon):
     """A rational at most exp(epsilon), to 80 digits; Decimal.exp is correctly rounded."""
     context = Context(prec=80, Emax=10**6, Emin=-(10**6))
-    exact = Decimal(epsilon) if isinstance(epsilon, (int, float)) else context.divide(epsilon.numerator, epsilon.denominator)
+    exact = (
+        Decimal(epsilon)
+        if isinstance(epsilon, (int, float))
+        else context.divide(epsilon.numerator, epsilon.denominator)
+    )
     return Fraction(context.next_minus(context.exp(context.next_minus(context.plus(exact)))))
 
 
@@ -186,13 +192,20 @@ def moments(P, X):
 
 def close(found, expected, scale):
     """Equal up to rounding of numbers as large as ``scale``."""
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 + 2e-13 * float(np.max(np.abs(scale))))
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-9, atol=1e-11 + 2e-13 * float(np.max(np.abs(scale)))
+    )
 
 
 def some_weights(domain, seed=0):
     """Rows of weights: random, a range, one item, all."""
     rng = np.random.default_rng(seed)
-    rows = [rng.normal(size=domain), rng.normal(size=domain), np.arange(domain) < (domain + 1) // 2, np.ones(domain)]
+    rows = [
+        rng.normal(size=domain),
+        rng.normal(size=domain),
+        np.arange(domain) < (domain + 1) // 2,
+        np.ones(domain),
+    ]
     return np.array([*rows, np.arange(domain) == domain - 1], dtype=float)
 
 
@@ -227,14 +240,20 @@ class OracleContract:
 
     @classmethod
     def small(cls):
-        grid = [(d, e) for d, e in product(cls.domains, cls.epsilons) if d in (2, 5) or e in (0.1, 1, 3)]
+        grid = [
+            (d, e) for d, e in product(cls.domains, cls.epsilons) if d in (2, 5) or e in (0.1, 1, 3)
+        ]
         return [(d, e) for d, e in grid if cls().fits(d, e)]
 
     def pytest_generate_tests(self, metafunc):
         grids = {
             "case": self.small(),
             "sampled": [(d, e) for d, e in self.small() if d > 1 and e in (0.1, 1, 3)],
-            "big": [(1, 1), (3, 3), *((d, e) for d, e in ((20, 0.1), (1000, 1)) if d in self.big_domains)],
+            "big": [
+                (1, 1),
+                (3, 3),
+                *((d, e) for d, e in ((20, 0.1), (1000, 1)) if d in self.big_domains),
+            ],
         }
         for name, grid in grids.items():
             if name in metafunc.fixturenames:
@@ -281,7 +300,9 @@ class OracleContract:
         assert isinstance(audit.allowed, Fraction)
         assert audit.allowed == oracle.odds
         epsilon = Fraction(oracle.epsilon)
-        assert audit.allowed <= exponential_below(epsilon if not isinstance(oracle.epsilon, float) else oracle.epsilon)
+        assert audit.allowed <= exponential_below(
+            epsilon if not isinstance(oracle.epsilon, float) else oracle.epsilon
+        )
         assert 1 <= audit.ratio <= audit.allowed
         assert audit.holds
         if oracle.domain > 1 and oracle.epsilon <= 10 and self.tight:
@@ -340,7 +361,9 @@ class OracleContract:
             aggregate = oracle.aggregate(reports[drawn])
             estimate = oracle.estimate(aggregate, items)
             together = oracle._linear_variance(w, aggregate, estimate.frequencies, items)
-            scale = found * max(1.0, np.abs(chosen).max())  # a mean over users is one of large terms when estimates are large
+            scale = found * max(
+                1.0, np.abs(chosen).max()
+            )  # a mean over users is one of large terms when estimates are large
             close(36 * together, found[drawn].sum(axis=0), scale)
             value, variance = estimate.linear(w)
             close(value, w @ estimate.frequencies, chosen)
@@ -350,7 +373,12 @@ class OracleContract:
     def test_variances_are_unbiased(self, case):
         """Before they are cut at 0."""
         oracle, reports, _, P, E = self.enumerated(case)
-        found = np.array([oracle._variances(a, row, None) for a, row in zip(one_by_one(oracle, reports), E, strict=True)])
+        found = np.array(
+            [
+                oracle._variances(a, row, None)
+                for a, row in zip(one_by_one(oracle, reports), E, strict=True)
+            ]
+        )
         close(P.T @ found, moments(P, E)[1], np.concatenate([E**2, found]))
 
     def test_intervals_of_every_report(self, case):
@@ -370,7 +398,9 @@ class OracleContract:
         if not self.symmetric:
             return
         oracle = self.make(*big)
-        estimate = oracle.estimate(oracle.aggregate(oracle.privatize(self.values(big[0], 50), np.random.default_rng(2))))
+        estimate = oracle.estimate(
+            oracle.aggregate(oracle.privatize(self.values(big[0], 50), np.random.default_rng(2)))
+        )
         for confidence in (0.5, 0.95):
             z = ndtri((1 + confidence) / 2)
             for end in estimate.interval(confidence=confidence):
@@ -402,12 +432,19 @@ class OracleContract:
         oracle, reports, _, P, _ = self.enumerated(case)
         found = positions(oracle.privatize(np.full(2000, 1)), reports)
         assert goodness(np.bincount(found, minlength=len(reports)), P[:, 1]) > FALSE_ALARM
-        assert codes(oracle.privatize(np.full(200, 1))).tolist() != codes(oracle.privatize(np.full(200, 1))).tolist()
+        assert (
+            codes(oracle.privatize(np.full(200, 1))).tolist()
+            != codes(oracle.privatize(np.full(200, 1))).tolist()
+        )
 
     def test_extreme_words_give_possible_reports(self, sampled, monkeypatch):
         oracle, reports, _, P, _ = self.enumerated(sampled)
-        for word, calls in product((0, 1, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1, WORD // 3), (1, 2, 3, 70)):
-            monkeypatch.setattr("frequency.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c))
+        for word, calls in product(
+            (0, 1, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1, WORD // 3), (1, 2, 3, 70)
+        ):
+            monkeypatch.setattr(
+                "frequency.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c)
+            )
             values = np.arange(oracle.domain)
             found = positions(oracle.privatize(values), reports)
             assert (P[found, values] > 0).all()
@@ -463,7 +500,9 @@ class OracleContract:
 
         def alarms(mean, variance):
             score = np.abs(found.mean(axis=0) - mean)[random] / np.sqrt(variance[random] / runs)
-            spread = (found.var(axis=0, ddof=1) / np.where(random, variance, 1))[random] * (runs - 1)
+            spread = (found.var(axis=0, ddof=1) / np.where(random, variance, 1))[random] * (
+                runs - 1
+            )
             low, high = stats.chi2.ppf([alarm, 1 - alarm], runs - 1)
             return (score > -ndtri(alarm)).any() or (spread < low).any() or (spread > high).any()
 
@@ -514,7 +553,10 @@ class OracleContract:
         whole = oracle.aggregate(reports)
         rng = np.random.default_rng(2)
         for _ in range(4):
-            pieces = np.split(reports[rng.permutation(101)], np.sort(rng.integers(0, 102, size=rng.integers(1, 6))))
+            pieces = np.split(
+                reports[rng.permutation(101)],
+                np.sort(rng.integers(0, 102, size=rng.integers(1, 6))),
+            )
             assert sum(oracle.aggregate(piece) for piece in pieces) == whole
         singly = [oracle.aggregate(reports[k : k + 1]) for k in range(101)]
         assert sum(singly) == whole
@@ -578,7 +620,9 @@ class OracleContract:
 
     def test_chosen_items_are_entries_of_the_full_estimate(self, big):
         oracle = self.make(*big)
-        aggregate = oracle.aggregate(oracle.privatize(self.values(big[0], 500), np.random.default_rng(1)))
+        aggregate = oracle.aggregate(
+            oracle.privatize(self.values(big[0], 500), np.random.default_rng(1))
+        )
         full = oracle.estimate(aggregate)
         rng = np.random.default_rng(2)
         items = rng.permutation(oracle.domain)[: max(1, oracle.domain // 3)]
@@ -586,7 +630,9 @@ class OracleContract:
         scale = np.concatenate([full.frequencies, full.frequencies**2, full.variances])
         close(part.frequencies, full.frequencies[items], scale)
         close(part.variances, full.variances[items], scale)
-        close(part.interval(confidence=0.9), np.array(full.interval(confidence=0.9))[:, items], scale)
+        close(
+            part.interval(confidence=0.9), np.array(full.interval(confidence=0.9))[:, items], scale
+        )
         weights = rng.normal(size=(2, len(items)))
         spread = np.zeros((2, oracle.domain))
         spread[:, items] = weights
@@ -605,8 +651,17 @@ class OracleContract:
 
     def test_wrong_weights(self):
         oracle = self.make(3, 1.0)
-        estimate = oracle.estimate(oracle.aggregate(oracle.privatize([0, 1, 2], np.random.default_rng(0))))
-        for weights in [[1.0], [1.0, math.nan, 0], [math.inf, 0, 0], np.ones((2, 2)), np.ones((1, 1, 3)), 1.0]:
+        estimate = oracle.estimate(
+            oracle.aggregate(oracle.privatize([0, 1, 2], np.random.default_rng(0)))
+        )
+        for weights in [
+            [1.0],
+            [1.0, math.nan, 0],
+            [math.inf, 0, 0],
+            np.ones((2, 2)),
+            np.ones((1, 1, 3)),
+            1.0,
+        ]:
             with pytest.raises(ValueError, match="weights must be 3 finite numbers"):
                 estimate.linear(weights)
 
@@ -619,7 +674,13 @@ class OracleContract:
     def test_reports_of_other_types_are_refused(self):
         oracle = self.make(3, 1.0)
         reports = oracle.privatize([0, 1], np.random.default_rng(0))
-        for wrong in (reports.tolist(), reports.view(np.uint8), reports.reshape(1, 2), np.zeros(2), None):
+        for wrong in (
+            reports.tolist(),
+            reports.view(np.uint8),
+            reports.reshape(1, 2),
+            np.zeros(2),
+            None,
+        ):
             with pytest.raises(InvalidReport):
                 oracle.aggregate(wrong)
 
@@ -653,10 +714,16 @@ class OracleContract:
             assert other.parameters == oracle.parameters
             mine, theirs = (o.privatize(values, np.random.default_rng(7)) for o in (oracle, other))
             assert mine.tobytes() == theirs.tobytes()
-            assert other.estimate(aggregate).frequencies.tolist() == oracle.estimate(aggregate).frequencies.tolist()
+            assert (
+                other.estimate(aggregate).frequencies.tolist()
+                == oracle.estimate(aggregate).frequencies.tolist()
+            )
         again = pickle.loads(pickle.dumps(aggregate))
         assert again == aggregate
-        assert oracle.estimate(copy.deepcopy(aggregate)).frequencies.tolist() == oracle.estimate(aggregate).frequencies.tolist()
+        assert (
+            oracle.estimate(copy.deepcopy(aggregate)).frequencies.tolist()
+            == oracle.estimate(aggregate).frequencies.tolist()
+        )
 
     def test_aggregates_are_frozen(self):
         oracle = self.make(3, 1.0)
@@ -666,7 +733,11 @@ class OracleContract:
             aggregate.n = 5
         with pytest.raises(ValueError, match="read-only"):
             aggregate.counts[...] = 0
-        for merged in (aggregate + aggregate, sum([aggregate]), pickle.loads(pickle.dumps(aggregate))):
+        for merged in (
+            aggregate + aggregate,
+            sum([aggregate]),
+            pickle.loads(pickle.dumps(aggregate)),
+        ):
             with pytest.raises(ValueError, match="read-only"):
                 merged.counts[...] = 0
 
@@ -687,7 +758,9 @@ class OracleContract:
     def test_reproducible_by_seed(self, big):
         oracle = self.make(*big)
         values = self.values(big[0], 500)
-        first, again, other = (oracle.privatize(values, np.random.default_rng(seed)) for seed in (3, 3, 4))
+        first, again, other = (
+            oracle.privatize(values, np.random.default_rng(seed)) for seed in (3, 3, 4)
+        )
         assert first.tobytes() == again.tobytes()
         assert big[0] == 1 or first.tobytes() != other.tobytes()
 
@@ -714,7 +787,19 @@ class OracleContract:
                 self.make(domain, 1.0)
 
     def test_wrong_epsilon(self):
-        for epsilon in [0, 0.0, -1, -1e-300, math.nan, math.inf, -math.inf, None, "much", True, [1.0]]:
+        for epsilon in [
+            0,
+            0.0,
+            -1,
+            -1e-300,
+            math.nan,
+            math.inf,
+            -math.inf,
+            None,
+            "much",
+            True,
+            [1.0],
+        ]:
             with pytest.raises((ValueError, TypeError), match="epsilon"):
                 self.make(3, epsilon)
 
@@ -751,11 +836,19 @@ class OracleContract:
 
     def test_values_may_be_any_integers(self):
         oracle = self.make(3, 1.0)
-        kinds = ([0, 2, 1], (0, 2, 1), np.array([0, 2, 1], dtype=np.uint8), np.array([0.0, 2.0, 1.0]), [np.int16(0), 2, 1.0])
+        kinds = (
+            [0, 2, 1],
+            (0, 2, 1),
+            np.array([0, 2, 1], dtype=np.uint8),
+            np.array([0.0, 2.0, 1.0]),
+            [np.int16(0), 2, 1.0],
+        )
         found = {oracle.privatize(values, np.random.default_rng(1)).tobytes() for values in kinds}
         assert len(found) == 1
 
-    @pytest.mark.parametrize("rng", [np.random, np.random.RandomState(0), 0, "seed"], ids=lambda r: type(r).__name__)
+    @pytest.mark.parametrize(
+        "rng", [np.random, np.random.RandomState(0), 0, "seed"], ids=lambda r: type(r).__name__
+    )
     def test_other_sources_are_refused(self, rng):
         with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
             self.make(3, 1.0).privatize([0], rng)
@@ -810,7 +903,9 @@ class SketchContract(OracleContract):
                 vars(oracle)[self.patched] = PublicTable(table)
                 twin = self.twin(oracle, lambda row, item, table=table: int(table[row, item]))
                 P = np.array([[float(p) for p in row] for row in twin.table])
-                E = np.array([oracle.estimate(a).frequencies for a in one_by_one(oracle, twin.reports)])
+                E = np.array(
+                    [oracle.estimate(a).frequencies for a in one_by_one(oracle, twin.reports)]
+                )
                 family.append((oracle, P, E))
             yield family
 
@@ -830,7 +925,9 @@ class SketchContract(OracleContract):
                 between = np.var([f @ (P.T @ E) for _, P, E in family], axis=0)
                 found = oracle.variance(n, f, second_moment=float(f @ f))
                 close(found, within + between, found)
-                if np.count_nonzero(held) < 3 and held[0] == 0:  # the worst case for item 1: all others are one item
+                if (
+                    np.count_nonzero(held) < 3 and held[0] == 0
+                ):  # the worst case for item 1: all others are one item
                     assert oracle.variance(n, f[1]) == pytest.approx(float(within[1] + between[1]))
                 assert (oracle.variance(n, f) >= found * (1 - 1e-12)).all()
 
@@ -846,8 +943,12 @@ class SketchContract(OracleContract):
                     w = some_weights(3 if items is None else 2)
                     spread = w if items is None else np.array([[row[1], 0, row[0]] for row in w])
                     sums = [moments(P, E @ spread.T) for _, P, E in family]
-                    total = np.mean([f @ v for _, v in sums], axis=0) / n + np.var([f @ m for m, _ in sums], axis=0)
-                    found = oracle._linear_variance(w, aggregate, f if items is None else f[items], items)
+                    total = np.mean([f @ v for _, v in sums], axis=0) / n + np.var(
+                        [f @ m for m, _ in sums], axis=0
+                    )
+                    found = oracle._linear_variance(
+                        w, aggregate, f if items is None else f[items], items
+                    )
                     close(found, total, found)
 
     def test_variances_are_unbiased(self):
@@ -864,7 +965,9 @@ class SketchContract(OracleContract):
 
     def test_linear_is_cut_at_zero(self):
         oracle = self.make(3, 1.0)
-        estimate = oracle.estimate(oracle.aggregate(oracle.privatize([0, 1, 2, 2], np.random.default_rng(0))))
+        estimate = oracle.estimate(
+            oracle.aggregate(oracle.privatize([0, 1, 2, 2], np.random.default_rng(0)))
+        )
         w = some_weights(3)
         raw = oracle._linear_variance(w, estimate._aggregate, estimate.frequencies, None)
         assert estimate.linear(w).variance.tolist() == np.maximum(raw, 0).tolist()
@@ -878,7 +981,10 @@ class SketchContract(OracleContract):
             mean = np.zeros((3, 3))
             for oracle, P, _ in family:
                 counts = [a.counts for a in one_by_one(oracle, self.twin(oracle, no_bits).reports)]
-                moment = [[oracle.second_moment(Aggregate(oracle._signature, 2, a + b)) for b in counts] for a in counts]
+                moment = [
+                    [oracle.second_moment(Aggregate(oracle._signature, 2, a + b)) for b in counts]
+                    for a in counts
+                ]
                 mean += P.T @ np.array(moment) @ P / len(family)
             close(mean, (1 + np.eye(3)) / 2, 100)
 
@@ -912,7 +1018,9 @@ class SketchContract(OracleContract):
                 self.kind(3, 1.0, seed=size)
 
     def test_other_seeds_are_incompatible(self):
-        mine, theirs = (oracle.aggregate(oracle.privatize([0])) for oracle in (self.seeded(1), self.seeded(2)))
+        mine, theirs = (
+            oracle.aggregate(oracle.privatize([0])) for oracle in (self.seeded(1), self.seeded(2))
+        )
         with pytest.raises(IncompatibleAggregate):
             mine + theirs
 
@@ -921,7 +1029,11 @@ def public_bit(label, seed, rows, row, item):
     """Bit ``row`` of ``rows`` of an item: <a, x> + <b, x^3> + c over GF(2), with a, b, c from SHAKE-256; x in GF(2^64)."""
     stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
     a, b = (int.from_bytes(stream[8 * k : 8 * k + 8], "little") for k in (row, rows + row))
-    return ((a & item).bit_count() + (b & gf64(item, gf64(item, item))).bit_count() + stream[16 * rows + row]) % 2
+    return (
+        (a & item).bit_count()
+        + (b & gf64(item, gf64(item, item))).bit_count()
+        + stream[16 * rows + row]
+    ) % 2
 
 
 def gf64(x, y):

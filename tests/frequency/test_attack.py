@@ -46,7 +46,11 @@ def lower(successes, trials):
 
 
 def upper(successes, trials):
-    return float(stats.beta.ppf(1 - RISK / 2, successes + 1, trials - successes)) if successes < trials else 1.0
+    return (
+        float(stats.beta.ppf(1 - RISK / 2, successes + 1, trials - successes))
+        if successes < trials
+        else 1.0
+    )
 
 
 def loss_at_least(mine, other, trials):
@@ -72,12 +76,15 @@ def learned(oracle, v, u, count=REPORTS, seed=0):
     kinds = kinds_of(*(oracle.privatize(np.full(2 * count, item), rng) for item in (v, u)))
     size = int(max(kinds[0].max(), kinds[1].max())) + 1
     (mine, others), (mine_again, others_again) = (
-        [np.bincount(kind[half], minlength=size) for kind in kinds] for half in (slice(0, count), slice(count, None))
+        [np.bincount(kind[half], minlength=size) for kind in kinds]
+        for half in (slice(0, count), slice(count, None))
     )
     order = np.argsort(-(mine + 0.5) / (others + 0.5), kind="stable")
     best = max(
         range(1, size + 1),
-        key=lambda k: loss_at_least(int(mine[order[:k]].sum()), int(others[order[:k]].sum()), count),
+        key=lambda k: loss_at_least(
+            int(mine[order[:k]].sum()), int(others[order[:k]].sum()), count
+        ),
     )
     chosen = order[:best]
     return loss_at_least(int(mine_again[chosen].sum()), int(others_again[chosen].sum()), count)
@@ -88,7 +95,10 @@ def structured(event):
 
     def attack(oracle, v, u, count=REPORTS, seed=1):
         rng = np.random.default_rng([seed, v, u])
-        hits = [int(event(oracle, oracle.privatize(np.full(count, item), rng), v, u).sum()) for item in (v, u)]
+        hits = [
+            int(event(oracle, oracle.privatize(np.full(count, item), rng), v, u).sum())
+            for item in (v, u)
+        ]
         return loss_at_least(*hits, count)
 
     return attack
@@ -110,26 +120,37 @@ def set_and_clear(oracle, reports, v, u):
 
 
 def hashed(oracle, reports, v, u):
-    own, other = (oracle._space.dot(reports["hash"].astype(np.int64), np.full(len(reports), item)) for item in (v, u))
+    own, other = (
+        oracle._space.dot(reports["hash"].astype(np.int64), np.full(len(reports), item))
+        for item in (v, u)
+    )
     return (reports["value"] == own) & (own != other)
 
 
 def on_hyperplane(oracle, reports, v, u):
     space = oracle._space
     normal = space.vector(reports["hyperplane"].astype(np.int64))
-    own, other = (space.dot(normal, np.full(len(reports), space.vector(np.array([item]))[0])) for item in (v, u))
+    own, other = (
+        space.dot(normal, np.full(len(reports), space.vector(np.array([item]))[0]))
+        for item in (v, u)
+    )
     return (own == 0) & (other != 0)
 
 
 def hadamard_signs(oracle, reports, v, u):
-    own, other = (1 - 2 * (np.bitwise_count(reports["index"].astype(np.int64) & item).astype(int) & 1) for item in (v, u))
+    own, other = (
+        1 - 2 * (np.bitwise_count(reports["index"].astype(np.int64) & item).astype(int) & 1)
+        for item in (v, u)
+    )
     return (reports["sign"] == own).all(axis=1) & (own != other).any(axis=1)
 
 
 def sketched_cells(oracle, reports, v, u):
     row = np.arange(oracle.hashes)
     cells = [oracle._cells_of(row, np.array([item]))[reports["hash"]] for item in (v, u)]
-    own, other = (reports["bits"][np.arange(len(reports)), cell >> 3] >> (cell & 7) & 1 for cell in cells)
+    own, other = (
+        reports["bits"][np.arange(len(reports)), cell >> 3] >> (cell & 7) & 1 for cell in cells
+    )
     return (cells[0] != cells[1]) & (own == 1) & (other == 0)
 
 
@@ -141,7 +162,10 @@ def sketched_signs(oracle, reports, v, u):
 
 
 def projected(oracle, reports, v, u):
-    own, other = (1 - 2 * column.astype(int) for column in signs_of(oracle, reports["row"].astype(np.int64), v, u))
+    own, other = (
+        1 - 2 * column.astype(int)
+        for column in signs_of(oracle, reports["row"].astype(np.int64), v, u)
+    )
     return (reports["sign"] == own) & (own != other)
 
 
@@ -154,7 +178,10 @@ def likeliest(oracle, reports, v, u):
     return reports["output"] == np.argmax(matrix[:, v] / matrix[:, u])
 
 
-ALPHA = {1: Fraction(367880, 1_000_000), 3: Fraction(49788, 1_000_000)}  # a little more than exp(-1) and exp(-3)
+ALPHA = {
+    1: Fraction(367880, 1_000_000),
+    3: Fraction(49788, 1_000_000),
+}  # a little more than exp(-1) and exp(-3)
 
 CASES = {
     "GRR": (lambda e: GRR(6, e), told),
@@ -171,8 +198,14 @@ CASES = {
     "HRR": (lambda e: HRR(7, e), hadamard_signs),
     "HRR_2": (lambda e: HRR(7, e, coefficients=2), hadamard_signs),
     "HRR_3": (lambda e: HRR(8, e, coefficients=3), hadamard_signs),
-    "CountMeanSketch": (lambda e: CountMeanSketch(100, e, hashes=3, width=4, seed=1), sketched_cells),
-    "HadamardCountMeanSketch": (lambda e: HadamardCountMeanSketch(100, e, hashes=3, width=8), sketched_signs),
+    "CountMeanSketch": (
+        lambda e: CountMeanSketch(100, e, hashes=3, width=4, seed=1),
+        sketched_cells,
+    ),
+    "HadamardCountMeanSketch": (
+        lambda e: HadamardCountMeanSketch(100, e, hashes=3, width=8),
+        sketched_signs,
+    ),
     "JLOracle": (lambda e: JLOracle(100, e, rows=20), projected),
     "Tabular, a GRR": (lambda e: Tabular(named.krr(5, ALPHA[e])), likeliest),
 }
@@ -218,7 +251,11 @@ FACTOR = 1.3
 
 def generous(kind):
     """The same oracle with weights for 1.3 epsilon where epsilon is promised."""
-    return type(kind.__name__, (kind,), {"odds": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))})
+    return type(
+        kind.__name__,
+        (kind,),
+        {"odds": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))},
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1, 3])
@@ -229,7 +266,10 @@ def test_weights_of_a_larger_epsilon_are_caught(name, epsilon):
     parameters = {field.name: getattr(honest, field.name) for field in fields(honest)}
     oracle = generous(type(honest))(**parameters)
     count = REPORTS if epsilon == 1 else 2 * REPORTS
-    assert max(structured(event)(oracle, v, u, count) for v, u in ((0, 1), (oracle.domain - 1, 0))) > epsilon
+    assert (
+        max(structured(event)(oracle, v, u, count) for v, u in ((0, 1), (oracle.domain - 1, 0)))
+        > epsilon
+    )
 
 
 @dataclass(frozen=True)
@@ -282,7 +322,9 @@ class RedrawsTheSign(HRR):
         super()._privatize(items, reports, source)
         again = np.zeros(len(items), dtype=self.report_dtype)
         super()._privatize(items, again, source)
-        redo = (np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1).sum(axis=1) == 0
+        redo = (np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1).sum(
+            axis=1
+        ) == 0
         reports[redo] = again[redo]
 
 
@@ -305,7 +347,12 @@ class NeverRedraws(ProjectiveGeometry):
         rest = uniform(len(items), space.q ** (space.t - 1), source) == 0
         zero = (self._through.draw(len(items), source) == 0) & rest
         every = space.vector(np.arange(space.directions))
-        first = np.array([np.argmax(space.dot(every, np.full(len(every), x)) == 0) for x in space.vector(np.arange(self.domain))])
+        first = np.array(
+            [
+                np.argmax(space.dot(every, np.full(len(every), x)) == 0)
+                for x in space.vector(np.arange(self.domain))
+            ]
+        )
         reports["hyperplane"][zero] = first[items[zero]]
 
 
@@ -344,7 +391,9 @@ class FewLies(GRR):
     """GRR whose lies are only the items near the truth."""
 
     def _privatize(self, items, reports, source):
-        reports["item"] = (items + np.minimum(self._choice.draw(len(items), source), 2)) % self.domain
+        reports["item"] = (
+            items + np.minimum(self._choice.draw(len(items), source), 2)
+        ) % self.domain
 
 
 @dataclass(frozen=True)
@@ -355,7 +404,9 @@ class BiasedRow(JLOracle):
         super()._privatize(items, reports, source)
         again = np.zeros(len(items), dtype=self.report_dtype)
         super()._privatize(items, again, source)
-        minus = np.array([signs_of(self, np.array([row]), 0, 1) for row in range(self.rows)])[:, :, 0]
+        minus = np.array([signs_of(self, np.array([row]), 0, 1) for row in range(self.rows)])[
+            :, :, 0
+        ]
         redo = minus[reports["row"], np.minimum(items, 1)] == 1
         reports[redo] = again[redo]
 
@@ -415,10 +466,14 @@ LEAKS = [
 ]
 
 
-@pytest.mark.parametrize("oracle", LEAKS, ids=lambda oracle: f"{type(oracle).__name__} {float(oracle.epsilon):.2g}")
+@pytest.mark.parametrize(
+    "oracle", LEAKS, ids=lambda oracle: f"{type(oracle).__name__} {float(oracle.epsilon):.2g}"
+)
 def test_planted_leaks_are_caught(oracle):
     """By the attacker who only looks: whatever leaks, leaks in reports."""
-    assert oracle.audit().holds or isinstance(oracle, ForgetsZero | Copying)  # most would go unnoticed
+    assert oracle.audit().holds or isinstance(
+        oracle, ForgetsZero | Copying
+    )  # most would go unnoticed
     assert max(learned(oracle, v, u) for v, u in ((0, 1), (1, 0), (2, 0))) > float(oracle.epsilon)
 
 

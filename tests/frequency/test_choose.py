@@ -12,16 +12,22 @@ from frequency.oracle import Oracle
 from frequency.sketch import Sketch
 
 
-def measured_rmse(oracle: Oracle, held: np.ndarray, repeats: int, rng: np.random.Generator) -> float:
+def measured_rmse(
+    oracle: Oracle, held: np.ndarray, repeats: int, rng: np.random.Generator
+) -> float:
     truth = held / held.sum()
-    errors = [oracle.estimate(oracle.simulate(held, rng)).frequencies - truth for _ in range(repeats)]
+    errors = [
+        oracle.estimate(oracle.simulate(held, rng)).frequencies - truth for _ in range(repeats)
+    ]
     return math.sqrt(np.mean(np.square(errors)))
 
 
 @pytest.mark.parametrize(("domain", "epsilon"), [(5, 1.0), (60, 1.0), (60, 3.0)])
 def test_the_predicted_error_is_the_measured_one(domain: int, epsilon: float) -> None:
     rng = np.random.default_rng(5)
-    held = rng.multinomial(3000, 1 / np.arange(1, domain + 1) / (1 / np.arange(1, domain + 1)).sum())
+    held = rng.multinomial(
+        3000, 1 / np.arange(1, domain + 1) / (1 / np.arange(1, domain + 1)).sum()
+    )
     candidates = choose(domain, epsilon, n=3000).candidates
     assert len(candidates) == 10
     for item in candidates:
@@ -77,7 +83,16 @@ def test_a_table_too_large_for_a_server_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"domain": 0}, {"domain": "5"}, {"domain": 2.0}, {"epsilon": 0.0}, {"epsilon": math.nan}, {"n": 0}, {"n": 1.5}]
+    "bad",
+    [
+        {"domain": 0},
+        {"domain": "5"},
+        {"domain": 2.0},
+        {"epsilon": 0.0},
+        {"epsilon": math.nan},
+        {"n": 0},
+        {"n": 1.5},
+    ],
 )
 def test_bad_arguments(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):

@@ -81,7 +81,9 @@ def range_sums_and_others(domain):
     """Ranges that do not overlap, which have different widths, and random weights of both signs."""
     ends = np.unique(np.round(np.linspace(0, math.sqrt(domain), 5) ** 2).astype(int))
     rows = [(np.arange(domain) >= a) & (np.arange(domain) < b) for a, b in pairwise(ends)]
-    return np.vstack([np.array(rows, dtype=float), np.random.default_rng(domain).normal(size=(4, domain))])
+    return np.vstack(
+        [np.array(rows, dtype=float), np.random.default_rng(domain).normal(size=(4, domain))]
+    )
 
 
 def collected(oracle, n, repeats, seed, sums=True):
@@ -104,7 +106,9 @@ def collections(name, n):
 
 def mean_and_error(per_collection):
     """The mean over collections, with its standard error."""
-    return float(per_collection.mean()), float(per_collection.std(ddof=1) / math.sqrt(len(per_collection)))
+    return float(per_collection.mean()), float(
+        per_collection.std(ddof=1) / math.sqrt(len(per_collection))
+    )
 
 
 def coverage(runs, narrower=1.0):
@@ -154,7 +158,9 @@ def test_intervals_of_sums_cover(name, n):
 def test_intervals_of_all_sums_cover(n):
     """Over all oracles: within one point, five standard errors; not so with 10% too small a deviation."""
     for narrower, right in ((1.0, True), (0.9, False)):
-        covered, errors = zip(*(coverage_of_sums(collections(name, n), narrower) for name in ORACLES), strict=True)
+        covered, errors = zip(
+            *(coverage_of_sums(collections(name, n), narrower) for name in ORACLES), strict=True
+        )
         assert math.hypot(*errors) / len(ORACLES) < 0.002
         assert (abs(np.mean(covered) - 0.95) < 0.01) == right
 
@@ -162,7 +168,9 @@ def test_intervals_of_all_sums_cover(n):
 def exact_coverage(oracle, n, score):
     """Of an item held by 0 .. n of n users: the sum of the probabilities of the reports' counts whose interval has the truth."""
     assert oracle.domain == n + 1
-    estimate = oracle.estimate(Aggregate(oracle._signature, n, np.arange(n + 1)))  # the item with k ones is item k
+    estimate = oracle.estimate(
+        Aggregate(oracle._signature, n, np.arange(n + 1))
+    )  # the item with k ones is item k
     if score:
         low, high = estimate.interval(0.95)
     else:
@@ -171,7 +179,10 @@ def exact_coverage(oracle, n, score):
     p, q, counts = float(oracle.p), float(oracle.q), np.arange(n + 1)
     found = []
     for held in range(n + 1):
-        chance = np.convolve(stats.binom.pmf(np.arange(held + 1), held, p), stats.binom.pmf(np.arange(n - held + 1), n - held, q))
+        chance = np.convolve(
+            stats.binom.pmf(np.arange(held + 1), held, p),
+            stats.binom.pmf(np.arange(n - held + 1), n - held, q),
+        )
         found.append(chance[(low[counts] <= held / n) & (held / n <= high[counts])].sum())
     return np.array(found)
 
@@ -193,10 +204,14 @@ def test_intervals_of_other_confidence():
     oracle = OUE(2001, 1.0)
     estimate = oracle.estimate(Aggregate(oracle._signature, 2000, np.arange(2001)))
     p, q, held = float(oracle.p), float(oracle.q), 100
-    counts = np.convolve(stats.binom.pmf(np.arange(held + 1), held, p), stats.binom.pmf(np.arange(1901), 1900, q))
+    counts = np.convolve(
+        stats.binom.pmf(np.arange(held + 1), held, p), stats.binom.pmf(np.arange(1901), 1900, q)
+    )
     for confidence in (0.5, 0.8, 0.9, 0.99, 0.9999):
         low, high = estimate.interval(confidence)
-        assert counts[(low <= 0.05) & (high >= 0.05)].sum() == pytest.approx(confidence, abs=0.02 * (1 - confidence) + 0.016)
+        assert counts[(low <= 0.05) & (high >= 0.05)].sum() == pytest.approx(
+            confidence, abs=0.02 * (1 - confidence) + 0.016
+        )
 
 
 # ------------------------------------------------------------------------------------------------ errors
@@ -255,12 +270,16 @@ def test_errors_of_sketches_that_confuse_items(oracle):
     n = 2000
     runs = collected(oracle, n, 2000, 1)
     expected = theory(oracle, runs.true, n)
-    without = oracle.variance(n, runs.true, second_moment=0.0) + float(oracle.confusion) * runs.true**2
+    without = (
+        oracle.variance(n, runs.true, second_moment=0.0) + float(oracle.confusion) * runs.true**2
+    )
     assert (without < 0.5 * expected)[1:].all()
     squares = (runs.found - runs.true) ** 2
     ratio, error = mean_and_error((squares / expected).mean(axis=1))
     assert abs(ratio - 1) < 5 * error < 0.1
-    ratio, error = mean_and_error(squares[:, 0] / expected[0])  # the largest item is confused the least
+    ratio, error = mean_and_error(
+        squares[:, 0] / expected[0]
+    )  # the largest item is confused the least
     assert abs(ratio - 1) < 5 * error < 0.2
     excess = (runs.sums - runs.weights @ runs.true) ** 2 - runs.sums_variances
     error = excess.std(axis=0, ddof=1) / math.sqrt(len(excess))
@@ -279,7 +298,11 @@ SURE = [
 ]
 
 
-@pytest.mark.parametrize("oracle", SURE, ids=lambda oracle: f"{type(oracle).__name__}{getattr(oracle, 'coefficients', '')}")
+@pytest.mark.parametrize(
+    "oracle",
+    SURE,
+    ids=lambda oracle: f"{type(oracle).__name__}{getattr(oracle, 'coefficients', '')}",
+)
 def test_errors_of_frequent_items(oracle):
     """Where reports say nearly all, the term in the frequency matters: for an item that 36% hold, a third of the variance."""
     n = 300
@@ -293,7 +316,9 @@ def test_errors_of_frequent_items(oracle):
         assert abs(mean_and_error(runs.variances[:, item] / expected[item])[0] - 1) < 0.03
 
 
-@pytest.mark.parametrize("mechanism", [named.geometric(6, "1/2"), named.krr(5, "1/3")], ids=["geometric", "krr"])
+@pytest.mark.parametrize(
+    "mechanism", [named.geometric(6, "1/2"), named.krr(5, "1/3")], ids=["geometric", "krr"]
+)
 def test_variance_of_tabular_is_the_mean_over_items(mechanism):
     """An item of frequency f, others equally frequent: the mean over items of the variance written out."""
     oracle = Tabular(mechanism)

@@ -67,8 +67,13 @@ def test_over_all_ways_to_number_the_items(kind, contract, epsilon) -> None:
             continue
         given = covariances(oracle, contract)
         for held in range(2, domain + 1):
-            expected = np.mean([mean_over_pairs(given, chosen) for chosen in combinations(range(domain), held)])
-            assert oracle.difference_variance(1, held) == pytest.approx(expected, rel=1e-9), (domain, held)
+            expected = np.mean(
+                [mean_over_pairs(given, chosen) for chosen in combinations(range(domain), held)]
+            )
+            assert oracle.difference_variance(1, held) == pytest.approx(expected, rel=1e-9), (
+                domain,
+                held,
+            )
 
 
 @pytest.mark.parametrize(("kind", "contract"), CASES, ids=lambda c: c.__name__)
@@ -76,5 +81,7 @@ def test_wrong_numbers_of_users(kind, contract) -> None:
     for n in (0, -1, 1.5, True, None):
         with pytest.raises(ValueError, match="n must be"):
             kind(5, 1.0).difference_variance(n)
-    assert kind(5, 1.0).difference_variance(10) == pytest.approx(kind(5, 1.0).difference_variance(1) / 10)
+    assert kind(5, 1.0).difference_variance(10) == pytest.approx(
+        kind(5, 1.0).difference_variance(1) / 10
+    )
     assert math.isfinite(kind(1000, 1.0).difference_variance(1, 3))

@@ -21,7 +21,9 @@ from rangeq import HierarchicalHistogram
 def client(tmp_path_factory):
     place = str(tmp_path_factory.mktemp("dask"))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=place) as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=place
+        ) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -36,15 +38,22 @@ def test_the_same_integers(client, tmp_path):
     reports = protocol.privatize(values(256, 40_000), np.random.default_rng(2))
     for k, part in enumerate(np.array_split(reports[:20_000], 30)):
         write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
-    write_reports(tmp_path / "reports" / "large.parquet", protocol, iter(np.array_split(reports[20_000:], 5)))
+    write_reports(
+        tmp_path / "reports" / "large.parquet", protocol, iter(np.array_split(reports[20_000:], 5))
+    )
     content = (tmp_path / "reports" / "large.parquet").read_bytes()
     (tmp_path / "reports" / "cut.parquet").write_bytes(content[:5000])
     state = tmp_path / "state"
     for _ in range(2):
-        collected = aggregate_files(protocol, tmp_path / "reports", client=client, batch=900, resume=state)
+        collected = aggregate_files(
+            protocol, tmp_path / "reports", client=client, batch=900, resume=state
+        )
         assert collected.aggregate == protocol.aggregate(reports)
         assert (len(collected.counted), len(collected.refused)) == (31, 1)
-    assert aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate == collected.aggregate
+    assert (
+        aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate
+        == collected.aggregate
+    )
     assert aggregate_files(protocol, [], client=client).aggregate.n == 0
 
 
@@ -85,7 +94,9 @@ def test_reports_of_a_dask_dataframe(client):
         for k, part in enumerate(frame.partitions)
     ]
     assert np.array_equal(reports.compute(), np.concatenate(expected))
-    assert distributed.aggregate(protocol, reports).compute() == protocol.aggregate(np.concatenate(expected))
+    assert distributed.aggregate(protocol, reports).compute() == protocol.aggregate(
+        np.concatenate(expected)
+    )
     unseeded = distributed.privatize(protocol, frame["item"])
     assert distributed.aggregate(protocol, unseeded).compute().n == 1000
     with pytest.raises(InvalidValue):

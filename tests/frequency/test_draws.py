@@ -25,7 +25,9 @@ def odds_at_least(least):
         st.fractions(min_value=least, max_value=1 << 20),
         st.floats(0, 700).map(lambda epsilon: max(least, Fraction(math.exp(epsilon)))),
         st.integers(0, 62).map(lambda bits: 1 + Fraction(1, 1 << bits)),
-        st.tuples(st.integers(1, 10**40), st.integers(1, 10**40)).map(lambda pair: max(least, Fraction(*pair))),
+        st.tuples(st.integers(1, 10**40), st.integers(1, 10**40)).map(
+            lambda pair: max(least, Fraction(*pair))
+        ),
     )
 
 
@@ -33,7 +35,12 @@ def odds_at_least(least):
 
 
 @SETTINGS
-@given(odds_at_least(Fraction(1)), st.one_of(st.integers(1, 40), st.integers(1, 1 << 31), st.integers(0, 31).map(lambda b: 1 << b)))
+@given(
+    odds_at_least(Fraction(1)),
+    st.one_of(
+        st.integers(1, 40), st.integers(1, 1 << 31), st.integers(0, 31).map(lambda b: 1 << b)
+    ),
+)
 def test_weights_keep_the_odds_and_no_smaller_lie_does(odds, k):
     choice = TruthOrLie.within(odds, k)
     truth, lie = choice.truth, choice.lie
@@ -51,16 +58,23 @@ def test_weights_keep_the_odds_and_no_smaller_lie_does(odds, k):
     assert lie == 1 or Fraction(WORD - (k - 1) * (lie - 1), lie - 1) > odds
 
 
-@pytest.mark.parametrize(("odds", "k"), [(Fraction(3), 2), (Fraction(5), 4), (Fraction(1), 2), (Fraction(1), 8), (Fraction(2), 7)])
+@pytest.mark.parametrize(
+    ("odds", "k"),
+    [(Fraction(3), 2), (Fraction(5), 4), (Fraction(1), 2), (Fraction(1), 8), (Fraction(2), 7)],
+)
 def test_weights_without_rounding(odds, k):
     found = TruthOrLie.within(odds, k).ratio
-    assert found == odds or (WORD % (odds + k - 1) and abs(found / odds - 1) <= Fraction(10 * k, WORD))
+    assert found == odds or (
+        WORD % (odds + k - 1) and abs(found / odds - 1) <= Fraction(10 * k, WORD)
+    )
 
 
 def test_weights_by_hand():
     assert TruthOrLie.within(Fraction(3), 2) == TruthOrLie(2, 3 << 62, 1 << 62)
     assert TruthOrLie.within(Fraction(5), 4) == TruthOrLie(4, 5 << 61, 1 << 61)
-    assert TruthOrLie.within(Fraction(2), 2) == TruthOrLie(2, WORD - 6148914691236517206, 6148914691236517206)  # 2^64 / 3, up
+    assert TruthOrLie.within(Fraction(2), 2) == TruthOrLie(
+        2, WORD - 6148914691236517206, 6148914691236517206
+    )  # 2^64 / 3, up
     assert TruthOrLie.within(Fraction(10) ** 300, 3) == TruthOrLie(3, WORD - 2, 1)
 
 
@@ -86,16 +100,31 @@ def test_no_epsilon_at_all(epsilon):
 
 def definition(choice, word):
     """The first k - 1 intervals of ``lie`` words are the lies, in order; the rest is the truth."""
-    return next((i + 1 for i in range(choice.k - 1) if i * choice.lie <= word < (i + 1) * choice.lie), 0)
+    return next(
+        (i + 1 for i in range(choice.k - 1) if i * choice.lie <= word < (i + 1) * choice.lie), 0
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8, 17, 100])
 @pytest.mark.parametrize(
-    "odds", [Fraction(1), 1 + Fraction(1, 1 << 32), Fraction(3), Fraction(math.e), Fraction(10) ** 9, Fraction(10) ** 30]
+    "odds",
+    [
+        Fraction(1),
+        1 + Fraction(1, 1 << 32),
+        Fraction(3),
+        Fraction(math.e),
+        Fraction(10) ** 9,
+        Fraction(10) ** 30,
+    ],
 )
 def test_draw_at_every_threshold(odds, k):
     choice = TruthOrLie.within(odds, k)
-    edges = {i * choice.lie + step for i in range(k + 1) for step in (-2, -1, 0, 1)} | {0, 1, WORD - 1, WORD // 2}
+    edges = {i * choice.lie + step for i in range(k + 1) for step in (-2, -1, 0, 1)} | {
+        0,
+        1,
+        WORD - 1,
+        WORD // 2,
+    }
     words = sorted(word for word in edges if 0 <= word < WORD)
     found = played(lambda tape: choice.draw(len(words), tape), words)
     assert found.dtype == np.int64
@@ -104,11 +133,18 @@ def test_draw_at_every_threshold(odds, k):
 
 @SETTINGS
 @given(
-    odds_at_least(Fraction(1)), st.integers(1, 1 << 31), st.lists(st.integers(0, WORD - 1), max_size=20), st.integers(0, 1 << 31)
+    odds_at_least(Fraction(1)),
+    st.integers(1, 1 << 31),
+    st.lists(st.integers(0, WORD - 1), max_size=20),
+    st.integers(0, 1 << 31),
 )
 def test_draw_of_any_words(odds, k, words, which):
     choice = TruthOrLie.within(odds, k)
-    words = [*words, min(WORD - 1, (which % k) * choice.lie), min(WORD - 1, (which % k + 1) * choice.lie - 1)]
+    words = [
+        *words,
+        min(WORD - 1, (which % k) * choice.lie),
+        min(WORD - 1, (which % k + 1) * choice.lie - 1),
+    ]
     if k == 1:
         assert played(lambda tape: choice.draw(len(words), tape), []).tolist() == [0] * len(words)
         return
@@ -129,7 +165,12 @@ def test_every_outcome_has_as_many_words_as_its_weight(k, truth, lie):
 def test_draw_frequencies(k):
     choice = TruthOrLie.within(Fraction(3), k)
     found = np.bincount(choice.draw(100_000, bit_source(np.random.default_rng(k))), minlength=k)
-    assert stats.chisquare(found, [100_000 * float(choice.p)] + [100_000 * float(choice.q)] * (k - 1)).pvalue > FALSE_ALARM
+    assert (
+        stats.chisquare(
+            found, [100_000 * float(choice.p)] + [100_000 * float(choice.q)] * (k - 1)
+        ).pvalue
+        > FALSE_ALARM
+    )
 
 
 # ------------------------------------------------------------------------------------------------ roots
@@ -154,7 +195,13 @@ def test_root_of_any_degree_is_below_and_tight(odds, degree):
 
 
 def test_roots_of_squares():
-    for number in (Fraction(1), Fraction(4), Fraction(9, 4), Fraction(10) ** 40, Fraction(3, 1 << 60) ** 2):
+    for number in (
+        Fraction(1),
+        Fraction(4),
+        Fraction(9, 4),
+        Fraction(10) ** 40,
+        Fraction(3, 1 << 60) ** 2,
+    ):
         assert root(number) ** 2 == number
 
 
@@ -165,7 +212,17 @@ def test_roots_of_squares():
 def test_uniform_of_powers_of_two(k):
     """The leading bits of a word: every number has WORD / k words, and none is refused."""
     step = WORD // k
-    words = [0, step - 1, step, 2 * step - 1, WORD // 2 - 1, WORD // 2, WORD - step, WORD - step - 1, WORD - 1]
+    words = [
+        0,
+        step - 1,
+        step,
+        2 * step - 1,
+        WORD // 2 - 1,
+        WORD // 2,
+        WORD - step,
+        WORD - step - 1,
+        WORD - 1,
+    ]
     found = played(lambda tape: uniform(len(words), k, tape), words)
     assert found.dtype == np.int64
     assert found.tolist() == [word // step for word in words]
@@ -175,7 +232,9 @@ def test_uniform_of_one():
     assert played(lambda tape: uniform(5, 1, tape), []).tolist() == [0] * 5
 
 
-@pytest.mark.parametrize("k", [3, 5, 6, 7, 100, (1 << 32) + 1, 10**18, (1 << 62) + 1, (1 << 63) - 1])
+@pytest.mark.parametrize(
+    "k", [3, 5, 6, 7, 100, (1 << 32) + 1, 10**18, (1 << 62) + 1, (1 << 63) - 1]
+)
 def test_uniform_refuses_what_is_left_over(k):
     """Every number has exactly floor(WORD / k) words; the others are drawn again, one by one, wherever they stand."""
     step = WORD // k
@@ -183,7 +242,14 @@ def test_uniform_refuses_what_is_left_over(k):
     good = [0, step - 1, step, middle * step - 1, middle * step, (k - 1) * step, k * step - 1]
     bad = [k * step, WORD - 1]
     first = [good[0], bad[0], good[1], bad[1], *good[2:]]
-    words = [*first, bad[1], (k - 1) * step, bad[0], bad[0], middle * step]  # the second retry fails twice more
+    words = [
+        *first,
+        bad[1],
+        (k - 1) * step,
+        bad[0],
+        bad[0],
+        middle * step,
+    ]  # the second retry fails twice more
     found = played(lambda tape: uniform(len(first), k, tape), words).tolist()
     expected = [word // step for word in first]
     expected[1], expected[3] = middle, k - 1
@@ -194,11 +260,14 @@ def test_uniform_refuses_what_is_left_over(k):
 
 @SETTINGS
 @given(
-    st.one_of(st.integers(1, 1 << 63), st.integers(0, 63).map(lambda b: 1 << b)), st.lists(st.integers(0, WORD - 1), max_size=12)
+    st.one_of(st.integers(1, 1 << 63), st.integers(0, 63).map(lambda b: 1 << b)),
+    st.lists(st.integers(0, WORD - 1), max_size=12),
 )
 def test_uniform_of_any_words(k, words):
     step = WORD // k
-    found = uniform(len(words), k, Tape([*words, *[step] * len(words)])).tolist()  # whoever draws again gets a 1
+    found = uniform(
+        len(words), k, Tape([*words, *[step] * len(words)])
+    ).tolist()  # whoever draws again gets a 1
     assert found == [word // step if word < k * step else 1 for word in words]
 
 
@@ -215,7 +284,12 @@ def test_uniform_over_most_of_the_words():
         found = uniform(80_000, k, bit_source(np.random.default_rng(5)))
         assert found.min() >= 0
         assert found.max() < k
-        assert stats.chisquare(np.bincount([int(x) * 8 // k for x in found.tolist()], minlength=8)).pvalue > FALSE_ALARM
+        assert (
+            stats.chisquare(
+                np.bincount([int(x) * 8 // k for x in found.tolist()], minlength=8)
+            ).pvalue
+            > FALSE_ALARM
+        )
 
 
 def test_nobody_draws_nothing():
@@ -251,7 +325,11 @@ NUMERATORS = [
 
 @pytest.mark.parametrize("numerator", NUMERATORS)
 def test_bernoulli_at_its_threshold(numerator):
-    words = sorted(word for word in {0, 1, numerator - 1, numerator, numerator + 1, WORD - 1} if 0 <= word < WORD)
+    words = sorted(
+        word
+        for word in {0, 1, numerator - 1, numerator, numerator + 1, WORD - 1}
+        if 0 <= word < WORD
+    )
     found = played(lambda tape: bernoulli(len(words), numerator, tape), words)
     assert found.dtype == np.bool_
     assert found.tolist() == [word < numerator for word in words]
@@ -264,7 +342,11 @@ def test_bernoulli_of_certain_things():
 
 @SETTINGS
 @given(
-    st.one_of(st.integers(0, WORD - 1), st.sampled_from(NUMERATORS), st.integers(0, 63).map(lambda b: 1 << b)),
+    st.one_of(
+        st.integers(0, WORD - 1),
+        st.sampled_from(NUMERATORS),
+        st.integers(0, 63).map(lambda b: 1 << b),
+    ),
     st.integers(0, 1 << 32),
     st.sampled_from([0.0, 0.05, 0.5]),
 )
@@ -281,7 +363,10 @@ def test_bits_compare_their_own_numbers(numerator, seed, departure):
         number = numerator & shared | number & ~shared & (WORD - 1)
         numbers.append(number ^ (1 << departs if departs >= 0 else 0))
     numbers[:3] = numerator, max(numerator - 1, 0), min(numerator + 1, WORD - 1)
-    planes = [sum((number >> place & 1) << b for b, number in enumerate(numbers)) for place in range(63, -1, -1)]
+    planes = [
+        sum((number >> place & 1) << b for b, number in enumerate(numbers))
+        for place in range(63, -1, -1)
+    ]
     found = int(bernoulli_bits(1, numerator, Tape(planes))[0])
     assert [found >> b & 1 for b in range(64)] == [int(number < numerator) for number in numbers]
 
@@ -297,7 +382,9 @@ class Witness:
         return np.array(self.calls[-1], dtype=np.uint64)
 
 
-@pytest.mark.parametrize("numerator", [*NUMERATORS, 0x123456789ABCDEF0, 0x8000000000000001, 1 << 58, 1 << 57])
+@pytest.mark.parametrize(
+    "numerator", [*NUMERATORS, 0x123456789ABCDEF0, 0x8000000000000001, 1 << 58, 1 << 57]
+)
 @pytest.mark.parametrize("size", [1, 2, 3, 17, 200])
 def test_bits_against_one_bit_at_a_time(numerator, size):
     """The same words, handed out to words that have undecided bits: each of their bits gets a digit of its uniform number."""
@@ -307,7 +394,9 @@ def test_bits_against_one_bit_at_a_time(numerator, size):
     undecided, bits = [WORD - 1] * size, [0] * size
     active = list(range(size))
     for depth, drawn in enumerate(witness.calls):
-        if len(drawn) != len(active):  # only words that are not decided take part, once there are few
+        if len(drawn) != len(
+            active
+        ):  # only words that are not decided take part, once there are few
             active = [w for w in active if undecided[w]]
         assert len(drawn) == len(active)
         place = 63 - depth
@@ -319,7 +408,9 @@ def test_bits_against_one_bit_at_a_time(numerator, size):
                     if numbers[w][b] != prefix:
                         undecided[w] ^= 1 << b
                         bits[w] |= int(numbers[w][b] < prefix) << b
-    assert found == bits  # bits still undecided are not below: the rest of the numerator is zero, or all are decided
+    assert (
+        found == bits
+    )  # bits still undecided are not below: the rest of the numerator is zero, or all are decided
     rest = numerator & ((1 << (64 - len(witness.calls))) - 1)
     assert rest == 0 or not any(undecided)
 
@@ -335,15 +426,21 @@ def test_bits_need_few_words():
         assert len(witness.calls) == calls
 
 
-@pytest.mark.parametrize("numerator", [*NUMERATORS, WORD // 10, WORD - WORD // 10, 0x0123456789ABCDEF])
+@pytest.mark.parametrize(
+    "numerator", [*NUMERATORS, WORD // 10, WORD - WORD // 10, 0x0123456789ABCDEF]
+)
 def test_bits_frequencies_and_neighbours(numerator):
     """Frequencies in each of the 64 positions, and independence of bits 1, 2 and 32 apart and of the next word's.
 
     Five chi-square tests for each of 16 numerators: a false alarm in about 8e-5 of all versions of numpy's generator.
     """
     users, p = 20_000, numerator / WORD
-    words = bernoulli_bits(users, numerator, bit_source(np.random.default_rng(numerator % (1 << 32))))
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(users, 64).astype(np.int64)
+    words = bernoulli_bits(
+        users, numerator, bit_source(np.random.default_rng(numerator % (1 << 32)))
+    )
+    bits = (
+        np.unpackbits(words.view(np.uint8), bitorder="little").reshape(users, 64).astype(np.int64)
+    )
     if p * users * 64 < 1e-6:
         assert not bits.any()
         return

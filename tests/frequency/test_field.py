@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 import frequency.field as library
 from frequency import OLH, ProjectiveGeometry
-from frequency.field import Field, VectorSpace, best_order, orders_near, prime_power, space, walsh_hadamard
+from frequency.field import (
+    Field,
+    VectorSpace,
+    best_order,
+    orders_near,
+    prime_power,
+    space,
+    walsh_hadamard,
+)
 from frequency.geometry import _variance as variance_of_geometry
 from frequency.geometry import points
 
@@ -53,7 +61,9 @@ class SlowField:
 
     def __init__(self, q):
         self.q, (self.p, self.k) = q, as_prime_power(q)
-        self.modulus = next(low for low in range(q) if self.irreducible(low)) if self.k > 1 else None
+        self.modulus = (
+            next(low for low in range(q) if self.irreducible(low)) if self.k > 1 else None
+        )
 
     def digits(self, a, count):
         return [a // self.p**i % self.p for i in range(count)]
@@ -64,7 +74,11 @@ class SlowField:
     def irreducible(self, low):
         """Whether x^k + low has no monic divisor of degree 1 .. k/2."""
         whole = [*self.digits(low, self.k), 1]
-        divisors = ([*self.digits(d, degree), 1] for degree in range(1, self.k // 2 + 1) for d in range(self.p**degree))
+        divisors = (
+            [*self.digits(d, degree), 1]
+            for degree in range(1, self.k // 2 + 1)
+            for d in range(self.p**degree)
+        )
         return all(any(self.remainder(whole, divisor)) for divisor in divisors)
 
     def remainder(self, polynomial, divisor):
@@ -76,15 +90,24 @@ class SlowField:
         return rest[:degree]
 
     def add(self, a, b):
-        return self.number([(x + y) % self.p for x, y in zip(self.digits(a, self.k), self.digits(b, self.k), strict=True)])
+        return self.number(
+            [
+                (x + y) % self.p
+                for x, y in zip(self.digits(a, self.k), self.digits(b, self.k), strict=True)
+            ]
+        )
 
     def multiply(self, a, b):
         if self.k == 1:
             return a * b % self.p
         result = [0] * (2 * self.k - 1)
-        for (i, x), (j, y) in product(enumerate(self.digits(a, self.k)), enumerate(self.digits(b, self.k))):
+        for (i, x), (j, y) in product(
+            enumerate(self.digits(a, self.k)), enumerate(self.digits(b, self.k))
+        ):
             result[i + j] += x * y
-        return self.number(self.remainder([x % self.p for x in result], [*self.digits(self.modulus, self.k), 1]))
+        return self.number(
+            self.remainder([x % self.p for x in result], [*self.digits(self.modulus, self.k), 1])
+        )
 
     def power(self, a, exponent):
         result = 1
@@ -112,7 +135,10 @@ def slow_tables(q):
     """Sums and products of all pairs, from digits alone."""
     slow = slow_field(q)
     pairs = list(product(range(q), repeat=2))
-    tables = [np.array([operation(a, b) for a, b in pairs]).reshape(q, q) for operation in (slow.add, slow.multiply)]
+    tables = [
+        np.array([operation(a, b) for a, b in pairs]).reshape(q, q)
+        for operation in (slow.add, slow.multiply)
+    ]
     return tables[0], tables[1]
 
 
@@ -145,15 +171,30 @@ def test_field_is_polynomials_modulo_the_first_irreducible_one(q):
     """Which field it is decides what a report means, so that it must never change."""
     slow, field = slow_field(q), Field(q)
     a, b = some_elements(q, 1500, 2)
-    np.testing.assert_array_equal(field.add(a, b), [slow.add(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
-    np.testing.assert_array_equal(field.multiply(a, b), [slow.multiply(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
+    np.testing.assert_array_equal(
+        field.add(a, b), [slow.add(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    )
+    np.testing.assert_array_equal(
+        field.multiply(a, b),
+        [slow.multiply(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    )
 
 
 def test_known_products():
     """x times x^(k-1) is the modulus without its leading term: x^8 = x^4 + x^3 + x + 1 is that of AES."""
-    for q, low in ((4, 0b11), (8, 0b011), (16, 0b0011), (32, 0b00101), (64, 0b000011), (128, 0b0000011), (256, 0b00011011)):
+    for q, low in (
+        (4, 0b11),
+        (8, 0b011),
+        (16, 0b0011),
+        (32, 0b00101),
+        (64, 0b000011),
+        (128, 0b0000011),
+        (256, 0b00011011),
+    ):
         assert Field(q).multiply(np.array([2]), np.array([q // 2])).tolist() == [low]
-    assert Field(256).multiply(np.array([0x57]), np.array([0x83])).tolist() == [0xC1]  # FIPS 197, section 4.2
+    assert Field(256).multiply(np.array([0x57]), np.array([0x83])).tolist() == [
+        0xC1
+    ]  # FIPS 197, section 4.2
     assert Field(9).multiply(np.array([3]), np.array([3])).tolist() == [2]  # x^2 = -1
 
 
@@ -165,7 +206,15 @@ def test_dual_is_the_trace_form(q):
     traces = [slow.trace(a) for a in range(q)]
     products = field.multiply(*(pairs := some_elements(q, 600, 2)))
     for z, y, zy in zip(*pairs.tolist(), products.tolist(), strict=True):
-        dot = sum(s * t for s, t in zip(slow.digits(int(dual[z]), slow.k), slow.digits(y, slow.k), strict=True)) % slow.p
+        dot = (
+            sum(
+                s * t
+                for s, t in zip(
+                    slow.digits(int(dual[z]), slow.k), slow.digits(y, slow.k), strict=True
+                )
+            )
+            % slow.p
+        )
         assert dot == traces[zy]
 
 
@@ -174,7 +223,31 @@ def test_dual_of_a_prime_field_is_the_identity(q):
     np.testing.assert_array_equal(Field(q).dual, np.arange(q))
 
 
-@pytest.mark.parametrize("q", [0, 1, 6, 10, 12, 14, 15, 18, 20, 100, 255, 289, 343, 361, 512, 961, 1024, 2187, 65536, 65537**2])
+@pytest.mark.parametrize(
+    "q",
+    [
+        0,
+        1,
+        6,
+        10,
+        12,
+        14,
+        15,
+        18,
+        20,
+        100,
+        255,
+        289,
+        343,
+        361,
+        512,
+        961,
+        1024,
+        2187,
+        65536,
+        65537**2,
+    ],
+)
 def test_no_such_field(q):
     with pytest.raises(ValueError, match="the order of a field must be"):
         Field(q)
@@ -199,7 +272,21 @@ SPACES = [
     *[(q, t) for q in (11, 13, 16) for t in (1, 2, 3)],
     *[(q, 2) for q in (17, 19, 23, 25, 27, 29, 31, 32, 49)],
 ]
-WIDE = [(2, 53), (3, 20), (4, 26), (5, 9), (8, 17), (9, 11), (16, 13), (17, 5), (81, 4), (128, 3), (243, 6), (256, 6), (257, 2)]
+WIDE = [
+    (2, 53),
+    (3, 20),
+    (4, 26),
+    (5, 9),
+    (8, 17),
+    (9, 11),
+    (16, 13),
+    (17, 5),
+    (81, 4),
+    (128, 3),
+    (243, 6),
+    (256, 6),
+    (257, 2),
+]
 WIDE += [(509, 5), (65537, 3)]
 
 
@@ -212,11 +299,20 @@ def test_vectors_against_digits(q, t):
     v, slow = space(q, t), slow_field(q)
     rng = np.random.default_rng([q, t])
     a, x = rng.integers(0, q**t, size=(2, 150))
-    a[:10] = [0, 1, q**t - 1, q - 1, q ** (t - 1), *rng.integers(0, q ** rng.integers(1, t + 1, size=5))]
+    a[:10] = [
+        0,
+        1,
+        q**t - 1,
+        q - 1,
+        q ** (t - 1),
+        *rng.integers(0, q ** rng.integers(1, t + 1, size=5)),
+    ]
     c = rng.integers(0, q, size=len(a))
     c[10:12] = 0, 1
     dots, scaled = v.dot(a, x).tolist(), v.scale(c, a).tolist()
-    for i, (first, second, factor) in enumerate(zip(a.tolist(), x.tolist(), c.tolist(), strict=True)):
+    for i, (first, second, factor) in enumerate(
+        zip(a.tolist(), x.tolist(), c.tolist(), strict=True)
+    ):
         total = 0
         for s, r in zip(digits(first, q, t), digits(second, q, t), strict=True):
             total = slow.add(total, slow.multiply(s, r))
@@ -224,11 +320,17 @@ def test_vectors_against_digits(q, t):
         assert digits(scaled[i], q, t) == [slow.multiply(factor, d) for d in digits(first, q, t)]
         places = rng.integers(0, t, size=1)
         assert v.digit(a[i : i + 1], places).tolist() == [digits(first, q, t)[places[0]]]
-    nonzero = np.concatenate([a[a > 0], [q**j for j in range(t)], [q ** (j + 1) - 1 for j in range(t)]])
-    leading = [max(j for j, d in enumerate(digits(vector, q, t)) if d) for vector in nonzero.tolist()]
+    nonzero = np.concatenate(
+        [a[a > 0], [q**j for j in range(t)], [q ** (j + 1) - 1 for j in range(t)]]
+    )
+    leading = [
+        max(j for j, d in enumerate(digits(vector, q, t)) if d) for vector in nonzero.tolist()
+    ]
     assert v.leading(nonzero).tolist() == leading
     directions, factors = v.direction(nonzero)
-    assert factors.tolist() == [vector // q**j for vector, j in zip(nonzero.tolist(), leading, strict=True)]
+    assert factors.tolist() == [
+        vector // q**j for vector, j in zip(nonzero.tolist(), leading, strict=True)
+    ]
     units = v.vector(directions)
     assert all(unit // q**j == 1 for unit, j in zip(units.tolist(), leading, strict=True))
     np.testing.assert_array_equal(v.scale(factors, units), nonzero)
@@ -284,7 +386,20 @@ def summing_to(total, shape, rng, concentrated):
 
 
 # Around the sums at which the transform begins to split, and to the largest allowed.
-TOTALS = [0, 1, 1000, 2**24 - 1, 2**31 + 1, 2**34 + 1, 2**45 - 1, 2**57 + 1, 2**60 + 7, 2**62 - 1, 2**62 + 1, 2**63 - 1]
+TOTALS = [
+    0,
+    1,
+    1000,
+    2**24 - 1,
+    2**31 + 1,
+    2**34 + 1,
+    2**45 - 1,
+    2**57 + 1,
+    2**60 + 7,
+    2**62 - 1,
+    2**62 + 1,
+    2**63 - 1,
+]
 
 
 @pytest.mark.parametrize(("q", "t"), SPACES)
@@ -305,14 +420,20 @@ def test_incident_counts_exactly(q, t):
 def test_incident_of_floats_and_sums(q, t):
     """`sums` is brute force, too, and the adjoint of `incident`."""
     v, dots, rng = space(q, t), all_dots(q, t), np.random.default_rng([q, t, 2])
-    counts, flat, weights = rng.normal(size=(v.directions, q)), rng.normal(size=v.directions), rng.normal(size=v.size)
+    counts, flat, weights = (
+        rng.normal(size=(v.directions, q)),
+        rng.normal(size=v.directions),
+        rng.normal(size=v.size),
+    )
     near = {"rtol": 0, "atol": 1e-12 * v.size}
     np.testing.assert_allclose(v.incident(counts), brute_incident(counts, dots), **near)
     np.testing.assert_allclose(v.through(flat), brute_incident(flat, dots), **near)
     found = v.sums(weights)
     expected = np.array([np.bincount(row, weights=weights, minlength=q) for row in dots])
     np.testing.assert_allclose(found, expected, **near)
-    assert np.vdot(v.incident(counts), weights) == pytest.approx(np.vdot(counts, found), rel=1e-9, abs=1e-9)
+    assert np.vdot(v.incident(counts), weights) == pytest.approx(
+        np.vdot(counts, found), rel=1e-9, abs=1e-9
+    )
     marked = np.zeros((v.directions, q))
     marked[:, 0] = flat
     np.testing.assert_allclose(v.through(flat), v.incident(marked), **near)
@@ -327,9 +448,16 @@ def test_many_at_once_are_one_by_one(q, t):
         found = transform(stack)
         assert found.shape == (2, 3, v.size)
         for i, j in product(range(2), range(3)):
-            np.testing.assert_allclose(found[i, j], transform(stack[i, j]), rtol=0, atol=1e-12 * v.size)
+            np.testing.assert_allclose(
+                found[i, j], transform(stack[i, j]), rtol=0, atol=1e-12 * v.size
+            )
         for total in (0, 1000, 2**31 + 1, 2**57 + 1, 2**60):
-            stack = np.array([[summing_to(total, shape, rng, concentrated) for concentrated in (True, False)] for _ in range(2)])
+            stack = np.array(
+                [
+                    [summing_to(total, shape, rng, concentrated) for concentrated in (True, False)]
+                    for _ in range(2)
+                ]
+            )
             stack[1, 1] = 0
             before, found = stack.copy(), transform(stack)
             assert found.dtype == np.int64
@@ -341,7 +469,19 @@ def test_many_at_once_are_one_by_one(q, t):
         assert found.shape == (2, 0, v.size)
 
 
-LARGE_SPACES = [(2, 17), (3, 10), (4, 8), (5, 6), (7, 5), (13, 4), (27, 3), (127, 2), (243, 2), (256, 2), (257, 2)]
+LARGE_SPACES = [
+    (2, 17),
+    (3, 10),
+    (4, 8),
+    (5, 6),
+    (7, 5),
+    (13, 4),
+    (27, 3),
+    (127, 2),
+    (243, 2),
+    (256, 2),
+    (257, 2),
+]
 
 
 @pytest.mark.parametrize(("q", "t"), LARGE_SPACES)
@@ -355,7 +495,9 @@ def test_large_spaces_lose_no_unit(q, t):
         counts = summing_to(total, (v.directions, q), rng, concentrated)
         expected = [int(counts[np.arange(v.directions), row].sum()) for row in dots]
         assert v.incident(counts)[some].tolist() == expected
-        assert v.through(counts[:, 0].copy())[some].tolist() == [int(counts[row == 0, 0].sum()) for row in dots]
+        assert v.through(counts[:, 0].copy())[some].tolist() == [
+            int(counts[row == 0, 0].sum()) for row in dots
+        ]
 
 
 # ------------------------------------------------------------------------------------------------ Walsh-Hadamard
@@ -369,16 +511,22 @@ def test_walsh_hadamard_is_the_matrix(m):
     before = values.copy()
     np.testing.assert_array_equal(walsh_hadamard(values), values @ matrix)
     np.testing.assert_array_equal(values, before)
-    np.testing.assert_allclose(walsh_hadamard(values[0, 0] / 3), matrix @ (values[0, 0] / 3), rtol=1e-12, atol=1e5)
+    np.testing.assert_allclose(
+        walsh_hadamard(values[0, 0] / 3), matrix @ (values[0, 0] / 3), rtol=1e-12, atol=1e5
+    )
     assert walsh_hadamard(values[0, 0].tolist()).tolist() == (matrix @ values[0, 0]).tolist()
-    np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(values // size)), values // size * size)
+    np.testing.assert_array_equal(
+        walsh_hadamard(walsh_hadamard(values // size)), values // size * size
+    )
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("m", [1, 5, 6, 7, 13, 14, 15, 17])
 def test_long_walsh_hadamard_transforms_by_halves(m, order):
     """Of any layout in memory: [[H, H], [H, -H]] is the next of the matrices."""
-    values = np.asarray(np.random.default_rng(m).integers(-1000, 1000, size=(2, 3, 1 << m)), order=order)
+    values = np.asarray(
+        np.random.default_rng(m).integers(-1000, 1000, size=(2, 3, 1 << m)), order=order
+    )
     left, right = (walsh_hadamard(half.copy()) for half in np.split(values, 2, axis=-1))
     found = walsh_hadamard(values)
     np.testing.assert_array_equal(found, np.concatenate([left + right, left - right], axis=-1))
@@ -397,7 +545,12 @@ def test_walsh_hadamard_of_other_lengths(length):
 def test_prime_power():
     for q in range(1500):
         assert prime_power(q) == as_prime_power(q), q
-    for q, expected in ((2**31 - 1, (2**31 - 1, 1)), (65537**2, (65537, 2)), (2**40, (2, 40)), (99991 * 99989, None)):
+    for q, expected in (
+        (2**31 - 1, (2**31 - 1, 1)),
+        (65537**2, (65537, 2)),
+        (2**40, (2, 40)),
+        (99991 * 99989, None),
+    ):
         assert prime_power(q) == expected
     assert prime_power(99991 * 99991 * 2) is None
 
@@ -461,14 +614,19 @@ ODDS = [
 
 def check_least_variance(domain, e, limit):
     protocols = [(1, lambda q, t: q**t, hashing_variance(e))]
-    if domain >= 4 * (e + 1):  # for fewer items an order just large enough for them is better than one near e + 1
+    if domain >= 4 * (
+        e + 1
+    ):  # for fewer items an order just large enough for them is better than one near e + 1
         protocols.append((2, points, lambda q, t: variance_of_geometry(q, t, e)))
     for least_t, capacity, variance in protocols:
         q, t = best_order(domain, e + 1, least_t, capacity, variance)
         assert t >= least_t
         assert capacity(q, t) >= domain
         assert q**t <= max(limit, 8 * domain)
-        least = min(variance(*order) for order in admissible(domain, least_t, capacity, max(limit, 8 * domain)))
+        least = min(
+            variance(*order)
+            for order in admissible(domain, least_t, capacity, max(limit, 8 * domain))
+        )
         assert variance(q, t) <= least * (1 + 1e-12), (domain, e, least_t)
 
 

@@ -80,13 +80,30 @@ def test_the_modulus_is_irreducible():
     assert power == 2
 
 
-ITEMS = [0, 1, 2, 3, 255, 256, 1 << 21, (1 << 22) - 1, (1 << 32) - 1, 1 << 32, 1 << 62, TOP - 1, TOP - 2, 0x5555555555555555]
+ITEMS = [
+    0,
+    1,
+    2,
+    3,
+    255,
+    256,
+    1 << 21,
+    (1 << 22) - 1,
+    (1 << 32) - 1,
+    1 << 32,
+    1 << 62,
+    TOP - 1,
+    TOP - 2,
+    0x5555555555555555,
+]
 
 
 def check_features(items):
     x, cube = features(np.array(items, dtype=np.int64))
     assert x.dtype == cube.dtype == np.uint64
-    assert list(zip(x.tolist(), cube.tolist(), strict=True)) == [slow_features(item) for item in items]
+    assert list(zip(x.tolist(), cube.tolist(), strict=True)) == [
+        slow_features(item) for item in items
+    ]
 
 
 def test_features_are_cubes():
@@ -101,7 +118,13 @@ def test_features_are_cubes():
 
 
 @SETTINGS
-@given(st.lists(st.one_of(st.integers(0, TOP - 1), st.integers(0, 1 << 20), st.sampled_from(ITEMS)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.one_of(st.integers(0, TOP - 1), st.integers(0, 1 << 20), st.sampled_from(ITEMS)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_features_are_cubes_of_any_items(items):
     check_features(items)
 
@@ -116,7 +139,11 @@ def test_features_leave_the_items_alone():
 
 
 @SETTINGS
-@given(st.lists(st.one_of(st.integers(0, TOP - 1), st.integers(0, 300)), min_size=5, max_size=5, unique=True))
+@given(
+    st.lists(
+        st.one_of(st.integers(0, TOP - 1), st.integers(0, 300)), min_size=5, max_size=5, unique=True
+    )
+)
 def test_any_five_items_are_independent(items):
     assert rank(library_vectors(items)) == 5
 
@@ -158,7 +185,8 @@ def test_some_six_items_are_dependent():
     six = next(
         (*seen[total], *triple)
         for triple in combinations(range(64), 3)
-        if (total := vectors[triple[0]] ^ vectors[triple[1]] ^ vectors[triple[2]]) in seen or seen.setdefault(total, triple) is None
+        if (total := vectors[triple[0]] ^ vectors[triple[1]] ^ vectors[triple[2]]) in seen
+        or seen.setdefault(total, triple) is None
     )
     assert len(set(six)) == 6
     assert rank(library_vectors(six)) == 5
@@ -205,18 +233,25 @@ def test_the_same_in_a_tiny_field():
 def by_hand(label, seed, rows, row, item):
     """A bit from the definition: SHAKE-256 of a text, a word for x, then a word for x^3, then a byte for the constant."""
     stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
-    linear, cubic = (int.from_bytes(stream[at : at + 8], "little") for at in (8 * row, 8 * rows + 8 * row))
+    linear, cubic = (
+        int.from_bytes(stream[at : at + 8], "little") for at in (8 * row, 8 * rows + 8 * row)
+    )
     x, cube = slow_features(item)
-    return ((linear & x).bit_count() + (cubic & cube).bit_count() + (stream[16 * rows + row] & 1)) % 2
+    return (
+        (linear & x).bit_count() + (cubic & cube).bit_count() + (stream[16 * rows + row] & 1)
+    ) % 2
 
 
 @pytest.mark.parametrize(
-    ("label", "seed", "rows"), [("hash", 0, 1), ("hash", 7, 40), ("projection", 0, 40), ("projection", 2**70, 9)]
+    ("label", "seed", "rows"),
+    [("hash", 0, 1), ("hash", 7, 40), ("projection", 0, 40), ("projection", 2**70, 9)],
 )
 def test_public_bits_by_hand(label, seed, rows):
     found = PublicBits(label, seed, rows).bits(np.arange(rows)[:, None], features(np.array(ITEMS)))
     assert found.dtype == np.uint8
-    assert found.tolist() == [[by_hand(label, seed, rows, row, item) for item in ITEMS] for row in range(rows)]
+    assert found.tolist() == [
+        [by_hand(label, seed, rows, row, item) for item in ITEMS] for row in range(rows)
+    ]
 
 
 def test_public_bits_broadcast():
@@ -233,7 +268,8 @@ VECTOR = "399462632026a7ecfe332e5603abe3e8"
 def test_public_bits_never_change():
     """A change here makes every client in the field send nonsense to the server."""
     bits = PublicBits("hash", 0, 16).bits(
-        np.arange(16)[:, None], features(np.array([0, 1, 2, 3, 1000, 1 << 32, TOP - 1, 12345678901]))
+        np.arange(16)[:, None],
+        features(np.array([0, 1, 2, 3, 1000, 1 << 32, TOP - 1, 12345678901])),
     )
     assert np.packbits(bits.T, axis=1).tobytes().hex() == VECTOR
     assert PublicBits("hash", 0, 2)._linear.tolist() == [476088169498413660, 629585159369994699]
@@ -242,15 +278,24 @@ def test_public_bits_never_change():
 @pytest.mark.parametrize("change", [("hash", 1, 64), ("projection", 0, 64), ("hash", 0, 65)])
 def test_other_names_are_other_functions(change):
     items = features(np.arange(64))
-    mine, other = (PublicBits(*which).bits(np.arange(64)[:, None], items) for which in (("hash", 0, 64), change))
+    mine, other = (
+        PublicBits(*which).bits(np.arange(64)[:, None], items)
+        for which in (("hash", 0, 64), change)
+    )
     # 4096 pairs of fair, pairwise independent bits agree 2048 times, give or take 32: ten deviations.
     assert abs(int((mine == other).sum()) - 2048) < 320
 
 
 def test_public_bits_are_balanced():
     """Over rows and items: ones are half of all, and any two items agree on half of the rows."""
-    bits = PublicBits("projection", 5, 1 << 14).bits(np.arange(1 << 14)[:, None], features(np.arange(40))).astype(np.int64)
+    bits = (
+        PublicBits("projection", 5, 1 << 14)
+        .bits(np.arange(1 << 14)[:, None], features(np.arange(40)))
+        .astype(np.int64)
+    )
     signs = 1 - 2 * bits
     deviation = 1 << 7
     assert (np.abs(signs.sum(axis=0)) < 6 * deviation).all()
-    assert (np.abs(signs.T @ signs - np.eye(40, dtype=int) * (1 << 14)) < 6 * deviation).all()  # 820 sums: false alarm 2e-6
+    assert (
+        np.abs(signs.T @ signs - np.eye(40, dtype=int) * (1 << 14)) < 6 * deviation
+    ).all()  # 820 sums: false alarm 2e-6

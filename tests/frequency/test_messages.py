@@ -100,7 +100,9 @@ def fields(name: str, raw: bytes) -> dict[str, list[int]]:
     found, at = {}, 0
     for field, size, number in LAYOUTS[name]:
         ends = range(at, at + size * number, size)
-        found[field] = [int.from_bytes(raw[k : k + size], "little", signed=field == "sign") for k in ends]
+        found[field] = [
+            int.from_bytes(raw[k : k + size], "little", signed=field == "sign") for k in ends
+        ]
         at += size * number
     assert at == len(raw)
     return found
@@ -120,17 +122,33 @@ def sendable(name: str, raw: bytes) -> bool:
             chosen = int.from_bytes(bytes(sent["bits"]), "little")
             return chosen < 1 << given["domain"] and chosen.bit_count() == given["size"]
         case "ProjectiveGeometry":
-            return first["hyperplane"] < (given["field"] ** given["dimension"] - 1) // (given["field"] - 1)
+            return first["hyperplane"] < (given["field"] ** given["dimension"] - 1) // (
+                given["field"] - 1
+            )
         case "OLH":
-            return first["hash"] < given["field"] ** given["dimension"] and first["value"] < given["field"]
+            return (
+                first["hash"] < given["field"] ** given["dimension"]
+                and first["value"] < given["field"]
+            )
         case "HRR":
             padded = max(2, 1 << (given["domain"] - 1).bit_length())
             distinct = len(set(sent["index"])) == given["coefficients"] == len(sent["sign"])
-            return distinct and all(0 < index < padded for index in sent["index"]) and set(sent["sign"]) <= {1, -1}
+            return (
+                distinct
+                and all(0 < index < padded for index in sent["index"])
+                and set(sent["sign"]) <= {1, -1}
+            )
         case "CountMeanSketch":
-            return first["hash"] < given["hashes"] and int.from_bytes(bytes(sent["bits"]), "little") < 1 << given["width"]
+            return (
+                first["hash"] < given["hashes"]
+                and int.from_bytes(bytes(sent["bits"]), "little") < 1 << given["width"]
+            )
         case "HadamardCountMeanSketch":
-            return first["hash"] < given["hashes"] and 0 < first["index"] < given["width"] and first["sign"] in (1, -1)
+            return (
+                first["hash"] < given["hashes"]
+                and 0 < first["index"] < given["width"]
+                and first["sign"] in (1, -1)
+            )
         case "JLOracle":
             return first["row"] < given["rows"] and first["sign"] in (1, -1)
         case "Tabular":
@@ -161,10 +179,18 @@ def countable(oracle: Oracle, n: int, counts: np.ndarray) -> bool:
             t, signed = given["coefficients"], flat[1:]
             most = sum(n - (n - value) % 2 for value in signed)
             total = sum(map(abs, signed))
-            return flat[0] == 0 and all(abs(c) <= n for c in signed) and total <= n * t <= most and (n * t - total) % 2 == 0
+            return (
+                flat[0] == 0
+                and all(abs(c) <= n for c in signed)
+                and total <= n * t <= most
+                and (n * t - total) % 2 == 0
+            )
         case "CountMeanSketch":
             rows = [[int(value) for value in row] for row in counts]
-            return all(0 <= cell <= row[-1] for row in rows for cell in row) and sum(row[-1] for row in rows) == n
+            return (
+                all(0 <= cell <= row[-1] for row in rows for cell in row)
+                and sum(row[-1] for row in rows) == n
+            )
         case "HadamardCountMeanSketch":
             return not counts[:, 0].any() and counts_of_signs(n, flat)
         case "JLOracle":
@@ -174,7 +200,11 @@ def countable(oracle: Oracle, n: int, counts: np.ndarray) -> bool:
 
 def message(header: Any, body: bytes = b"", magic: bytes = b"LDPF") -> bytes:
     """``header`` as text or bytes, or as a dictionary."""
-    text = header if isinstance(header, (str, bytes)) else json.dumps(header, sort_keys=True, separators=(",", ":"))
+    text = (
+        header
+        if isinstance(header, (str, bytes))
+        else json.dumps(header, sort_keys=True, separators=(",", ":"))
+    )
     text = text.encode() if isinstance(text, str) else text
     return magic + len(text).to_bytes(4, "little") + text + body
 
@@ -193,7 +223,14 @@ def header_of(oracle: Oracle, **other: Any) -> dict[str, Any]:
 
 def aggregate_header(oracle: Oracle, **other: Any) -> dict[str, Any]:
     shape = oracle.aggregate(some_reports(oracle, 0)).counts.shape
-    return {"version": 1, "kind": "aggregate", "parameters": signature(oracle), "n": 3, "shape": list(shape), **other}
+    return {
+        "version": 1,
+        "kind": "aggregate",
+        "parameters": signature(oracle),
+        "n": 3,
+        "shape": list(shape),
+        **other,
+    }
 
 
 def slow_header(data: bytes) -> tuple[dict[str, Any], bytes] | None:
@@ -206,7 +243,11 @@ def slow_header(data: bytes) -> tuple[dict[str, Any], bytes] | None:
         header = json.loads(data[8:end].decode("utf-8"))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(header, dict) or isinstance(header.get("version"), bool) or header.get("version") != 1:
+    if (
+        not isinstance(header, dict)
+        or isinstance(header.get("version"), bool)
+        or header.get("version") != 1
+    ):
         return None
     return header, data[end:]
 
@@ -245,13 +286,17 @@ def test_the_layout_is_packed_little_endian_and_as_published(name: str) -> None:
     for field, size, number in LAYOUTS[name]:
         part, offset = dtype.fields[field][:2]
         assert (offset, part.itemsize) == (at, size * number)
-        assert part.base.str in (("<" if size > 1 else "|") + ("i" if field == "sign" else "u") + str(size),)
+        assert part.base.str in (
+            ("<" if size > 1 else "|") + ("i" if field == "sign" else "u") + str(size),
+        )
         at += size * number
     assert dtype.itemsize == at
     assert ORACLES[name].report_bits <= 8 * at
 
 
-@pytest.mark.parametrize(("domain", "size"), [(1, 1), (256, 1), (257, 2), (1 << 16, 2), ((1 << 16) + 1, 4), (1 << 32, 4)])
+@pytest.mark.parametrize(
+    ("domain", "size"), [(1, 1), (256, 1), (257, 2), (1 << 16, 2), ((1 << 16) + 1, 4), (1 << 32, 4)]
+)
 def test_items_take_as_few_bytes_as_hold_them(domain: int, size: int) -> None:
     assert GRR(domain, 1.0).report_dtype == np.dtype([("item", f"<u{size}")])
 
@@ -275,10 +320,18 @@ def test_round_trips_are_exact(name: str, users: int) -> None:
     assert aggregate.n == users
     assert countable(oracle, users, aggregate.counts)
     shape = list(aggregate.counts.shape)
-    assert data == sealed(message(aggregate_header(oracle, n=users, shape=shape), aggregate.counts.astype("<i8").tobytes()))
+    assert data == sealed(
+        message(
+            aggregate_header(oracle, n=users, shape=shape), aggregate.counts.astype("<i8").tobytes()
+        )
+    )
     for again in (Aggregate.from_bytes(data), oracle.aggregate_from_bytes(data)):
         assert again == aggregate
-        assert (again.n, again.counts.dtype, again.counts.shape) == (users, np.int64, aggregate.counts.shape)
+        assert (again.n, again.counts.dtype, again.counts.shape) == (
+            users,
+            np.int64,
+            aggregate.counts.shape,
+        )
         assert again.to_bytes() == data
         assert not again.counts.flags.writeable
 
@@ -287,9 +340,15 @@ def test_round_trips_are_exact(name: str, users: int) -> None:
 def test_any_view_of_reports_travels(name: str) -> None:
     oracle = ORACLES[name]
     reports = some_reports(oracle, 12)
-    assert np.array_equal(oracle.reports_from_bytes(oracle.reports_to_bytes(reports[::-3])), reports[::-3])
-    assert np.array_equal(oracle.reports_from_bytes(bytearray(oracle.reports_to_bytes(reports))), reports)
-    assert oracle.aggregate(reports[::2]) + oracle.aggregate(reports[1::2]) == oracle.aggregate(reports)
+    assert np.array_equal(
+        oracle.reports_from_bytes(oracle.reports_to_bytes(reports[::-3])), reports[::-3]
+    )
+    assert np.array_equal(
+        oracle.reports_from_bytes(bytearray(oracle.reports_to_bytes(reports))), reports
+    )
+    assert oracle.aggregate(reports[::2]) + oracle.aggregate(reports[1::2]) == oracle.aggregate(
+        reports
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------- fuzzing
@@ -298,11 +357,69 @@ REPORTS_EACH, MESSAGES_EACH, AGGREGATES_EACH = 8000, 5500, 10_000
 """At least this many corrupted inputs of each sort for each oracle."""
 
 ODD = [
-    *("null", "true", "false", "0", "-0", "-1", "1", "2", "4", "1.0", "1e0", "3.0", "1e400", "-1e400", "NaN", "Infinity"),
-    *(str(2**31), str(2**63 - 1), str(2**63), str(2**64), str(2**70), str(-(2**63)), "9" * 4300, "9" * 4301, "-" + "9" * 4301),
-    *('""', '"1"', '"3"', '"reports"', '"aggregate"', '"\\ud800"', '"\\u0000"', '"é"', '"' + "x" * 3000 + '"'),
-    *("[]", "{}", "[1]", "[3]", "[[3]]", "[3,3]", "[true]", "[1.0]", "[-1]", "[-1,-1]", "[null]", '{"a":1}', "[NaN]"),
-    *(f"[{2**63}]", f"[{2**64},0]", f"[{2**62},{2**62}]", f"[0,{2**63}]", f"[{2**32},{2**32}]", "[" + "1," * 99 + "3]"),
+    *(
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "-1",
+        "1",
+        "2",
+        "4",
+        "1.0",
+        "1e0",
+        "3.0",
+        "1e400",
+        "-1e400",
+        "NaN",
+        "Infinity",
+    ),
+    *(
+        str(2**31),
+        str(2**63 - 1),
+        str(2**63),
+        str(2**64),
+        str(2**70),
+        str(-(2**63)),
+        "9" * 4300,
+        "9" * 4301,
+        "-" + "9" * 4301,
+    ),
+    *(
+        '""',
+        '"1"',
+        '"3"',
+        '"reports"',
+        '"aggregate"',
+        '"\\ud800"',
+        '"\\u0000"',
+        '"é"',
+        '"' + "x" * 3000 + '"',
+    ),
+    *(
+        "[]",
+        "{}",
+        "[1]",
+        "[3]",
+        "[[3]]",
+        "[3,3]",
+        "[true]",
+        "[1.0]",
+        "[-1]",
+        "[-1,-1]",
+        "[null]",
+        '{"a":1}',
+        "[NaN]",
+    ),
+    *(
+        f"[{2**63}]",
+        f"[{2**64},0]",
+        f"[{2**62},{2**62}]",
+        f"[0,{2**63}]",
+        f"[{2**32},{2**32}]",
+        "[" + "1," * 99 + "3]",
+    ),
     *(
         "[" * 400 + "]" * 400,
         "[" * 3000 + "]" * 3000,
@@ -310,7 +427,24 @@ ODD = [
         '{"a":' * 3000 + "1" + "}" * 3000,
         "[" * 3000,
     ),
-    *("", "01", "+1", "1,", "'1'", "tru", "nan", "0x1", "1_0", '"', "\\", "}", "{", '1,"x":', "1 ", "\t1"),
+    *(
+        "",
+        "01",
+        "+1",
+        "1,",
+        "'1'",
+        "tru",
+        "nan",
+        "0x1",
+        "1_0",
+        '"',
+        "\\",
+        "}",
+        "{",
+        '1,"x":',
+        "1 ",
+        "\t1",
+    ),
 ]
 
 
@@ -327,8 +461,21 @@ def odd_headers(header: dict[str, Any]) -> Iterator[str | bytes]:
         yield json.dumps({other: value for other, value in header.items() if other != key})
         yield text.replace(f'"{key}"', f'"{key.upper()}"')
     yield from ODD
-    yield from (text.encode("utf-16"), text.encode("utf-32"), b"\xef\xbb\xbf" + text.encode(), text.encode() + b"\x00")
-    yield from (f"[{text}]", text * 2, text[:-1], f" {text}\n", text.replace('"', "'"), json.dumps(text), f"/**/{text}")
+    yield from (
+        text.encode("utf-16"),
+        text.encode("utf-32"),
+        b"\xef\xbb\xbf" + text.encode(),
+        text.encode() + b"\x00",
+    )
+    yield from (
+        f"[{text}]",
+        text * 2,
+        text[:-1],
+        f" {text}\n",
+        text.replace('"', "'"),
+        json.dumps(text),
+        f"/**/{text}",
+    )
 
 
 def damaged(whole: bytes, rng: np.random.Generator, number: int) -> Iterator[bytes]:
@@ -338,7 +485,10 @@ def damaged(whole: bytes, rng: np.random.Generator, number: int) -> Iterator[byt
     yield from (whole[:length] for length in range(len(whole)))
     yield from (whole[start:] for start in range(1, len(whole)))
     for kind, at, to, value in zip(
-        rng.integers(0, 7, number), *rng.integers(0, len(whole), (2, number)), rng.integers(0, 256, number), strict=True
+        rng.integers(0, 7, number),
+        *rng.integers(0, len(whole), (2, number)),
+        rng.integers(0, 256, number),
+        strict=True,
     ):
         copy, low, high = bytearray(whole), min(at, to), max(at, to)
         match kind:
@@ -366,15 +516,28 @@ def damaged_reports(name: str, rng: np.random.Generator) -> bytes:
     flips = np.packbits(np.eye(8 * size, dtype=bool), axis=1)
     noise = rng.integers(0, 256, (REPORTS_EACH // 2, size), dtype=np.uint8)
     edges = rng.choice(
-        np.array([0, 1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 127, 128, 254, 255], dtype=np.uint8), (REPORTS_EACH // 4, size)
+        np.array([0, 1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 127, 128, 254, 255], dtype=np.uint8),
+        (REPORTS_EACH // 4, size),
     )
-    small = (good[rng.integers(0, 60, REPORTS_EACH // 4)] + rng.integers(-1, 2, (REPORTS_EACH // 4, size))).astype(np.uint8)
-    parts = [good, (good[:, None] ^ flips).reshape(-1, size), np.roll(good, 1, axis=1), noise, edges, small]
+    small = (
+        good[rng.integers(0, 60, REPORTS_EACH // 4)]
+        + rng.integers(-1, 2, (REPORTS_EACH // 4, size))
+    ).astype(np.uint8)
+    parts = [
+        good,
+        (good[:, None] ^ flips).reshape(-1, size),
+        np.roll(good, 1, axis=1),
+        noise,
+        edges,
+        small,
+    ]
     return np.concatenate(parts)[rng.permutation(sum(map(len, parts)))].tobytes()
 
 
 def test_the_fuzz_tests_make_more_than_four_hundred_thousand_inputs() -> None:
-    assert len(ORACLES) * (REPORTS_EACH + MESSAGES_EACH + AGGREGATES_EACH) > 4 * 10**5  # each test counts its own
+    assert (
+        len(ORACLES) * (REPORTS_EACH + MESSAGES_EACH + AGGREGATES_EACH) > 4 * 10**5
+    )  # each test counts its own
 
 
 @every_oracle
@@ -403,8 +566,13 @@ def test_corrupted_reports_are_kept_exactly_if_they_can_have_been_sent(name: str
     assert countable(oracle, aggregate.n, aggregate.counts)
     if wrong:
         first = next(k for k, piece in enumerate(raw) if not known[piece])
-        for refuse in (lambda: oracle.reports_from_bytes(sent), lambda: oracle.aggregate(everything)):
-            with pytest.raises(InvalidReport, match=rf"^reports\[{first}\] = .* cannot have been sent"):
+        for refuse in (
+            lambda: oracle.reports_from_bytes(sent),
+            lambda: oracle.aggregate(everything),
+        ):
+            with pytest.raises(
+                InvalidReport, match=rf"^reports\[{first}\] = .* cannot have been sent"
+            ):
                 refuse()
         with pytest.raises(InvalidReport, match=rf"^reports\[{first}\] "):
             oracle.reports_to_bytes(everything)
@@ -417,11 +585,19 @@ def corrupted_messages(name: str, rng: np.random.Generator) -> Iterator[bytes]:
     yield from (message(header, body) for header in odd_headers(header_of(oracle)))
     yield from damaged(good, rng, 2500)
     yield from (message(header_of(oracle, count=count), body) for count in range(20))
-    yield from (message(header_of(oracle), body + extra) for extra in (b"\0", body, body[1:], bytes(100)))
+    yield from (
+        message(header_of(oracle), body + extra) for extra in (b"\0", body, body[1:], bytes(100))
+    )
     yield from (message(header_of(other), body) for other in ORACLES.values())
-    yield from (message(header_of(oracle), body, magic) for magic in (b"LDPG", b"ldpf", b"FPDL", b"\0\0\0\0", b"", b"LDP"))
+    yield from (
+        message(header_of(oracle), body, magic)
+        for magic in (b"LDPG", b"ldpf", b"FPDL", b"\0\0\0\0", b"", b"LDP")
+    )
     yield oracle.aggregate(some_reports(oracle, 3)).to_bytes()
-    yield from (b"LDPF" + size.to_bytes(4, "little") + good[8:] for size in (0, 1, 2**31, 2**32 - 1, len(good), len(good) - 8))
+    yield from (
+        b"LDPF" + size.to_bytes(4, "little") + good[8:]
+        for size in (0, 1, 2**31, 2**32 - 1, len(good), len(good) - 8)
+    )
     yield from (rng.bytes(length) for length in range(200))
     yield from (b"LDPF" + rng.bytes(length) for length in range(100))
 
@@ -440,7 +616,9 @@ def test_corrupted_messages_give_what_the_definition_says_or_a_typed_error(name:
         if sum(wrong.values()) < 1 << 63:
             assert tally == wrong, data
         else:
-            assert tally.keys() == wrong.keys() or tally == Counter(malformed=1), data  # absurd counts may be capped or refused
+            assert tally.keys() == wrong.keys() or tally == Counter(malformed=1), (
+                data
+            )  # absurd counts may be capped or refused
         try:
             assert oracle.reports_from_bytes(data).tobytes() == b"".join(kept)
             assert not wrong, data
@@ -463,10 +641,20 @@ def corrupted_aggregates(oracle: Oracle, rng: np.random.Generator, number: int) 
     for _ in range(number):
         counts = aggregate.counts.copy().ravel()
         for _ in range(rng.integers(1, 4)):
-            at, step = rng.integers(counts.size), int(rng.choice([-(2**62), -4, -2, -1, 1, 2, 4, 2**62]))
+            at, step = (
+                rng.integers(counts.size),
+                int(rng.choice([-(2**62), -4, -2, -1, 1, 2, 4, 2**62])),
+            )
             counts[at] = max(-(2**63), min(2**63 - 1, int(counts[at]) + step))
-        yield message({**header, "n": int(rng.choice([0, 1, 2, 3, 3, 3, 4, 5]))}, counts.astype("<i8").tobytes())
-    yield from (message({**header, "parameters": signature(other)}, body) for other in ORACLES.values() if other != oracle)
+        yield message(
+            {**header, "n": int(rng.choice([0, 1, 2, 3, 3, 3, 4, 5]))},
+            counts.astype("<i8").tobytes(),
+        )
+    yield from (
+        message({**header, "parameters": signature(other)}, body)
+        for other in ORACLES.values()
+        if other != oracle
+    )
     yield message(header_of(oracle), body)
 
 
@@ -478,7 +666,12 @@ def test_changed_aggregates_are_never_accepted(name: str) -> None:
     cases = damaged(whole if len(whole) < 1000 else whole[:300] + whole[-300:], rng, 2000)
     digest = whole[-32:]
     resealed = (content + digest for content in corrupted_aggregates(oracle, rng, 1000))
-    for data in itertools.chain(cases, resealed, (rng.bytes(length) for length in range(100)), [hashlib.sha256(b"").digest()]):
+    for data in itertools.chain(
+        cases,
+        resealed,
+        (rng.bytes(length) for length in range(100)),
+        [hashlib.sha256(b"").digest()],
+    ):
         made += 1
         for read in (Aggregate.from_bytes, oracle.aggregate_from_bytes):
             try:
@@ -500,7 +693,11 @@ def test_forged_aggregates_are_accepted_only_if_possible_whatever_the_digest(nam
             continue
         assert found is not None
         header, body = found
-        assert (header["kind"], header["parameters"], header["n"]) == ("aggregate", signature(oracle), read.n)
+        assert (header["kind"], header["parameters"], header["n"]) == (
+            "aggregate",
+            signature(oracle),
+            read.n,
+        )
         assert type(header["n"]) is int
         assert read.counts.tobytes() == body
         assert list(read.counts.shape) == aggregate_header(oracle)["shape"]
@@ -541,8 +738,18 @@ def test_each_fault_is_counted_under_its_reason_and_good_reports_stay_in_order(n
         for at in (2, 7, 10):
             mixed[at] = np.array(bad[at % len(bad)], dtype=oracle.report_dtype)
         check(message(header_of(oracle, count=12), mixed.tobytes()), reports, impossible=3)
-        check(message(header_of(oracle, count=14), mixed.tobytes()), reports, impossible=3, truncated=2)
-        check(message(header_of(oracle, count=12), mixed.tobytes() + b"\0"), reports, impossible=3, malformed=1)
+        check(
+            message(header_of(oracle, count=14), mixed.tobytes()),
+            reports,
+            impossible=3,
+            truncated=2,
+        )
+        check(
+            message(header_of(oracle, count=12), mixed.tobytes() + b"\0"),
+            reports,
+            impossible=3,
+            malformed=1,
+        )
         with pytest.raises(InvalidReport, match=r"^reports\[2\] = .* cannot have been sent"):
             oracle.aggregate(mixed)
         tally.clear()
@@ -570,7 +777,16 @@ HOSTILE: dict[str, tuple[list[Any], list[Any]]] = {
     "OUE, full bytes": ([([0, 0],), ([255, 255],)], []),
     "SubsetSelection": (
         [([7, 0],), ([0, 7],), ([129, 4],)],
-        [([0, 0],), ([3, 0],), ([15, 0],), ([1, 24],), ([3, 8],), ([0, 224],), ([7, 8],), ([255, 255],)],
+        [
+            ([0, 0],),
+            ([3, 0],),
+            ([15, 0],),
+            ([1, 24],),
+            ([3, 8],),
+            ([0, 224],),
+            ([7, 8],),
+            ([255, 255],),
+        ],
     ),
     "ProjectiveGeometry": ([(0,), (12,)], [(13,), (255,)]),
     "OLH": ([(0, 0), (0, 3), (15, 0), (15, 3)], [(16, 0), (0, 4), (255, 255), (0, 255)]),
@@ -582,13 +798,34 @@ HOSTILE: dict[str, tuple[list[Any], list[Any]]] = {
     "HRR, t = 3": (
         [([1, 2, 3], [1, 1, -1]), ([15, 1, 14], [-1, -1, -1])],
         [
-            *(([1, 1, 2], [1, 1, 1]), ([1, 2, 1], [1, -1, 1]), ([2, 1, 1], [1, 1, 1]), ([3, 3, 3], [1, 1, 1])),
-            *(([0, 1, 2], [1, 1, 1]), ([1, 2, 0], [1, 1, 1]), ([1, 16, 2], [1, 1, 1]), ([1, 2, 255], [1, 1, 1])),
-            *(([1, 2, 3], [1, 0, 1]), ([1, 2, 3], [1, 1, 2]), ([1, 2, 3], [-128, 1, 1]), ([1, 2, 3], [1, 127, 1])),
+            *(
+                ([1, 1, 2], [1, 1, 1]),
+                ([1, 2, 1], [1, -1, 1]),
+                ([2, 1, 1], [1, 1, 1]),
+                ([3, 3, 3], [1, 1, 1]),
+            ),
+            *(
+                ([0, 1, 2], [1, 1, 1]),
+                ([1, 2, 0], [1, 1, 1]),
+                ([1, 16, 2], [1, 1, 1]),
+                ([1, 2, 255], [1, 1, 1]),
+            ),
+            *(
+                ([1, 2, 3], [1, 0, 1]),
+                ([1, 2, 3], [1, 1, 2]),
+                ([1, 2, 3], [-128, 1, 1]),
+                ([1, 2, 3], [1, 127, 1]),
+            ),
         ],
     ),
-    "HRR, two bytes": ([([1, 511], [1, -1])], [([1, 512], [1, 1]), ([0, 1], [1, 1]), ([9, 9], [1, 1]), ([257, 65535], [1, 1])]),
-    "CountMeanSketch": ([(0, [0]), (2, [15])], [(3, [0]), (255, [0]), (0, [16]), (0, [128]), (2, [31])]),
+    "HRR, two bytes": (
+        [([1, 511], [1, -1])],
+        [([1, 512], [1, 1]), ([0, 1], [1, 1]), ([9, 9], [1, 1]), ([257, 65535], [1, 1])],
+    ),
+    "CountMeanSketch": (
+        [(0, [0]), (2, [15])],
+        [(3, [0]), (255, [0]), (0, [16]), (0, [128]), (2, [31])],
+    ),
     "HadamardCountMeanSketch": (
         [(0, 1, 1), (2, 7, -1)],
         [(3, 1, 1), (0, 0, 1), (0, 8, 1), (0, 1, 0), (0, 1, 2), (0, 1, -128), (255, 255, -1)],
@@ -612,7 +849,9 @@ def test_reports_at_the_edge_are_accepted_and_beyond_refused(name: str) -> None:
         for refuse in (
             lambda one=one: oracle.aggregate(one),
             lambda one=one: oracle.reports_to_bytes(one),
-            lambda one=one: oracle.reports_from_bytes(message(header_of(oracle, count=1), one.tobytes())),
+            lambda one=one: oracle.reports_from_bytes(
+                message(header_of(oracle, count=1), one.tobytes())
+            ),
         ):
             with pytest.raises(InvalidReport, match=r"^reports\[0\] = .* cannot have been sent"):
                 refuse()
@@ -623,13 +862,34 @@ def test_what_is_no_array_of_reports_is_refused(name: str) -> None:
     oracle = ORACLES[name]
     reports = some_reports(oracle, 4)
     wider = [
-        (field, ">u4" if part.base.kind == "u" else ">i4", part.shape) for field, (part, _) in oracle.report_dtype.fields.items()
+        (field, ">u4" if part.base.kind == "u" else ">i4", part.shape)
+        for field, (part, _) in oracle.report_dtype.fields.items()
     ]
-    renamed = reports.astype([(field + "_", part) for field, (part, _) in oracle.report_dtype.fields.items()])
+    renamed = reports.astype(
+        [(field + "_", part) for field, (part, _) in oracle.report_dtype.fields.items()]
+    )
     things: list[tuple[Any, int]] = [
-        *((None, 1), (3, 1), ("reports", 1), (b"\0", 1), ([], 1), (reports.tolist(), 1), (list(reports), 1), (reports[0], 1)),
-        *((reports.reshape(2, 2), 4), (reports[:, None], 4), (reports[0:1].reshape(()), 1), (reports.astype(object), 4)),
-        *((reports.astype(wider), 4), (renamed, 4), (reports.view(f"V{oracle.report_dtype.itemsize}"), 4)),
+        *(
+            (None, 1),
+            (3, 1),
+            ("reports", 1),
+            (b"\0", 1),
+            ([], 1),
+            (reports.tolist(), 1),
+            (list(reports), 1),
+            (reports[0], 1),
+        ),
+        *(
+            (reports.reshape(2, 2), 4),
+            (reports[:, None], 4),
+            (reports[0:1].reshape(()), 1),
+            (reports.astype(object), 4),
+        ),
+        *(
+            (reports.astype(wider), 4),
+            (renamed, 4),
+            (reports.view(f"V{oracle.report_dtype.itemsize}"), 4),
+        ),
         *(
             (np.arange(4), 4),
             (np.zeros(4), 4),
@@ -652,7 +912,9 @@ def test_reports_under_a_mask_are_refused(name: str) -> None:
     oracle = ORACLES[name]
     masked = np.ma.array(some_reports(oracle, 4))
     masked[0] = np.ma.masked
-    masked.data[0] = np.frombuffer(b"\xff" * oracle.report_dtype.itemsize, dtype=oracle.report_dtype)[0]
+    masked.data[0] = np.frombuffer(
+        b"\xff" * oracle.report_dtype.itemsize, dtype=oracle.report_dtype
+    )[0]
     for refuse in (oracle.aggregate, oracle.reports_to_bytes):
         with pytest.raises(InvalidReport):
             refuse(masked)
@@ -661,9 +923,21 @@ def test_reports_under_a_mask_are_refused(name: str) -> None:
 # -------------------------------------------------------------------------------------------------------------- aggregates
 
 TINY: list[Oracle] = [
-    *(RR(2, 1.0), GRR(1, 1.0), GRR(3, 1.0), SUE(3, 1.0), OUE(2, 1.0), SubsetSelection(4, 0.5), SubsetSelection(5, 0.1)),
+    *(
+        RR(2, 1.0),
+        GRR(1, 1.0),
+        GRR(3, 1.0),
+        SUE(3, 1.0),
+        OUE(2, 1.0),
+        SubsetSelection(4, 0.5),
+        SubsetSelection(5, 0.1),
+    ),
     *(ProjectiveGeometry(3, 1.0), OLH(2, 0.2), OLH(2, 1.0), HRR(2, 1.0), HRR(4, 1.0), HRR(2, 0.5)),
-    *(CountMeanSketch(5, 1.0, hashes=2, width=2), HadamardCountMeanSketch(5, 1.0, hashes=2, width=4), JLOracle(5, 1.0, rows=3)),
+    *(
+        CountMeanSketch(5, 1.0, hashes=2, width=2),
+        HadamardCountMeanSketch(5, 1.0, hashes=2, width=4),
+        JLOracle(5, 1.0, rows=3),
+    ),
     *(HRR(4, 1.0, 2), HRR(5, 1.0, 3), Tabular(TABLE)),
 ]
 
@@ -676,10 +950,14 @@ def kinds_of_reports(oracle: Oracle) -> set[tuple[int, ...]]:
         rows = itertools.product(itertools.combinations(range(1, oracle.padded), t), signs)
         everything = np.array(list(rows), dtype=oracle.report_dtype)
     else:
-        noise = np.indices((256,) * size if size < 3 else (4, 8, 256)).reshape(size, -1).T.astype("u1")
+        noise = (
+            np.indices((256,) * size if size < 3 else (4, 8, 256)).reshape(size, -1).T.astype("u1")
+        )
         everything = np.frombuffer(noise.tobytes(), dtype=oracle.report_dtype)
     kept = everything[oracle._possible(everything)]
-    return {tuple(oracle.aggregate(kept[k : k + 1]).counts.ravel().tolist()) for k in range(len(kept))}
+    return {
+        tuple(oracle.aggregate(kept[k : k + 1]).counts.ravel().tolist()) for k in range(len(kept))
+    }
 
 
 @pytest.mark.parametrize(
@@ -709,7 +987,11 @@ def test_counts_are_accepted_exactly_if_reports_have_them(oracle: Oracle) -> Non
                 assert right, (n, array)
             except IncompatibleAggregate:
                 assert not right, (n, array)
-        possible = {tuple(a + b for a, b in zip(one, kind, strict=True)) for one in possible for kind in kinds}
+        possible = {
+            tuple(a + b for a, b in zip(one, kind, strict=True))
+            for one in possible
+            for kind in kinds
+        }
 
 
 @every_oracle
@@ -742,19 +1024,29 @@ def test_tampered_counts_with_a_fresh_digest_are_refused(name: str) -> None:
     if kind not in ("SUE", "OUE"):
         refused(good.n, change((last, 1)))
         refused(good.n, change((last, -1)))
-    if kind not in ("SUE", "OUE") and not (kind == "HRR" and oracle.parameters["coefficients"] == 2):
+    if kind not in ("SUE", "OUE") and not (
+        kind == "HRR" and oracle.parameters["coefficients"] == 2
+    ):
         refused(good.n + 1, good.counts.copy())
     if signed and kind != "JLOracle":  # the constant coefficient
         refused(good.n, change((0, 2)))
     if not signed:
         at = int(np.flatnonzero(good.counts.ravel())[0])
-        refused(good.n, change((at, -int(good.counts.flat[at]) - 1), ((at + 1) % (last + 1), int(good.counts.flat[at]) + 1)))
+        refused(
+            good.n,
+            change(
+                (at, -int(good.counts.flat[at]) - 1),
+                ((at + 1) % (last + 1), int(good.counts.flat[at]) + 1),
+            ),
+        )
     if good.counts.ndim == 2:
         refused(good.n, good.counts.ravel().copy())
         refused(good.n, np.ascontiguousarray(good.counts.T))
     for n in (-1, 2**63, 2**64, 10**40):
         with pytest.raises(IncompatibleAggregate, match="the header is not of an aggregate"):
-            oracle.aggregate_from_bytes(sealed(message(aggregate_header(oracle, n=n), good.counts.tobytes())))
+            oracle.aggregate_from_bytes(
+                sealed(message(aggregate_header(oracle, n=n), good.counts.tobytes()))
+            )
 
 
 @pytest.mark.parametrize("shape", [5, -1, None, [-1], [-5]], ids=str)
@@ -766,7 +1058,10 @@ def test_a_shape_that_is_not_written_out_is_refused(shape: Any) -> None:
 
 OTHERS: list[tuple[Oracle, Oracle]] = [
     *((GRR(5, 1.0), other) for other in (GRR(5, 1.0000001), GRR(6, 1.0), GRR(5, 2.0), SUE(5, 1.0))),
-    *((SUE(9, 1.0), other) for other in (OUE(9, 1.0), SUE(9, 1.5), SUE(10, 1.0), SubsetSelection(9, 1.0))),
+    *(
+        (SUE(9, 1.0), other)
+        for other in (OUE(9, 1.0), SUE(9, 1.5), SUE(10, 1.0), SubsetSelection(9, 1.0))
+    ),
     (RR(2, 1.0), GRR(2, 1.0)),
     (OLH(11, 1.0), OLH(12, 1.0)),
     (ProjectiveGeometry(11, 1.0), ProjectiveGeometry(12, 1.0)),
@@ -774,13 +1069,25 @@ OTHERS: list[tuple[Oracle, Oracle]] = [
     *(
         (CountMeanSketch(9, 1.0, 4, 8, 1), other)
         for other in (
-            *(CountMeanSketch(9, 1.0, 4, 8, 2), CountMeanSketch(9, 1.0, 8, 4, 1), CountMeanSketch(9, 1.0, 4, 16, 1)),
+            *(
+                CountMeanSketch(9, 1.0, 4, 8, 2),
+                CountMeanSketch(9, 1.0, 8, 4, 1),
+                CountMeanSketch(9, 1.0, 4, 16, 1),
+            ),
             *(CountMeanSketch(8, 1.0, 4, 8, 1), HadamardCountMeanSketch(9, 1.0, 4, 8, 1)),
         )
     ),
     (HadamardCountMeanSketch(9, 1.0, 4, 8, 1), HadamardCountMeanSketch(9, 1.0, 4, 8, 2)),
-    *((JLOracle(9, 1.0, 40, 1), other) for other in (JLOracle(9, 1.0, 40, 2), JLOracle(9, 1.0, 41, 1), JLOracle(9, 2.0, 40, 1))),
-    (Tabular(TABLE), Tabular(Mechanism([["2/3", "1/3"], ["1/3", "2/3"], [0, 0]], Privacy("1/2", neighbours="all")))),
+    *(
+        (JLOracle(9, 1.0, 40, 1), other)
+        for other in (JLOracle(9, 1.0, 40, 2), JLOracle(9, 1.0, 41, 1), JLOracle(9, 2.0, 40, 1))
+    ),
+    (
+        Tabular(TABLE),
+        Tabular(
+            Mechanism([["2/3", "1/3"], ["1/3", "2/3"], [0, 0]], Privacy("1/2", neighbours="all"))
+        ),
+    ),
     (Tabular(TABLE), Tabular(Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2")))),
 ]
 
@@ -790,8 +1097,17 @@ def test_what_is_of_another_oracle_is_refused(mine: Oracle, other: Oracle) -> No
     a, b = mine.aggregate(some_reports(mine, 5)), other.aggregate(some_reports(other, 5))
     assert a != b
     for refuse in (
-        *(lambda: a + b, lambda: b + a, lambda: sum([a, b]), lambda: mine.estimate(b), lambda: other.estimate(a)),
-        *(lambda: mine.aggregate_from_bytes(b.to_bytes()), lambda: other.aggregate_from_bytes(a.to_bytes())),
+        *(
+            lambda: a + b,
+            lambda: b + a,
+            lambda: sum([a, b]),
+            lambda: mine.estimate(b),
+            lambda: other.estimate(a),
+        ),
+        *(
+            lambda: mine.aggregate_from_bytes(b.to_bytes()),
+            lambda: other.aggregate_from_bytes(a.to_bytes()),
+        ),
     ):
         with pytest.raises(IncompatibleAggregate):
             refuse()
@@ -846,7 +1162,9 @@ def test_a_header_cut_short_is_refused_even_where_its_text_is_whole(beyond: int)
 
 
 @pytest.mark.parametrize("parameters", [None, 3, True, [], {}, ["x"], {"protocol": "GRR"}], ids=str)
-def test_parameters_that_are_no_text_are_refused_before_the_oracle_is_known(parameters: Any) -> None:
+def test_parameters_that_are_no_text_are_refused_before_the_oracle_is_known(
+    parameters: Any,
+) -> None:
     data = sealed(message(aggregate_header(ORACLES["GRR"], parameters=parameters, n=0), bytes(40)))
     with pytest.raises(IncompatibleAggregate, match="the header is not of an aggregate"):
         Aggregate.from_bytes(data)
@@ -854,7 +1172,10 @@ def test_parameters_that_are_no_text_are_refused_before_the_oracle_is_known(para
 
 def test_counts_are_compared_and_summed_without_wrapping_around() -> None:
     oracle = ORACLES["GRR"]
-    mine, other = oracle.aggregate(some_reports(oracle, 5)), oracle.aggregate(some_reports(oracle, 5, seed=2))
+    mine, other = (
+        oracle.aggregate(some_reports(oracle, 5)),
+        oracle.aggregate(some_reports(oracle, 5, seed=2)),
+    )
     assert mine.n == other.n
     assert mine != other
     wrapped = np.array([2**62, 2**62, 2**62, 2**62, 3])  # 2^64 + 3
@@ -866,7 +1187,9 @@ def test_fewer_than_two_to_the_63_reports_fit() -> None:
     oracle = ORACLES["SUE"]
 
     def of(n: int) -> Aggregate:
-        return oracle.aggregate_from_bytes(Aggregate(signature(oracle), n, np.full(11, n // 2)).to_bytes())
+        return oracle.aggregate_from_bytes(
+            Aggregate(signature(oracle), n, np.full(11, n // 2)).to_bytes()
+        )
 
     most = of(2**62) + of(2**62 - 1)
     assert most.n == 2**63 - 1
@@ -881,7 +1204,9 @@ def test_counts_of_valid_aggregates_do_not_overflow_when_added() -> None:
     oracle, n = ORACLES["HRR, t = 3"], 2**61 + 2
     counts = np.zeros(16, dtype=np.int64)
     counts[1] = 2**62 + 2
-    with pytest.raises(IncompatibleAggregate):  # an index occurs at most once in a report: no more than n times
+    with pytest.raises(
+        IncompatibleAggregate
+    ):  # an index occurs at most once in a report: no more than n times
         oracle.aggregate_from_bytes(Aggregate(signature(oracle), n, counts).to_bytes())
 
 
@@ -889,7 +1214,9 @@ def test_aggregates_whose_counts_have_other_shapes_do_not_add() -> None:
     oracle = ORACLES["SUE"]
     mine = oracle.aggregate(some_reports(oracle, 5))
     for shape in ((1,), (4,), (11, 1), (0,)):
-        forged = Aggregate.from_bytes(Aggregate(signature(oracle), 2, np.ones(shape, dtype=np.int64)).to_bytes())
+        forged = Aggregate.from_bytes(
+            Aggregate(signature(oracle), 2, np.ones(shape, dtype=np.int64)).to_bytes()
+        )
         for refuse in (lambda forged=forged: mine + forged, lambda forged=forged: forged + mine):
             with pytest.raises(IncompatibleAggregate):
                 refuse()
@@ -905,7 +1232,11 @@ def times(q: int, a: int, b: int) -> int:
 
 def product(q: int, t: int, a: int, x: int) -> int:
     terms = [times(q, a // q**j % q, x // q**j % q) for j in range(t)]
-    return sum(terms) % q if q != 4 else terms[0] ^ (terms[1] if t > 1 else 0) ^ (terms[2] if t > 2 else 0)
+    return (
+        sum(terms) % q
+        if q != 4
+        else terms[0] ^ (terms[1] if t > 1 else 0) ^ (terms[2] if t > 2 else 0)
+    )
 
 
 def huge(cells: int, n: int, rng: np.random.Generator) -> Iterator[list[int]]:
@@ -918,23 +1249,35 @@ def huge(cells: int, n: int, rng: np.random.Generator) -> Iterator[list[int]]:
 
 
 def check_exact(oracle: Oracle, n: int, counts: list[int], supporters: list[int]) -> None:
-    found = oracle.estimate(oracle.aggregate_from_bytes(Aggregate(signature(oracle), n, np.array(counts)).to_bytes()))
+    found = oracle.estimate(
+        oracle.aggregate_from_bytes(Aggregate(signature(oracle), n, np.array(counts)).to_bytes())
+    )
     exact = [float((Fraction(s, n) - oracle.q) / (oracle.p - oracle.q)) for s in supporters]
     assert found.frequencies == pytest.approx(exact, rel=1e-12, abs=1e-12)
     assert np.isfinite(found.variances).all()
 
 
 @pytest.mark.parametrize("n", [2**39 + 1, 2**53 + 1, 2**62 + 12345, 2**63 - 1])
-@pytest.mark.parametrize(("oracle", "order"), [(OLH(9, 0.5), 3), (OLH(12, 1.0), 4), (OLH(2, 1.0), 4), (OLH(60, 1.0), 4)], ids=repr)
-def test_olh_estimates_from_huge_counts_as_exact_integers_do(oracle: OLH, order: int, n: int) -> None:
+@pytest.mark.parametrize(
+    ("oracle", "order"),
+    [(OLH(9, 0.5), 3), (OLH(12, 1.0), 4), (OLH(2, 1.0), 4), (OLH(60, 1.0), 4)],
+    ids=repr,
+)
+def test_olh_estimates_from_huge_counts_as_exact_integers_do(
+    oracle: OLH, order: int, n: int
+) -> None:
     q, t = oracle.parameters["field"], oracle.parameters["dimension"]
     assert q == order
     reports = np.array([(a, y) for a in range(q**t) for y in range(q)], dtype=oracle.report_dtype)
     of_cell = {
-        int(np.argmax(oracle.aggregate(reports[k : k + 1]).counts)): tuple(map(int, reports[k])) for k in range(len(reports))
+        int(np.argmax(oracle.aggregate(reports[k : k + 1]).counts)): tuple(map(int, reports[k]))
+        for k in range(len(reports))
     }
     for counts in huge(len(of_cell), n, np.random.default_rng(7)):
-        held = [sum(counts[c] for c, (a, y) in of_cell.items() if product(q, t, a, x) == y) for x in range(oracle.domain)]
+        held = [
+            sum(counts[c] for c, (a, y) in of_cell.items() if product(q, t, a, x) == y)
+            for x in range(oracle.domain)
+        ]
         check_exact(oracle, n, counts, held)
 
 
@@ -956,7 +1299,10 @@ def test_projective_geometry_estimates_from_huge_counts_as_exact_integers_do(
     assert q == order
     points = [q**j + low for j in range(t) for low in range(q**j)]  # leading digit 1, in order
     for counts in huge(len(points), n, np.random.default_rng(8)):
-        on = [sum(c for a, c in zip(points, counts, strict=True) if product(q, t, a, x) == 0) for x in points[: oracle.domain]]
+        on = [
+            sum(c for a, c in zip(points, counts, strict=True) if product(q, t, a, x) == 0)
+            for x in points[: oracle.domain]
+        ]
         check_exact(oracle, n, counts, on)
 
 
@@ -969,7 +1315,9 @@ def test_projective_geometry_estimates_from_huge_counts_as_exact_integers_do(
     ],
 )
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_hrr_estimates_from_huge_counts_as_exact_integers_do(t: int, n: int, epsilon: float) -> None:
+def test_hrr_estimates_from_huge_counts_as_exact_integers_do(
+    t: int, n: int, epsilon: float
+) -> None:
     oracle = HRR(8, epsilon, t)
     truth, lie = (int(oracle.parameters[key]) for key in ("truth", "lie"))
     scale = Fraction(7, 8 * t) / (Fraction(truth - lie, 1 << 64) * n)
@@ -985,8 +1333,12 @@ def test_hrr_estimates_from_huge_counts_as_exact_integers_do(t: int, n: int, eps
             aggregate = Aggregate(signature(oracle), n, np.array(counts))
             assert countable(oracle, n, aggregate.counts)
             found = oracle.estimate(oracle.aggregate_from_bytes(aggregate.to_bytes()))
-            sums = [sum((-1) ** (j & x).bit_count() * counts[j] for j in range(8)) for x in range(8)]
-            assert found.frequencies == pytest.approx([float(Fraction(1, 8) + scale * s) for s in sums], rel=1e-12, abs=1e-12)
+            sums = [
+                sum((-1) ** (j & x).bit_count() * counts[j] for j in range(8)) for x in range(8)
+            ]
+            assert found.frequencies == pytest.approx(
+                [float(Fraction(1, 8) + scale * s) for s in sums], rel=1e-12, abs=1e-12
+            )
 
 
 def test_projective_geometry_is_for_small_epsilon_too() -> None:
@@ -1013,7 +1365,10 @@ def make_vectors() -> dict[str, Any]:
             "aggregate": aggregate.to_bytes().hex(),
             "items": values if oracle.domain > 1000 else None,
             "frequencies": [
-                float(f"{f:.12g}") for f in oracle.estimate(aggregate, None if oracle.domain <= 1000 else values).frequencies
+                float(f"{f:.12g}")
+                for f in oracle.estimate(
+                    aggregate, None if oracle.domain <= 1000 else values
+                ).frequencies
             ],
         }
     grr, body = ORACLES["GRR"], b"\0\1\2"
@@ -1029,13 +1384,23 @@ def make_vectors() -> dict[str, Any]:
         ("GRR", "foreign", 3, message(header_of(grr, parameters=grr.parameters), body)),
         ("GRR", "truncated", 1, message(header_of(grr), body[:2])),
         *(
-            (name, "impossible", len(bad), message(header_of(oracle, count=len(bad)), np.array(bad, oracle.report_dtype).tobytes()))
+            (
+                name,
+                "impossible",
+                len(bad),
+                message(
+                    header_of(oracle, count=len(bad)), np.array(bad, oracle.report_dtype).tobytes()
+                ),
+            )
             for name, oracle in ORACLES.items()
             if (bad := HOSTILE[name][1])
         ),
     ]
     keys = ("oracle", "reason", "count", "message")
-    return {"right": right, "wrong": [dict(zip(keys, (*case[:3], case[3].hex()), strict=True)) for case in wrong]}
+    return {
+        "right": right,
+        "wrong": [dict(zip(keys, (*case[:3], case[3].hex()), strict=True)) for case in wrong],
+    }
 
 
 def load_vectors() -> dict[str, Any]:
@@ -1053,19 +1418,28 @@ def test_the_committed_vectors_still_mean_the_same(name: str) -> None:
     assert oracle.aggregate(reports) == aggregate
     assert oracle.reports_to_bytes(reports) == data
     assert aggregate.to_bytes() == stored
-    assert oracle.estimate(aggregate, vector["items"]).frequencies == pytest.approx(vector["frequencies"], rel=1e-11, abs=1e-11)
-    assert np.array_equal(oracle.privatize(vector["values"], np.random.Generator(np.random.PCG64(vector["seed"]))), reports)
+    assert oracle.estimate(aggregate, vector["items"]).frequencies == pytest.approx(
+        vector["frequencies"], rel=1e-11, abs=1e-11
+    )
+    assert np.array_equal(
+        oracle.privatize(vector["values"], np.random.Generator(np.random.PCG64(vector["seed"]))),
+        reports,
+    )
 
 
 def test_the_committed_vectors_are_of_every_oracle() -> None:
     assert load_vectors()["right"].keys() == ORACLES.keys()
     reasons = {(case["oracle"], case["reason"]) for case in load_vectors()["wrong"]}
     assert {reason for _, reason in reasons} == {"malformed", "foreign", "truncated", "impossible"}
-    assert {name for name, reason in reasons if reason == "impossible"} == {name for name in ORACLES if HOSTILE[name][1]}
+    assert {name for name, reason in reasons if reason == "impossible"} == {
+        name for name in ORACLES if HOSTILE[name][1]
+    }
 
 
 @pytest.mark.parametrize(
-    "case", load_vectors()["wrong"] if VECTORS.exists() else [], ids=lambda case: f"{case['oracle']}-{case['reason']}"
+    "case",
+    load_vectors()["wrong"] if VECTORS.exists() else [],
+    ids=lambda case: f"{case['oracle']}-{case['reason']}",
 )
 def test_the_committed_wrong_messages_are_refused_for_their_reason(case: dict[str, Any]) -> None:
     oracle, data, tally = ORACLES[case["oracle"]], bytes.fromhex(case["message"]), Counter()

@@ -75,7 +75,9 @@ def test_precision_one_is_the_geometric_mechanism():
     assert Tabular(mechanism).estimate(aggregate).n == 1000
 
 
-@pytest.mark.parametrize("neighbours", [1, 2, 4, 99, capped(7, 2), capped(7, 6)], ids=lambda value: f"{value!r:.60}")
+@pytest.mark.parametrize(
+    "neighbours", [1, 2, 4, 99, capped(7, 2), capped(7, 6)], ids=lambda value: f"{value!r:.60}"
+)
 def test_from_reports_to_estimates(neighbours):
     oracle = Tabular(designed(7, 1, neighbours))
     values = np.repeat(np.arange(7), [500, 0, 4000, 3000, 0, 2000, 500])
@@ -99,7 +101,10 @@ def test_from_reports_to_estimates(neighbours):
 
 def test_what_a_table_is_private_for_is_part_of_the_oracle():
     table = named.krr(4, "1/2").table
-    oracles = [Tabular(Mechanism(table, Privacy("1/2", neighbours))) for neighbours in ("all", 2, capped(4, 2), capped(4, 3))]
+    oracles = [
+        Tabular(Mechanism(table, Privacy("1/2", neighbours)))
+        for neighbours in ("all", 2, capped(4, 2), capped(4, 3))
+    ]
     for k, oracle in enumerate(oracles):
         aggregate = oracle.aggregate(oracle.privatize([0, 1, 2, 3], np.random.default_rng(0)))
         for other in oracles[k + 1 :]:

@@ -71,7 +71,8 @@ class TestGRR(OracleContract):
         truth, lie = weights_of(oracle, "truth", "lie")
         items = range(oracle.domain)
         return Twin(
-            reports_of(oracle, [(y,) for y in items]), [[Fraction(truth if y == v else lie, WORD) for v in items] for y in items]
+            reports_of(oracle, [(y,) for y in items]),
+            [[Fraction(truth if y == v else lie, WORD) for v in items] for y in items],
         )
 
     def tapes(self, oracle):
@@ -95,7 +96,9 @@ class TestRR(TestGRR):
         assert binary.mechanism == general.mechanism
         assert binary.audit() == general.audit()
         values = np.arange(1000) % 2
-        mine, theirs = (oracle.privatize(values, np.random.default_rng(0)) for oracle in (binary, general))
+        mine, theirs = (
+            oracle.privatize(values, np.random.default_rng(0)) for oracle in (binary, general)
+        )
         assert mine.tobytes() == theirs.tobytes()
         assert binary.variance(10, 0.3) == general.variance(10, 0.3)
 
@@ -117,7 +120,10 @@ class UnaryContract(OracleContract):
             return math.prod(o if x in chosen else 1 - o for x, o in enumerate(odds))
 
         rows = [(subset_bytes(chosen, oracle.domain),) for chosen in sets]
-        return Twin(reports_of(oracle, rows), [[chance(chosen, v) for v in range(oracle.domain)] for chosen in sets])
+        return Twin(
+            reports_of(oracle, rows),
+            [[chance(chosen, v) for v in range(oracle.domain)] for chosen in sets],
+        )
 
     def tapes(self, oracle):
         p, q = weights_of(oracle, "p", "q")
@@ -148,25 +154,39 @@ class TestSubsetSelection(OracleContract):
         sets = list(combinations(range(domain), k))
 
         def chance(chosen, v):
-            return p / math.comb(domain - 1, k - 1) if v in chosen else (1 - p) / math.comb(domain - 1, k)
+            return (
+                p / math.comb(domain - 1, k - 1)
+                if v in chosen
+                else (1 - p) / math.comb(domain - 1, k)
+            )
 
         rows = [(subset_bytes(chosen, domain),) for chosen in sets]
-        return Twin(reports_of(oracle, rows), [[chance(chosen, v) for v in range(domain)] for chosen in sets])
+        return Twin(
+            reports_of(oracle, rows),
+            [[chance(chosen, v) for v in range(domain)] for chosen in sets],
+        )
 
     def test_thresholds_are_where_the_weights_say(self, case, monkeypatch):
         """The word after the independent bits decides whether the own item is in the set."""
         oracle = self.make(*case)
         (inclusion,) = weights_of(oracle, "inclusion")
-        monkeypatch.setattr("frequency.subset.bernoulli_bits", lambda size, numerator, source: np.zeros(size, dtype=np.uint64))
+        monkeypatch.setattr(
+            "frequency.subset.bernoulli_bits",
+            lambda size, numerator, source: np.zeros(size, dtype=np.uint64),
+        )
         for v, word in product(range(oracle.domain), (0, inclusion - 1, inclusion, WORD - 1)):
             if word < WORD and oracle.domain > 1:
                 rest = np.random.default_rng(0)
                 words = [np.array([word], dtype=np.uint64)]
 
                 def source(size, words=words, rest=rest):
-                    return words.pop() if words else rest.integers(0, WORD, size=size, dtype=np.uint64)
+                    return (
+                        words.pop() if words else rest.integers(0, WORD, size=size, dtype=np.uint64)
+                    )
 
-                monkeypatch.setattr("frequency.channel.bit_source", lambda rng, source=source: source)
+                monkeypatch.setattr(
+                    "frequency.channel.bit_source", lambda rng, source=source: source
+                )
                 bits = np.unpackbits(oracle.privatize([v])["bits"][0], bitorder="little")
                 assert bits[v] == (word < inclusion)
                 assert bits.sum() == oracle.size
@@ -176,9 +196,15 @@ class TestSubsetSelection(OracleContract):
         """The independent bits that the set is made from only save time: a start that treats the other items alike will do."""
         oracle = SubsetSelection(5, 0.1)
         assert oracle.size == 2
-        monkeypatch.setattr("frequency.subset.bernoulli_bits", lambda size, *_: np.full(size, start, dtype=np.uint64))
+        monkeypatch.setattr(
+            "frequency.subset.bernoulli_bits",
+            lambda size, *_: np.full(size, start, dtype=np.uint64),
+        )
         _, reports, _, P, _ = enumerated(TestSubsetSelection, 5, 0.1)
-        found = np.bincount(positions(oracle.privatize(np.full(20_000, 2), np.random.default_rng(0)), reports), minlength=10)
+        found = np.bincount(
+            positions(oracle.privatize(np.full(20_000, 2), np.random.default_rng(0)), reports),
+            minlength=10,
+        )
         assert goodness(found, P[:, 2]) > FALSE_ALARM
 
     def test_size_one_is_grr(self):
@@ -186,19 +212,38 @@ class TestSubsetSelection(OracleContract):
             chosen = SubsetSelection(domain, epsilon)
             assert chosen.size == 1
             _, reports, table, _, _ = enumerated(TestSubsetSelection, domain, epsilon)
-            assert np.packbits(np.eye(domain, dtype=bool), axis=1, bitorder="little").tolist() == reports["bits"].tolist()
+            assert (
+                np.packbits(np.eye(domain, dtype=bool), axis=1, bitorder="little").tolist()
+                == reports["bits"].tolist()
+            )
             grr = enumerated(TestGRR, domain, epsilon).table
             near = Fraction(domain, WORD)  # each rounds to units of 2^-64 in its own way
             assert all(
-                abs(a - b) <= near for mine, theirs in zip(table, grr, strict=True) for a, b in zip(mine, theirs, strict=True)
+                abs(a - b) <= near
+                for mine, theirs in zip(table, grr, strict=True)
+                for a, b in zip(mine, theirs, strict=True)
             )
 
     def test_least_variance(self):
         """No oracle here does better on average over the domain (f = 1/D), whatever D and epsilon."""
         for domain, epsilon in product((2, 5, 20, 1000), (0.1, 1, 3)):
             least = SubsetSelection(domain, epsilon).variance(1, 1 / domain)
-            for kind in (GRR, SUE, OUE, OLH, HRR, ProjectiveGeometry, CountMeanSketch, HadamardCountMeanSketch, JLOracle):
-                assert kind(domain, epsilon).variance(1, 1 / domain) >= least * (1 - 1e-9), (kind, domain, epsilon)
+            for kind in (
+                GRR,
+                SUE,
+                OUE,
+                OLH,
+                HRR,
+                ProjectiveGeometry,
+                CountMeanSketch,
+                HadamardCountMeanSketch,
+                JLOracle,
+            ):
+                assert kind(domain, epsilon).variance(1, 1 / domain) >= least * (1 - 1e-9), (
+                    kind,
+                    domain,
+                    epsilon,
+                )
 
 
 # ------------------------------------------------------------------------------------------------ finite fields
@@ -212,13 +257,21 @@ class SlowField:
         if not self.prime:
             field, grid = Field(q), np.arange(q)
             a, b = (x.ravel() for x in np.meshgrid(grid, grid, indexing="ij"))
-            self.sums, self.products = field.add(a, b).reshape(q, q), field.multiply(a, b).reshape(q, q)
+            self.sums, self.products = (
+                field.add(a, b).reshape(q, q),
+                field.multiply(a, b).reshape(q, q),
+            )
             for table, start in ((self.sums, 0), (self.products, 1)):
                 assert (table == table.T).all()
                 assert (table[table] == table[:, table].transpose(0, 1, 2)).all()  # (ab)c = a(bc)
-                assert (np.sort(table[start:, start:], axis=1) == grid[start:]).all()  # everything has an inverse
+                assert (
+                    np.sort(table[start:, start:], axis=1) == grid[start:]
+                ).all()  # everything has an inverse
                 assert (table[start] == grid).all()
-            assert (self.products[:, self.sums] == self.sums[self.products[:, :, None], self.products[:, None, :]]).all()
+            assert (
+                self.products[:, self.sums]
+                == self.sums[self.products[:, :, None], self.products[:, None, :]]
+            ).all()
 
     def add(self, a, b):
         return (a + b) % self.q if self.prime else int(self.sums[a, b])
@@ -237,7 +290,14 @@ class TestOLH(OracleContract):
     """a uniform in F_q^t, and <a, v> with weight truth, every other element with weight lie (Wang et al. 2017)."""
 
     make = staticmethod(OLH)
-    epsilons = (*OracleContract.epsilons, math.log(2), math.log(4), math.log(6), math.log(7), math.log(8))
+    epsilons = (
+        *OracleContract.epsilons,
+        math.log(2),
+        math.log(4),
+        math.log(6),
+        math.log(7),
+        math.log(8),
+    )
 
     def fits(self, domain, epsilon):
         return epsilon <= 3
@@ -250,17 +310,28 @@ class TestOLH(OracleContract):
         def chance(a, y, v):
             return Fraction(truth if field.dot(a, v, t) == y else lie, WORD * q**t)
 
-        return Twin(reports_of(oracle, rows), [[chance(a, y, v) for v in range(oracle.domain)] for a, y in rows])
+        return Twin(
+            reports_of(oracle, rows),
+            [[chance(a, y, v) for v in range(oracle.domain)] for a, y in rows],
+        )
 
     def tapes(self, oracle):
         truth, lie = weights_of(oracle, "truth", "lie")
         q, t = oracle.parameters["field"], oracle.parameters["dimension"]
         field, size = SlowField(q), q**t
-        told = [(word, outcome) for word, outcome in choice_words(q, truth, lie) if outcome in (0, 1, q - 1)]
+        told = [
+            (word, outcome)
+            for word, outcome in choice_words(q, truth, lie)
+            if outcome in (0, 1, q - 1)
+        ]
         for v, a in product({0, oracle.domain - 1}, {0, 1, size - 1}):
             for word, outcome in told:
                 for draw in uniform_words(a, size):
-                    yield v, [*rejected_words(size), draw, word], (a, field.add(field.dot(a, v, t), outcome))
+                    yield (
+                        v,
+                        [*rejected_words(size), draw, word],
+                        (a, field.add(field.dot(a, v, t), outcome)),
+                    )
 
     def test_audit_of_large_fields(self):
         for q, epsilon in ((22027, 10), (101, math.log(100))):
@@ -279,12 +350,19 @@ class TestOLH(OracleContract):
         sums = np.array([[field.add(a, b) for b in range(q)] for a in range(q)])
         total = np.zeros((n, domain), dtype=np.int64)
         for j in range(t):
-            a, x = (np.asarray(u, dtype=np.int64) // q**j % q for u in (reports["hash"], np.arange(domain)))
+            a, x = (
+                np.asarray(u, dtype=np.int64) // q**j % q
+                for u in (reports["hash"], np.arange(domain))
+            )
             total = sums[total, table[a[:, None], x]]
         support = (total == reports["value"][:, None]).sum(axis=0)
         assert oracle._supporters(oracle.aggregate(reports).counts).tolist() == support.tolist()
         p, share = float(oracle.p), support / n
-        close(oracle.estimate(oracle.aggregate(reports)).frequencies, (share - 1 / q) / (p - 1 / q), [1.0])
+        close(
+            oracle.estimate(oracle.aggregate(reports)).frequencies,
+            (share - 1 / q) / (p - 1 / q),
+            [1.0],
+        )
 
 
 class TestProjectiveGeometry(OracleContract):
@@ -317,7 +395,10 @@ class TestProjectiveGeometry(OracleContract):
         assert through + (q - 1) * beside == WORD
         m = (q ** (t - 1) - 1) // (q - 1)
         assert all(sum(row[v] for row in incident) == m for v in range(oracle.domain))
-        near, far = Fraction(through, WORD * m), Fraction((q - 1) * beside, WORD * (len(points) - m))
+        near, far = (
+            Fraction(through, WORD * m),
+            Fraction((q - 1) * beside, WORD * (len(points) - m)),
+        )
         table = [[near if on else far for on in row] for row in incident]
         return Twin(reports_of(oracle, [(h,) for h in range(len(points))]), table)
 
@@ -327,7 +408,11 @@ class TestProjectiveGeometry(OracleContract):
         q = oracle.parameters["field"]
         for v in {0, oracle.domain - 1}:
             for word, outcome in choice_words(q, through, beside):
-                yield v, [word], lambda report, v=v, on=outcome == 0: incident[report["hyperplane"]][v] is on
+                yield (
+                    v,
+                    [word],
+                    lambda report, v=v, on=outcome == 0: incident[report["hyperplane"]][v] is on,
+                )
 
     @pytest.mark.parametrize("domain", [1000, 65_536])
     @pytest.mark.parametrize("epsilon", [1, LN3, 3])
@@ -374,7 +459,12 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
         if kind is GRR:
             assert row == [report["item"]]
         elif kind is SubsetSelection:
-            assert row == np.flatnonzero(np.unpackbits(report["bits"], count=domain, bitorder="little")).tolist()
+            assert (
+                row
+                == np.flatnonzero(
+                    np.unpackbits(report["bits"], count=domain, bitorder="little")
+                ).tolist()
+            )
         elif kind is ProjectiveGeometry:
             assert row == [report["hyperplane"]]
     for aggregate in (oracle._aggregate, lambda part: CellOracle._aggregate(oracle, part)):
@@ -388,7 +478,10 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
     assert together.shape == (3, 20, domain)
     for i, j in product(range(3), range(20)):
         assert together[i, j].tolist() == oracle._supporters(stack[i, j]).tolist()
-    assert together.sum(axis=(0, 1)).tolist() == oracle._supporters(total.reshape(oracle._shape)).tolist()
+    assert (
+        together.sum(axis=(0, 1)).tolist()
+        == oracle._supporters(total.reshape(oracle._shape)).tolist()
+    )
 
 
 # ------------------------------------------------------------------------------------------------ Hadamard
@@ -401,7 +494,11 @@ class HRRContract(OracleContract):
 
     def make(self, domain, epsilon):
         valid = isinstance(domain, int) and not isinstance(domain, bool) and 0 < domain < 1 << 32
-        return HRR(domain, epsilon, coefficients=min(self.t, max(1, (domain - 1).bit_length())) if valid else 1)
+        return HRR(
+            domain,
+            epsilon,
+            coefficients=min(self.t, max(1, (domain - 1).bit_length())) if valid else 1,
+        )
 
     @staticmethod
     def signs(indices, v):
@@ -410,27 +507,44 @@ class HRRContract(OracleContract):
     def twin(self, oracle):
         truth, lie = weights_of(oracle, "truth", "lie")
         t, s = oracle.parameters["coefficients"], 1 << max(1, (oracle.domain - 1).bit_length())
-        rows = [(j, sign) for j in permutations(range(1, s), t) for sign in product((1, -1), repeat=t)]
+        rows = [
+            (j, sign) for j in permutations(range(1, s), t) for sign in product((1, -1), repeat=t)
+        ]
         drawn = WORD * math.perm(s - 1, t)
-        table = [[Fraction(truth if self.signs(j, v) == sign else lie, drawn) for v in range(oracle.domain)] for j, sign in rows]
+        table = [
+            [
+                Fraction(truth if self.signs(j, v) == sign else lie, drawn)
+                for v in range(oracle.domain)
+            ]
+            for j, sign in rows
+        ]
         return Twin(reports_of(oracle, rows), table)
 
     def tapes(self, oracle):
         truth, lie = weights_of(oracle, "truth", "lie")
         t, s = oracle.parameters["coefficients"], 1 << max(1, (oracle.domain - 1).bit_length())
-        for v, indices in product({0, oracle.domain - 1}, [tuple(range(1, t + 1)), tuple(range(s - 1, s - 1 - t, -1))]):
+        for v, indices in product(
+            {0, oracle.domain - 1}, [tuple(range(1, t + 1)), tuple(range(s - 1, s - 1 - t, -1))]
+        ):
             drawn = [uniform_words(j - 1, s - 1)[-1] for j in indices] if s > 2 else []
             if t == 1:
                 drawn = rejected_words(s - 1) + drawn
             for word, flips in choice_words(1 << t, truth, lie):
-                sign = tuple(x * (1 - 2 * (flips >> j & 1)) for j, x in enumerate(self.signs(indices, v)))
+                sign = tuple(
+                    x * (1 - 2 * (flips >> j & 1)) for j, x in enumerate(self.signs(indices, v))
+                )
                 yield v, [*drawn, word], (indices, sign)
 
     def test_contrast_is_the_literature_s(self):
         """Thesis 4.7: a coefficient is kept with probability p_r = (e^eps + 2^(t-1) - 1) / (e^eps + 2^t - 1)."""
         oracle, reports, _, P, _ = self.enumerated((5, 1))
         t, e = self.t, math.exp(1)
-        own = np.array([[s * x for s, x in zip(r["sign"], self.signs(r["index"].tolist(), 3), strict=True)] for r in reports])
+        own = np.array(
+            [
+                [s * x for s, x in zip(r["sign"], self.signs(r["index"].tolist(), 3), strict=True)]
+                for r in reports
+            ]
+        )
         kept = P[:, 3] @ (own == 1)
         np.testing.assert_allclose(kept, (e + 2 ** (t - 1) - 1) / (e + 2**t - 1), rtol=1e-6)
         np.testing.assert_allclose(float(oracle._contrast), 2 * kept - 1, rtol=1e-9)
@@ -466,7 +580,11 @@ class HashedContract(SketchContract):
 
     def make(self, domain, epsilon):
         small = not isinstance(domain, int) or domain <= 5
-        return self.kind(domain, epsilon, hashes=3, width=4, seed=5) if small else self.kind(domain, epsilon, hashes=8, width=64)
+        return (
+            self.kind(domain, epsilon, hashes=3, width=4, seed=5)
+            if small
+            else self.kind(domain, epsilon, hashes=8, width=64)
+        )
 
     def families(self):
         yield self.kind(3, 1.0, hashes=1, width=4), 2
@@ -480,9 +598,16 @@ class HashedContract(SketchContract):
         g, places = oracle.parameters["hashes"], oracle.parameters["width"].bit_length() - 1
 
         def bit(row, item):
-            return public_bit("hash", oracle.parameters["seed"], g * places, row, item) if public is None else public(row, item)
+            return (
+                public_bit("hash", oracle.parameters["seed"], g * places, row, item)
+                if public is None
+                else public(row, item)
+            )
 
-        return [[sum(bit(h * places + k, x) << k for k in range(places)) for x in range(oracle.domain)] for h in range(g)]
+        return [
+            [sum(bit(h * places + k, x) << k for k in range(places)) for x in range(oracle.domain)]
+            for h in range(g)
+        ]
 
     @pytest.mark.parametrize("width", [1, 3, 6, 1000])
     def test_width_is_a_power_of_two(self, width):
@@ -504,7 +629,10 @@ class TestHadamardCountMeanSketch(HashedContract):
             true = 1 - 2 * ((j & cells[h][v]).bit_count() % 2)
             return Fraction(truth if sign == true else lie, WORD * g * (w - 1))
 
-        return Twin(reports_of(oracle, rows), [[chance(*row, v) for v in range(oracle.domain)] for row in rows])
+        return Twin(
+            reports_of(oracle, rows),
+            [[chance(*row, v) for v in range(oracle.domain)] for row in rows],
+        )
 
     def tapes(self, oracle):
         truth, lie = weights_of(oracle, "truth", "lie")
@@ -514,7 +642,13 @@ class TestHadamardCountMeanSketch(HashedContract):
             for word, flip in choice_words(2, truth, lie):
                 yield (
                     v,
-                    [*rejected_words(3), uniform_words(h, 3)[0], *rejected_words(3), uniform_words(j - 1, 3)[1], word],
+                    [
+                        *rejected_words(3),
+                        uniform_words(h, 3)[0],
+                        *rejected_words(3),
+                        uniform_words(j - 1, 3)[1],
+                        word,
+                    ],
                     (h, j, -true if flip else true),
                 )
 
@@ -540,8 +674,12 @@ class TestCountMeanSketch(HashedContract):
     def tapes(self, oracle):
         p, q = weights_of(oracle, "p", "q")
         cells = self.cells(oracle, None)
-        for v, h, number, own in product({0, oracle.domain - 1}, range(3), (q - 1, q), (p - 1, p, 0, WORD - 1)):
-            chosen = (set(range(4)) - {cells[h][v]} if number < q else set()) | ({cells[h][v]} if own < p else set())
+        for v, h, number, own in product(
+            {0, oracle.domain - 1}, range(3), (q - 1, q), (p - 1, p, 0, WORD - 1)
+        ):
+            chosen = (set(range(4)) - {cells[h][v]} if number < q else set()) | (
+                {cells[h][v]} if own < p else set()
+            )
             yield v, [uniform_words(h, 3)[1], *planes(number, q), own], (h, subset_bytes(chosen, 4))
 
 
@@ -551,7 +689,9 @@ class TestJLOracle(SketchContract):
     kind, patched, sizes = JLOracle, "_matrix", ("rows",)
 
     def make(self, domain, epsilon):
-        return JLOracle(domain, epsilon, rows=6 if not isinstance(domain, int) or domain <= 5 else 100, seed=5)
+        return JLOracle(
+            domain, epsilon, rows=6 if not isinstance(domain, int) or domain <= 5 else 100, seed=5
+        )
 
     def families(self):
         yield JLOracle(3, 1.0, rows=1), 1
@@ -561,7 +701,9 @@ class TestJLOracle(SketchContract):
         return JLOracle(20, 3.0, rows=64, seed=seed)
 
     def public(self, oracle, row, item):
-        return public_bit("projection", oracle.parameters["seed"], oracle.parameters["rows"], row, item)
+        return public_bit(
+            "projection", oracle.parameters["seed"], oracle.parameters["rows"], row, item
+        )
 
     def twin(self, oracle, public=None):
         truth, lie = weights_of(oracle, "truth", "lie")
@@ -571,14 +713,21 @@ class TestJLOracle(SketchContract):
         def chance(row, sign, v):
             return Fraction(truth if sign == 1 - 2 * bit(row, v) else lie, WORD * oracle.rows)
 
-        return Twin(reports_of(oracle, rows), [[chance(*row, v) for v in range(oracle.domain)] for row in rows])
+        return Twin(
+            reports_of(oracle, rows),
+            [[chance(*row, v) for v in range(oracle.domain)] for row in rows],
+        )
 
     def tapes(self, oracle):
         truth, lie = weights_of(oracle, "truth", "lie")
         for v, row in product({0, oracle.domain - 1}, range(oracle.rows)):
             true = 1 - 2 * self.public(oracle, row, v)
             for word, flip in choice_words(2, truth, lie):
-                yield v, [*rejected_words(oracle.rows), uniform_words(row, oracle.rows)[flip], word], (row, -true if flip else true)
+                yield (
+                    v,
+                    [*rejected_words(oracle.rows), uniform_words(row, oracle.rows)[flip], word],
+                    (row, -true if flip else true),
+                )
 
 
 def test_public_bits_are_those_of_the_definition():
@@ -587,7 +736,9 @@ def test_public_bits_are_those_of_the_definition():
     assert x.tolist() == items.tolist()
     assert cube.tolist() == [gf64(v, gf64(v, v)) for v in items.tolist()]
     found = PublicBits("hash", 7, 5).bits(np.arange(5)[:, None], (x, cube))
-    assert found.tolist() == [[public_bit("hash", 7, 5, row, v) for v in items.tolist()] for row in range(5)]
+    assert found.tolist() == [
+        [public_bit("hash", 7, 5, row, v) for v in items.tolist()] for row in range(5)
+    ]
 
 
 def test_any_five_items_have_independent_public_bits():
@@ -687,8 +838,13 @@ class TestTabularRectangular(TabularContract):
     def table(self, domain, epsilon):
         alpha = Privacy.from_epsilon(epsilon, neighbours="all").alpha
         strong, weak = (named.krr(domain, a).table for a in (alpha, (1 + alpha) / 2))
-        rows = [[p / 2 for p in row] for row in strong] + [[p * Fraction(3, 10) for p in row] for row in weak]
-        return Mechanism([*rows, [Fraction(1, 5)] * domain, [Fraction(0)] * domain], Privacy(alpha, neighbours="all"))
+        rows = [[p / 2 for p in row] for row in strong] + [
+            [p * Fraction(3, 10) for p in row] for row in weak
+        ]
+        return Mechanism(
+            [*rows, [Fraction(1, 5)] * domain, [Fraction(0)] * domain],
+            Privacy(alpha, neighbours="all"),
+        )
 
     def test_weighs_outputs_by_what_they_say(self, case):
         """No other unbiased estimator has a smaller variance summed over items, for equally frequent ones (Gauss and Markov)."""
@@ -704,7 +860,10 @@ class TestTabularRectangular(TabularContract):
 
 
 def test_tables_that_do_not_identify():
-    for table in (named.uniform(2), Mechanism([[1, 1, 0], [0, 0, 1]], Privacy("1/2", neighbours=((0, 1),)))):
+    for table in (
+        named.uniform(2),
+        Mechanism([[1, 1, 0], [0, 0, 1]], Privacy("1/2", neighbours=((0, 1),))),
+    ):
         with pytest.raises(NotIdentifiable, match="rank"):
             Tabular(table)
 
@@ -726,10 +885,14 @@ def test_variances_of_the_literature(domain, epsilon):
     is_near(OUE(domain, epsilon).variance(10), 4 * e / (10 * (e - 1) ** 2))  # thesis eq. 2.7
     root = math.exp(epsilon / 2)
     is_near(SUE(domain, epsilon).variance(10), root / (10 * (root - 1) ** 2))  # thesis eq. 2.6
-    is_near(GRR(domain, epsilon).variance(10), (domain - 2 + e) / (10 * (e - 1) ** 2))  # Wang et al. 2017, eq. 5
+    is_near(
+        GRR(domain, epsilon).variance(10), (domain - 2 + e) / (10 * (e - 1) ** 2)
+    )  # Wang et al. 2017, eq. 5
     olh = OLH(domain, epsilon)
     g = olh.hashes_to
-    is_near(olh.variance(10), (e + g - 1) ** 2 / (10 * (e - 1) ** 2 * (g - 1)))  # Wang et al. 2017, section 5
+    is_near(
+        olh.variance(10), (e + g - 1) ** 2 / (10 * (e - 1) ** 2 * (g - 1))
+    )  # Wang et al. 2017, section 5
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -748,7 +911,9 @@ def test_grr_is_the_named_mechanism(domain, epsilon):
     """`mechdesign.named.krr` at the ratio that is sampled, entry by entry, is what GRR samples by definition."""
     oracle = GRR(domain, epsilon)
     truth, lie = weights_of(oracle, "truth", "lie")
-    table = [[Fraction(truth if y == v else lie, WORD) for v in range(domain)] for y in range(domain)]
+    table = [
+        [Fraction(truth if y == v else lie, WORD) for v in range(domain)] for y in range(domain)
+    ]
     assert [list(row) for row in oracle.mechanism.table] == table
     assert oracle.mechanism == named.krr(domain, Fraction(lie, truth))
     assert [list(row) for row in oracle.mechanism.table] == TestGRR().twin(oracle).table
@@ -761,7 +926,10 @@ def test_the_mechanism_of_grr_estimates_as_grr():
     table = Tabular(oracle.mechanism)
     reports = oracle.privatize(np.arange(500) % 5, np.random.default_rng(0))
     other = np.array([(int(r["item"]),) for r in reports], dtype=table.report_dtype)
-    mine, theirs = oracle.estimate(oracle.aggregate(reports)), table.estimate(table.aggregate(other))
+    mine, theirs = (
+        oracle.estimate(oracle.aggregate(reports)),
+        table.estimate(table.aggregate(other)),
+    )
     close(mine.frequencies, theirs.frequencies, [1.0])
     w = np.arange(5.0)
     close(mine.linear(w).variance, theirs.linear(w).variance, [1.0])
@@ -775,7 +943,9 @@ def test_binary_randomised_response_is_the_thesis_s():
 
 
 def test_reports_of_different_oracles_do_not_mix():
-    oracles = [kind(5, 1.0) for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)]
+    oracles = [
+        kind(5, 1.0) for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)
+    ]
     for mine, theirs in permutations(oracles, 2):
         with pytest.raises(ValueError, match="an aggregate of"):
             mine.estimate(theirs.aggregate(theirs.privatize([0, 1])))
@@ -804,4 +974,8 @@ def test_a_table_of_the_largest_says_that_they_were_picked():
     *lines, last = estimate.table(largest=3).splitlines()
     assert len(lines) == 4
     assert last.startswith("The largest of 20, and so too large on average")
-    assert len(estimate.table(largest=None).splitlines()) == len(estimate.table(largest=20).splitlines()) == 21
+    assert (
+        len(estimate.table(largest=None).splitlines())
+        == len(estimate.table(largest=20).splitlines())
+        == 21
+    )

@@ -13,7 +13,9 @@ from frequency import GRR, JLOracle, plot
 @pytest.fixture
 def estimate():  # type: ignore[no-untyped-def]
     oracle = GRR(6, 2.0)
-    return oracle.estimate(oracle.simulate(np.array([50, 40, 30, 20, 10, 0]), np.random.default_rng(1)))
+    return oracle.estimate(
+        oracle.simulate(np.array([50, 40, 30, 20, 10, 0]), np.random.default_rng(1))
+    )
 
 
 def test_points_intervals_and_truth(estimate) -> None:  # type: ignore[no-untyped-def]
@@ -37,7 +39,9 @@ def test_the_largest_of_many_items(estimate) -> None:  # type: ignore[no-untyped
     figure = plot.frequencies(estimate, largest=2)
     (axes,) = figure.axes
     assert axes.get_title(loc="left") == "the 2 largest of 6 items"
-    assert [text.get_text() for text in axes.get_yticklabels()] == [str(k) for k in np.argsort(-estimate.frequencies)[:2]]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [
+        str(k) for k in np.argsort(-estimate.frequencies)[:2]
+    ]
 
 
 def test_items_are_named_by_their_numbers() -> None:

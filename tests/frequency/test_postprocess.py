@@ -57,12 +57,29 @@ estimates = stn.arrays(
 
 
 def distributions_over(size):
-    return st.lists(st.integers(0, 99), min_size=size, max_size=size).filter(any).map(lambda k: np.array(k) / sum(k))
+    return (
+        st.lists(st.integers(0, 99), min_size=size, max_size=size)
+        .filter(any)
+        .map(lambda k: np.array(k) / sum(k))
+    )
 
 
 distributions = st.integers(1, 9).flatmap(distributions_over)
 degenerate = pytest.mark.parametrize(
-    "values", [[0.3], [0.0], [-0.2], [1.0], [1.4], [0.0] * 4, [-0.5, -0.25, -0.5], [1.5] * 3, [0.1] * 10, [1.5, 1.25, 0.0]], ids=str
+    "values",
+    [
+        [0.3],
+        [0.0],
+        [-0.2],
+        [1.0],
+        [1.4],
+        [0.0] * 4,
+        [-0.5, -0.25, -0.5],
+        [1.5] * 3,
+        [0.1] * 10,
+        [1.5, 1.25, 0.0],
+    ],
+    ids=str,
 )
 
 
@@ -146,14 +163,20 @@ def test_permuting_the_items_permutes_the_result(data):
         assert method(values[order]) == pytest.approx(method(values)[order], abs=1e-12), name
 
 
-@pytest.mark.parametrize("method", [base_cut, lambda v, s: power(v, s, 50), lambda v, s: power_ns(v, s, 50)], ids=range(3))
+@pytest.mark.parametrize(
+    "method",
+    [base_cut, lambda v, s: power(v, s, 50), lambda v, s: power_ns(v, s, 50)],
+    ids=range(3),
+)
 @SETTINGS
 @given(st.data())
 def test_deviations_belong_to_their_items(method, data):
     values = data.draw(estimates)
     deviations = data.draw(stn.arrays(np.float64, values.size, elements=st.floats(0.02, 1)))
     order = np.array(data.draw(st.permutations(range(values.size))))
-    assert method(values[order], deviations[order]) == pytest.approx(method(values, deviations)[order], abs=1e-12)
+    assert method(values[order], deviations[order]) == pytest.approx(
+        method(values, deviations)[order], abs=1e-12
+    )
     assert np.array_equal(method(values, np.full(values.size, 0.25)), method(values, 0.25))
 
 
@@ -177,7 +200,11 @@ def test_not_finite(name, bad):
     assert (str(copy), copy.index) == (str(caught.value), 2)
 
 
-@pytest.mark.parametrize("method", [base_cut, lambda v, s: power(v, s, 50), lambda v, s: power_ns(v, s, 50)], ids=range(3))
+@pytest.mark.parametrize(
+    "method",
+    [base_cut, lambda v, s: power(v, s, 50), lambda v, s: power_ns(v, s, 50)],
+    ids=range(3),
+)
 def test_bad_deviations(method):
     for deviations, message, index in [
         ([0.1], "shape", None),
@@ -204,7 +231,9 @@ def test_base_pos_is_the_nearest_non_negative_array(data):
     values = data.draw(estimates)
     result = base_pos(values)
     assert np.array_equal(result[values >= 0], values[values >= 0])
-    assert farther_than(data.draw(stn.arrays(np.float64, values.size, elements=st.floats(0, 2))), values, result)
+    assert farther_than(
+        data.draw(stn.arrays(np.float64, values.size, elements=st.floats(0, 2))), values, result
+    )
 
 
 @SETTINGS
@@ -296,7 +325,10 @@ def test_norm_sub_over_all_supports(values):
     assert norm_sub(values) == pytest.approx(simplex_over_supports(values), abs=1e-13)
 
 
-@pytest.mark.parametrize(("size", "scale", "centre"), [(2, 1, 0), (50, 0.1, 0), (1000, 0.01, 0), (1000, 3, 50), (3000, 1e-4, -2)])
+@pytest.mark.parametrize(
+    ("size", "scale", "centre"),
+    [(2, 1, 0), (50, 0.1, 0), (1000, 0.01, 0), (1000, 3, 50), (3000, 1e-4, -2)],
+)
 def test_norm_sub_by_bisection(size, scale, centre):
     values = np.random.default_rng(size).normal(centre, scale, size)
     low, high = -values.max() - 1, 1 - values.min()
@@ -354,7 +386,9 @@ def cut_by_thresholds(values):
 
 
 @settings(SETTINGS, max_examples=200)
-@given(stn.arrays(np.float64, st.integers(1, 9), elements=st.integers(-16, 40).map(lambda k: k / 64)))
+@given(
+    stn.arrays(np.float64, st.integers(1, 9), elements=st.integers(-16, 40).map(lambda k: k / 64))
+)
 def test_norm_cut_over_all_thresholds(values):
     assert norm_cut(values).tolist() == cut_by_thresholds(values)
 
@@ -395,7 +429,9 @@ def test_norm_cut_keeps_all_of_a_distribution_whose_running_sum_rounds_up():
 
 # MLE-Apx
 
-PROTOCOLS = pytest.mark.parametrize(("p", "q"), [(0.5, 0.25), (0.5, 0.01), (0.75, 0.25), (0.9, 0.6), (0.3, 0.01), (0.99, 0.9)])
+PROTOCOLS = pytest.mark.parametrize(
+    ("p", "q"), [(0.5, 0.25), (0.5, 0.01), (0.75, 0.25), (0.9, 0.6), (0.3, 0.01), (0.99, 0.9)]
+)
 
 
 def ratio(p, q):
@@ -411,7 +447,11 @@ def misfit(f, values, b):
     return np.sum((values - f) ** 2 / (1 + b * f))
 
 
-shares = stn.arrays(np.float64, st.integers(1, 6), elements=st.one_of(st.floats(0, 1), st.integers(0, 8).map(lambda k: k / 8)))
+shares = stn.arrays(
+    np.float64,
+    st.integers(1, 6),
+    elements=st.one_of(st.floats(0, 1), st.integers(0, 8).map(lambda k: k / 8)),
+)
 
 
 @PROTOCOLS
@@ -419,7 +459,9 @@ shares = stn.arrays(np.float64, st.integers(1, 6), elements=st.one_of(st.floats(
 @given(shares.filter(lambda unit: unit.size <= 5))
 def test_mle_apx_over_all_supports(p, q, unit):
     values = in_range(unit, p, q)
-    assert mle_apx(values, p, q) == pytest.approx(simplex_over_supports(values, ratio(p, q)), abs=1e-9)
+    assert mle_apx(values, p, q) == pytest.approx(
+        simplex_over_supports(values, ratio(p, q)), abs=1e-9
+    )
 
 
 @PROTOCOLS
@@ -454,7 +496,9 @@ def test_no_distribution_is_likelier_than_mle_apx(p, q, data):
     check_sum(result)
     best = misfit(result, values, b)
     for step in (1, 0.1, 0.001):
-        assert misfit((1 - step) * result + step * candidate, values, b) >= best * (1 - 1e-9) - 1e-12
+        assert (
+            misfit((1 - step) * result + step * candidate, values, b) >= best * (1 - 1e-9) - 1e-12
+        )
 
 
 @SETTINGS
@@ -468,10 +512,14 @@ def test_mle_apx_has_the_variance_of_the_protocol():
     # q (1-q) (1 + b f) is the variance of a report that supports with probability p f + q (1 - f), but for a term (p-q)^2 f (1-f)
     # that is the randomness of the population, not of the protocol.
     for p, q, f in itertools.product([0.5, 0.8], [0.1, 0.4], [0, 0.3, 1]):
-        assert q * (1 - q) * (1 + ratio(p, q) * f) == pytest.approx(f * p * (1 - p) + (1 - f) * q * (1 - q))
+        assert q * (1 - q) * (1 + ratio(p, q) * f) == pytest.approx(
+            f * p * (1 - p) + (1 - f) * q * (1 - q)
+        )
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.25, 0.5), (0.5, 0.5), (0.5, 0), (1, 0.5), (np.nan, 0.5), (0.5, -0.1)])
+@pytest.mark.parametrize(
+    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (0.5, 0), (1, 0.5), (np.nan, 0.5), (0.5, -0.1)]
+)
 def test_mle_apx_probabilities(p, q):
     with pytest.raises(ValueError, match="0 < q < p < 1"):
         mle_apx([0.5, 0.5], p, q)
@@ -504,9 +552,20 @@ def posterior_mean(value, deviation, people, s):
 def test_power_integrates_as_a_plain_quadrature():
     rng = np.random.default_rng(11)
     for _ in range(250):
-        people, s, deviation = int(10 ** rng.uniform(0.4, 9)), rng.uniform(0, 10), 10 ** rng.uniform(-4, 0)
+        people, s, deviation = (
+            int(10 ** rng.uniform(0.4, 9)),
+            rng.uniform(0, 10),
+            10 ** rng.uniform(-4, 0),
+        )
         # Far from 0 in either unit, and where prior and likelihood compete.
-        values = np.array([rng.uniform(-1, 1.2), rng.uniform(-20, 20) * deviation, rng.uniform(2, 10) * deviation, 1 / people])
+        values = np.array(
+            [
+                rng.uniform(-1, 1.2),
+                rng.uniform(-20, 20) * deviation,
+                rng.uniform(2, 10) * deviation,
+                1 / people,
+            ]
+        )
         values = values[values < 1.2]
         got = postprocess._posterior_means(values, np.full(values.size, deviation), people, s)
         expected = [posterior_mean(value, deviation, people, s) for value in values]
@@ -514,7 +573,10 @@ def test_power_integrates_as_a_plain_quadrature():
 
 
 def mean_of_power_law(s, people):
-    return quad(lambda x: x ** (1 - s), 1 / people, 1, limit=500)[0] / quad(lambda x: x**-s, 1 / people, 1, limit=500)[0]
+    return (
+        quad(lambda x: x ** (1 - s), 1 / people, 1, limit=500)[0]
+        / quad(lambda x: x**-s, 1 / people, 1, limit=500)[0]
+    )
 
 
 @pytest.mark.parametrize("s", [0.3, 1.0, 1.5, 2.0, 3.7])
@@ -525,13 +587,22 @@ def test_the_prior_has_the_mean_of_the_estimates(s):
 
 
 def test_exponents_out_of_range_are_clipped():
-    assert [postprocess._exponent(mean, 1000) for mean in (-1.0, 0.0, 0.001, 0.0011, 0.51, 2.0)] == [10, 10, 10, 10, 0, 0]
+    assert [
+        postprocess._exponent(mean, 1000) for mean in (-1.0, 0.0, 0.001, 0.0011, 0.51, 2.0)
+    ] == [10, 10, 10, 10, 0, 0]
 
 
 def test_power_is_the_posterior_mean_under_the_fitted_prior():
-    values, deviations, people = np.array([0.6, 0.2, 0.05, 0.0, -0.1]), np.array([0.01, 0.05, 0.03, 0.03, 0.2]), 2000
+    values, deviations, people = (
+        np.array([0.6, 0.2, 0.05, 0.0, -0.1]),
+        np.array([0.01, 0.05, 0.03, 0.03, 0.2]),
+        2000,
+    )
     s = postprocess._exponent(values.mean(), people)
-    expected = [posterior_mean(value, deviation, people, s) for value, deviation in zip(values, deviations, strict=True)]
+    expected = [
+        posterior_mean(value, deviation, people, s)
+        for value, deviation in zip(values, deviations, strict=True)
+    ]
     assert power(values, deviations, people) == pytest.approx(expected, rel=1e-6)
 
 
@@ -570,7 +641,9 @@ def test_power_goes_through_all_items():
     result = power(values, 0.02, 10_000)
     few = np.array([0, postprocess._ROWS - 1, postprocess._ROWS, values.size - 1])
     s = postprocess._exponent(values.mean(), 10_000)
-    assert result[few] == pytest.approx([posterior_mean(value, 0.02, 10_000, s) for value in values[few]], rel=1e-6)
+    assert result[few] == pytest.approx(
+        [posterior_mean(value, 0.02, 10_000, s) for value in values[few]], rel=1e-6
+    )
 
 
 @SETTINGS

@@ -80,7 +80,9 @@ FAMILIES = {
     "InpHT": InpHT(ATTRIBUTES, 2, 1.0),
     "PrefixExtension": PrefixExtension(bits=8, epsilon=1.0),
     "UniqueHeavyHitter": UniqueHeavyHitter(bits=8, epsilon=1.0),
-    "SuccinctHistogram": SuccinctHistogram(bits=8, epsilon=1.0, n=100, hashes=1, channels=2, rows=64),
+    "SuccinctHistogram": SuccinctHistogram(
+        bits=8, epsilon=1.0, n=100, hashes=1, channels=2, rows=64
+    ),
     "OneBit": OneBit(HRR(32, 0.6)),
     "OneBit of OUE": OneBit(OUE(8, 0.6)),
 }
@@ -123,13 +125,19 @@ def uniform(values):
 
 def reports_of(oracle, item):
     """All reports of an oracle, as rows of what they add to the counts, and their probabilities for a holder of the item."""
-    d, p, q = oracle.domain, float(oracle.p) if hasattr(oracle, "p") else 0.0, float(oracle.q) if hasattr(oracle, "q") else 0.0
+    d, p, q = (
+        oracle.domain,
+        float(oracle.p) if hasattr(oracle, "p") else 0.0,
+        float(oracle.q) if hasattr(oracle, "q") else 0.0,
+    )
     rows, chances = [], []
     if isinstance(oracle, SubsetSelection):
         k = oracle.size
         for chosen in itertools.combinations(range(d), k):
             rows.append(np.isin(np.arange(d), chosen))
-            chances.append(p / math.comb(d - 1, k - 1) if item in chosen else (1 - p) / math.comb(d - 1, k))
+            chances.append(
+                p / math.comb(d - 1, k - 1) if item in chosen else (1 - p) / math.comb(d - 1, k)
+            )
     elif isinstance(oracle, OUE):
         for bits in itertools.product((0, 1), repeat=d):
             one = np.where(np.arange(d) == item, p, q)
@@ -153,12 +161,22 @@ def reports_of(oracle, item):
 @pytest.mark.parametrize("population", [zipf, peaked])
 @pytest.mark.parametrize(
     "oracle",
-    [GRR(5, 1.0), OUE(5, 1.0), HRR(8, 1.0), HRR(8, 2.0, 2), HRR(8, 1.0, 3), SubsetSelection(6, 0.3), SubsetSelection(7, 0.5)],
+    [
+        GRR(5, 1.0),
+        OUE(5, 1.0),
+        HRR(8, 1.0),
+        HRR(8, 2.0, 2),
+        HRR(8, 1.0, 3),
+        SubsetSelection(6, 0.3),
+        SubsetSelection(7, 0.5),
+    ],
     ids=lambda oracle: f"{type(oracle).__name__}({oracle.domain})",
 )
 def test_the_quadratic_form_is_that_of_the_exact_covariance(oracle, population):
     rows, _ = reports_of(oracle, 0)
-    chance = sum(share * reports_of(oracle, item)[1] for item, share in enumerate(population(oracle.domain)))
+    chance = sum(
+        share * reports_of(oracle, item)[1] for item, share in enumerate(population(oracle.domain))
+    )
     assert chance.sum() == pytest.approx(1)
     mean = chance @ rows
     covariance = (rows - mean).T @ ((rows - mean) * chance[:, None])
@@ -185,7 +203,9 @@ def test_groups_keep_frequent_cells_and_fill_up_rare_ones():
             total = np.bincount(group, expected)
             assert sorted(set(group.tolist())) == list(range(len(total)))
             assert (total >= LEAST).all() or expected.sum() < LEAST or len(total) == 1
-            assert (np.bincount(group)[group[expected >= 2 * LEAST]] == 1).all() or expected[expected < LEAST].sum() < LEAST
+            assert (np.bincount(group)[group[expected >= 2 * LEAST]] == 1).all() or expected[
+                expected < LEAST
+            ].sum() < LEAST
 
 
 def test_holm_against_its_definition():
@@ -197,9 +217,15 @@ def test_holm_against_its_definition():
 def test_chi_squares_are_two_sided_if_there_are_many_degrees_of_freedom():
     for freedom in (1, MANY - 1, MANY, 1000):
         law = stats.chi2(freedom)
-        assert ChiSquare(law.isf(1e-5), freedom).p == pytest.approx(2e-5 if freedom >= MANY else 1e-5, rel=1e-6)
-        assert ChiSquare(law.ppf(1e-5), freedom).p == pytest.approx(2e-5 if freedom >= MANY else 1 - 1e-5, rel=1e-6)
-        assert ChiSquare(law.median(), freedom).p == pytest.approx(1.0 if freedom >= MANY else 0.5, rel=1e-6)
+        assert ChiSquare(law.isf(1e-5), freedom).p == pytest.approx(
+            2e-5 if freedom >= MANY else 1e-5, rel=1e-6
+        )
+        assert ChiSquare(law.ppf(1e-5), freedom).p == pytest.approx(
+            2e-5 if freedom >= MANY else 1 - 1e-5, rel=1e-6
+        )
+        assert ChiSquare(law.median(), freedom).p == pytest.approx(
+            1.0 if freedom >= MANY else 0.5, rel=1e-6
+        )
 
 
 # ------------------------------------------------------------------------------------------------ false alarms
@@ -220,12 +246,19 @@ def test_p_values_of_honest_collectors_are_uniform(name, population):
 def test_small_p_values_are_as_rare_as_they_should_be():
     rng = np.random.default_rng(11)
     some = [FAMILIES[name] for name in ("GRR", "OLH", "OUE", "HRR", "CountMeanSketch", "HaarHRR")]
-    values = [check.p for protocol in some for checks in checks_of(protocol, 250, (300, 900, 30), rng) for check in checks]
+    values = [
+        check.p
+        for protocol in some
+        for checks in checks_of(protocol, 250, (300, 900, 30), rng)
+        for check in checks
+    ]
     values = np.array([value for value in values if not math.isnan(value)])
     for level in (0.05, 0.01, 0.001):
         false = int((values <= level).sum())
         assert stats.binom.sf(false - 1, len(values), level) > FALSE_ALARM
-        assert stats.binom.sf(int(3 * level * len(values)) + 5, len(values), level) < 0.01  # three times as many would be seen
+        assert (
+            stats.binom.sf(int(3 * level * len(values)) + 5, len(values), level) < 0.01
+        )  # three times as many would be seen
 
 
 def test_a_wrong_variance_is_rejected():
@@ -233,7 +266,9 @@ def test_a_wrong_variance_is_rejected():
     rest, _ = checks_of(FAMILIES["HRR"], 150, (1000, 4000), rng)
     assert uniform([check.p for check in rest]) > FALSE_ALARM
     for factor in (0.8, 1.25):
-        wrong = [ChiSquare(check.chi_square.value * factor, check.chi_square.freedom) for check in rest]
+        wrong = [
+            ChiSquare(check.chi_square.value * factor, check.chi_square.freedom) for check in rest
+        ]
         below = [stats.chi2(value.freedom).cdf(value.value) for value in wrong]
         assert uniform(below) < FALSE_ALARM
 
@@ -252,9 +287,18 @@ def test_screenings_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
     rng = np.random.default_rng(14)
     sizes = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
     flagged = 0
-    for protocol in (GRR(16, 3.0), OLH(16, 1.0), OUE(16, 5.0), HRR(16, 5.0), HaarHRR(16, 1.0), SquareWave(16, 1.0)):
+    for protocol in (
+        GRR(16, 3.0),
+        OLH(16, 1.0),
+        OUE(16, 5.0),
+        HRR(16, 5.0),
+        HaarHRR(16, 1.0),
+        SquareWave(16, 1.0),
+    ):
         for _ in range(50):
-            found = screen(protocol, {str(n): honest(protocol, n, rng, peaked) for n in sizes}, level=0.01)
+            found = screen(
+                protocol, {str(n): honest(protocol, n, rng, peaked) for n in sizes}, level=0.01
+            )
             flagged += bool(found.flagged)
     assert stats.binom.sf(flagged - 1, 300, 0.01) > FALSE_ALARM
 
@@ -303,16 +347,23 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
             if kind is SubsetSelection:
                 continue  # its size would differ, and its reports be refused
             strong = honest(kind(16, epsilon), 2 * N, rng)
-            found = screen(oracle, {**collectors, "liar": Aggregate(oracle._signature, strong.n, strong.counts)})
+            found = screen(
+                oracle,
+                {**collectors, "liar": Aggregate(oracle._signature, strong.n, strong.counts)},
+            )
             assert found.collectors[4].rest.adjusted < 1e-6
         truthful = np.zeros(2 * N, dtype=oracle.report_dtype)
         if kind is SubsetSelection:
             items, size = rng.choice(16, 2 * N, p=zipf(16)), oracle.size
             ones = rng.permuted(np.tile(np.arange(15) < size - 1, (2 * N, 1)), axis=1)
             both = np.insert(ones, 0, True, axis=1)
-            column = np.argsort(np.where(np.arange(16) == items[:, None], -1, np.arange(16)), axis=1, kind="stable")
+            column = np.argsort(
+                np.where(np.arange(16) == items[:, None], -1, np.arange(16)), axis=1, kind="stable"
+            )
             sets = np.zeros_like(both)
-            np.put_along_axis(sets, column, both, axis=1)  # always the own item, and others at random
+            np.put_along_axis(
+                sets, column, both, axis=1
+            )  # always the own item, and others at random
             truthful["bits"] = np.packbits(sets, axis=1, bitorder="little")
             found = screen(oracle, {**collectors, "liar": oracle.aggregate(truthful)})
             assert found.collectors[4].rest.adjusted < 1e-6
@@ -323,7 +374,9 @@ def test_an_index_that_is_always_the_first_is_flagged():
     oracle = HRR(64, 1.0)
     collectors = {name: honest(oracle, 2 * N, rng) for name in "abcd"}
     reports = oracle.privatize(rng.choice(64, N, p=zipf(64)), rng)
-    signs = 1 - 2 * (np.bitwise_count(np.uint8(1) & rng.choice(64, N, p=zipf(64)).astype(np.uint8)) & 1).astype(int)
+    signs = 1 - 2 * (
+        np.bitwise_count(np.uint8(1) & rng.choice(64, N, p=zipf(64)).astype(np.uint8)) & 1
+    ).astype(int)
     lies = rng.random(N) >= float(oracle._choice.p)
     reports["index"], reports["sign"] = 1, np.where(lies, -signs, signs)[:, None]
     found = screen(oracle, {**collectors, "liar": oracle.aggregate(reports)})
@@ -339,14 +392,18 @@ def test_public_draws_tell_a_lie_from_another_population():
     collectors = {name: honest(protocol, 2 * N, rng) for name in "abcd"}
     region = honest(protocol, 2 * N, rng, peaked)
     reports = protocol.privatize(rng.choice(64, 4 * N, p=zipf(64)), rng)
-    hasty = protocol.aggregate(reports[(reports["level"] > 0) | (rng.random(4 * N) < 0.5)][: 2 * N])  # fewer on the first level
+    hasty = protocol.aggregate(
+        reports[(reports["level"] > 0) | (rng.random(4 * N) < 0.5)][: 2 * N]
+    )  # fewer on the first level
     found = screen(protocol, {**collectors, "region": region, "hasty": hasty})
     verdicts = {item.collector: found.verdict(item) for item in found.collectors}
     assert verdicts["region"] == "unlike the rest"
     assert verdicts["hasty"] == "not drawn as the protocol says"
     alone = screen(protocol, {"hasty": hasty})
     assert alone.flagged == ("hasty",)
-    assert not screen(protocol, {"region": region}).flagged  # what it says of its users cannot be judged
+    assert not screen(
+        protocol, {"region": region}
+    ).flagged  # what it says of its users cannot be judged
 
 
 def test_counts_that_are_too_much_like_the_rest_are_flagged():
@@ -356,7 +413,9 @@ def test_counts_that_are_too_much_like_the_rest_are_flagged():
         everything = sum(collectors.values())
         counts = everything.counts // 8
         n = int(counts.sum()) if isinstance(protocol, (GRR, OLH)) else everything.n // 8
-        n -= int(counts.sum()) % 2 if isinstance(protocol, HRR) else 0  # so that n signs can have these sums
+        n -= (
+            int(counts.sum()) % 2 if isinstance(protocol, HRR) else 0
+        )  # so that n signs can have these sums
         copied = Aggregate(everything.parameters, n, counts)
         assert "copy" in screen(protocol, {**collectors, "copy": copied}).flagged
 
@@ -375,7 +434,10 @@ def made_up(oracle, item, count, rng):
         reports["value"] = oracle._space.dot(reports["hash"].astype(np.int64), np.full(count, item))
     else:
         index = rng.integers(1, oracle.padded, count)
-        reports["index"], reports["sign"] = index[:, None], (1 - 2 * (np.bitwise_count(index & item) & 1).astype(int))[:, None]
+        reports["index"], reports["sign"] = (
+            index[:, None],
+            (1 - 2 * (np.bitwise_count(index & item) & 1).astype(int))[:, None],
+        )
     return reports
 
 
@@ -386,11 +448,17 @@ def test_the_power_against_made_up_reports_of_an_item(kind):
     for share in POWER[kind]:
         lies, flagged = int(share * n), 0
         for _ in range(tries):
-            mine = honest(oracle, n - lies, rng) + oracle.aggregate(made_up(oracle, item, lies, rng))
+            mine = honest(oracle, n - lies, rng) + oracle.aggregate(
+                made_up(oracle, item, lies, rng)
+            )
             others = {str(k): honest(oracle, n, rng) for k in range(9)}
             flagged += "liar" in screen(oracle, {"liar": mine, **others}).flagged
         found.append(flagged / tries)
-        contrast = (64 - 1) / 64 / float(oracle._contrast) if kind is HRR else float((1 - oracle.q) / (oracle.p - oracle.q))
+        contrast = (
+            (64 - 1) / 64 / float(oracle._contrast)
+            if kind is HRR
+            else float((1 - oracle.q) / (oracle.p - oracle.q))
+        )
         shifts.append(share * contrast)
     assert found[0] <= 0.1
     assert found[1] >= 0.9
@@ -409,9 +477,13 @@ def test_hostile_and_trivial_collectors():
     with pytest.raises(ValueError, match="no collectors"):
         screen(oracle, {})
     with pytest.raises(IncompatibleAggregate):
-        screen(oracle, {"a": some, "b": HRR(16, 1.1).aggregate(np.zeros(0, dtype=oracle.report_dtype))})
+        screen(
+            oracle, {"a": some, "b": HRR(16, 1.1).aggregate(np.zeros(0, dtype=oracle.report_dtype))}
+        )
     with pytest.raises(IncompatibleAggregate):
-        screen(oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)})  # no 5 reports have these counts
+        screen(
+            oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)}
+        )  # no 5 reports have these counts
     with pytest.raises(TypeError, match="Aggregate"):
         screen(oracle, {"a": some, "b": 7})
     with pytest.raises(TypeError, match="protocol"):
@@ -419,7 +491,13 @@ def test_hostile_and_trivial_collectors():
     for level in (0.0, 1.0, -1.0, float("nan"), True, "0.1"):
         with pytest.raises(ValueError, match="level"):
             screen(oracle, {"a": some}, level)
-    for given in ({"a": some}, {"a": some, "nobody": nobody}, {"nobody": nobody}, {"one": one}, {"one": one, "another": one}):
+    for given in (
+        {"a": some},
+        {"a": some, "nobody": nobody},
+        {"nobody": nobody},
+        {"one": one},
+        {"one": one, "another": one},
+    ):
         found = screen(oracle, given)
         assert not found.flagged
         assert all(math.isnan(item.rest.p) and item.rest.adjusted == 1 for item in found.collectors)
@@ -433,17 +511,33 @@ def test_collectors_of_every_protocol(protocol, values):
     rng = np.random.default_rng(22)
     values = np.concatenate([values] * 5)
     halves = (np.sort(half) for half in np.array_split(rng.permutation(len(values)), 2))
-    found = screen(protocol, {k: protocol.aggregate(protocol.privatize(values[half], rng)) for k, half in enumerate(halves)})
+    found = screen(
+        protocol,
+        {
+            k: protocol.aggregate(protocol.privatize(values[half], rng))
+            for k, half in enumerate(halves)
+        },
+    )
     assert not found.flagged
 
 
 def test_the_table_shows_what_was_left_out():
     oracle, rng = GRR(16, 1.0), np.random.default_rng(23)
     files = {"day-1.parquet": {"impossible": 3}, "day-2.parquet": {"impossible": 1, "malformed": 2}}
-    north = Collected(honest(oracle, 4000, rng), {"day-1.parquet": 2000, "day-2.parquet": 2000}, {}, files)
+    north = Collected(
+        honest(oracle, 4000, rng), {"day-1.parquet": 2000, "day-2.parquet": 2000}, {}, files
+    )
     lies = oracle.aggregate(np.full(1000, 5).astype([("item", "u1")]))
     found = screen(oracle, {"north": north, "south": honest(oracle, 5000, rng), "west": lies})
-    assert found.rows()[0] == ["collector", "reports", "share", "left out", "p: rest", "p: draws", "verdict"]
+    assert found.rows()[0] == [
+        "collector",
+        "reports",
+        "share",
+        "left out",
+        "p: rest",
+        "p: draws",
+        "verdict",
+    ]
     assert found.rows()[1][:4] == ["north", "4000", "40.0%", "6"]
     assert found.rows()[3][:4] == ["west", "1000", "10.0%", "0"]
     assert found.rows()[3][5:] == ["-", "unlike the rest"]

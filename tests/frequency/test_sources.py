@@ -21,7 +21,9 @@ def test_thesis_lemma_3_has_a_plus_that_must_be_a_minus(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_thesis_equation_2_7_holds_for_oue(epsilon: float) -> None:
-    assert OUE(100, epsilon).variance(1) == pytest.approx(4 * math.exp(epsilon) / math.expm1(epsilon) ** 2, rel=1e-6)
+    assert OUE(100, epsilon).variance(1) == pytest.approx(
+        4 * math.exp(epsilon) / math.expm1(epsilon) ** 2, rel=1e-6
+    )
 
 
 def test_thesis_grr_truth_probability_is_nearer_three_per_cent() -> None:
@@ -30,13 +32,17 @@ def test_thesis_grr_truth_probability_is_nearer_three_per_cent() -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("domain", [3, 20, 1000])
-def test_thesis_lemma_4_takes_the_variance_of_a_lie_for_another(epsilon: float, domain: int) -> None:
+def test_thesis_lemma_4_takes_the_variance_of_a_lie_for_another(
+    epsilon: float, domain: int
+) -> None:
     e, oracle, f = math.exp(epsilon), GRR(domain, epsilon), np.array([0.0, 0.3, 1.0])
     true = (e + domain - 2 + f * (domain - 2) * (e - 1)) / (e - 1) ** 2
     assert oracle.variance(1, f) == pytest.approx(true, rel=1e-6)
     printed = e * (f * (domain - 2) + 1) / (e - 1) ** 2
     assert printed[0] == pytest.approx(true[0] * e / (e + domain - 2))
-    assert oracle.variance(1, 1.0) == pytest.approx(e * (domain - 1) / (e - 1) ** 2, rel=1e-6)  # the final bound, attained
+    assert oracle.variance(1, 1.0) == pytest.approx(
+        e * (domain - 1) / (e - 1) ** 2, rel=1e-6
+    )  # the final bound, attained
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -70,7 +76,9 @@ def test_the_noise_of_one_coefficient_is_least_for_one_as_thesis_4_7_says() -> N
         assert [(1 + k) / 2 for k in kept] == pytest.approx(truth, rel=1e-6)
         noise = [p * (1 - p) / (2 * p - 1) ** 2 for p in truth]
         assert noise == sorted(noise)
-        assert noise == pytest.approx([2 ** (t - 1) * (e + 2 ** (t - 1) - 1) / (e - 1) ** 2 for t in range(1, 6)])
+        assert noise == pytest.approx(
+            [2 ** (t - 1) * (e + 2 ** (t - 1) - 1) / (e - 1) ** 2 for t in range(1, 6)]
+        )
 
 
 def test_a_prime_power_costs_olh_little() -> None:

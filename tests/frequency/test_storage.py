@@ -71,10 +71,24 @@ def protocols():
     yield frequency.SubsetSelection(20, 1.0), numbers(20)
     yield frequency.ProjectiveGeometry(100, 1.0), numbers(100)
     yield frequency.CountMeanSketch(1 << 30, 1.0, hashes=8, width=16), numbers(1 << 30)
-    yield frequency.HadamardCountMeanSketch(1 << 30, 1.0, hashes=8, width=16, seed=3), numbers(1 << 30)
+    yield (
+        frequency.HadamardCountMeanSketch(1 << 30, 1.0, hashes=8, width=16, seed=3),
+        numbers(1 << 30),
+    )
     yield frequency.JLOracle(1 << 20, 1.0, rows=64), numbers(1 << 20)
     yield Tabular(KRR), numbers(4)
-    for kind in ("InpRR", "InpPS", "InpHT", "MargRR", "MargPS", "MargHT", "InpEM", "InpOLH", "InpHTCMS", "CALM"):
+    for kind in (
+        "InpRR",
+        "InpPS",
+        "InpHT",
+        "MargRR",
+        "MargPS",
+        "MargHT",
+        "InpEM",
+        "InpOLH",
+        "InpHTCMS",
+        "CALM",
+    ):
         yield getattr(frequency.marginals, kind)(domain, 2, 1.1), records()
     yield frequency.heavy.PrefixExtension(24, 2.0), numbers(1 << 24)
     yield frequency.heavy.PrefixExtension(16, 2.0, text=True), np.array(["ab", "c"] * 100)
@@ -85,8 +99,14 @@ def protocols():
     yield frequency.heavy.OneBit(GRR(4, 0.5)), numbers(4)
     yield frequency.heavy.OneBit(frequency.heavy.PrefixExtension(8, 0.5), seed=4), numbers(256)
     yield rangeq.Flat(30, 1.0), numbers(30)
-    yield rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")), numbers(30)
-    yield rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))), numbers(16)
+    yield (
+        rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
+        numbers(30),
+    )
+    yield (
+        rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))),
+        numbers(16),
+    )
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
     yield rangeq.Composite(8, 2.0, KRR, (2,), ("HRR",)), numbers(8)
@@ -95,18 +115,31 @@ def protocols():
     for kind in ("TDG", "HDG", "HIO", "LHIO", "CALM", "MSW", "Uniform", "WaveGrid"):
         yield getattr(rangeq.grids, kind)(RECORDS, 1.0, 200), records()
     for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
-        yield getattr(rangeq.grids, kind)({"x": 4, "y": 8}, 1.0, 200), np.stack([numbers(4), numbers(8)], axis=1)
-    yield rangeq.grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)), np.zeros((9, 6), dtype=int)
+        yield (
+            getattr(rangeq.grids, kind)({"x": 4, "y": 8}, 1.0, 200),
+            np.stack([numbers(4), numbers(8)], axis=1),
+        )
+    yield (
+        rangeq.grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)),
+        np.zeros((9, 6), dtype=int),
+    )
 
 
-CASES = [pytest.param(protocol, values, id=f"{k}-{type(protocol).__name__}") for k, (protocol, values) in enumerate(protocols())]
+CASES = [
+    pytest.param(protocol, values, id=f"{k}-{type(protocol).__name__}")
+    for k, (protocol, values) in enumerate(protocols())
+]
 
 
 def public_classes():
     for module in (frequency, frequency.marginals, frequency.heavy, rangeq, rangeq.grids):
         for name in module.__all__:
             kind = getattr(module, name)
-            if inspect.isclass(kind) and hasattr(kind, "privatize") and not inspect.isabstract(kind):
+            if (
+                inspect.isclass(kind)
+                and hasattr(kind, "privatize")
+                and not inspect.isabstract(kind)
+            ):
                 yield kind
 
 
@@ -153,7 +186,10 @@ def rewritten(path, change):
         (lambda c: c.pop("arguments"), "KeyError"),
         (lambda c: c.pop("agreed"), "KeyError"),
         (lambda c: c["arguments"].update(domain=-1), "domain must be"),
-        (lambda c: c["arguments"].update(domain={"fraction": "1/0"}), "a denominator must be positive"),
+        (
+            lambda c: c["arguments"].update(domain={"fraction": "1/0"}),
+            "a denominator must be positive",
+        ),
         (lambda c: c["arguments"].update(more=1), "TypeError"),
         (lambda c: c["arguments"].update(epsilon=1.25), "would draw reports otherwise.*alpha"),
         (lambda c: c["agreed"].update(truth="1"), "would draw reports otherwise.*truth"),
@@ -174,7 +210,14 @@ def test_a_protocol_file_that_was_changed_or_cut_is_refused(tmp_path):
     path = tmp_path / "protocol.json"
     save_protocol(path, HRR(16, 1.0))
     text = path.read_text()
-    for damaged in (text[:-20], text.replace('"domain": 16', '"domain": 17'), "", "[" * 100_000, "null", "3"):
+    for damaged in (
+        text[:-20],
+        text.replace('"domain": 16', '"domain": 17'),
+        "",
+        "[" * 100_000,
+        "null",
+        "3",
+    ):
         path.write_text(damaged)
         with pytest.raises(InvalidFile):
             load_protocol(path)
@@ -211,7 +254,9 @@ def test_only_public_protocols_have_files(tmp_path):
 def test_reports_are_what_they_were(protocol, values, tmp_path):
     reports = protocol.privatize(values, np.random.default_rng(2))
     path = tmp_path / "day=1" / "reports.parquet"
-    assert write_reports(path, protocol, (part for part in np.array_split(reports, 3))) == len(reports)
+    assert write_reports(path, protocol, (part for part in np.array_split(reports, 3))) == len(
+        reports
+    )
     assert np.array_equal(read_reports(path, protocol), reports)
     for batch in (7, None):
         collected = aggregate_files(protocol, tmp_path, batch=batch)
@@ -266,14 +311,21 @@ def foreign(path, protocol, table, **metadata):
 def test_impossible_reports_are_left_out_and_counted(tmp_path):
     protocol = HRR(16, 1.0)
     table = pa.table(
-        {"sign": pa.array([1, -1, 0, 1, 5], pa.int8()), "index": pa.array([3, 4, 5, 0, 16], pa.uint8()), "time": [1] * 5}
+        {
+            "sign": pa.array([1, -1, 0, 1, 5], pa.int8()),
+            "index": pa.array([3, 4, 5, 0, 16], pa.uint8()),
+            "time": [1] * 5,
+        }
     )
     path = tmp_path / "x.parquet"
     foreign(path, protocol, table)
     collected = aggregate_files(protocol, path)
     assert collected.aggregate.n == 2
     assert (collected.aggregate.counts[3], collected.aggregate.counts[4]) == (1, -1)
-    assert (collected.counted, collected.left_out) == ({str(path): 2}, {str(path): {"impossible": 3}})
+    assert (collected.counted, collected.left_out) == (
+        {str(path): 2},
+        {str(path): {"impossible": 3}},
+    )
     assert "left out 3 impossible" in str(collected)
     tally = Counter()
     assert len(read_reports(path, protocol, tally)) == 2
@@ -329,7 +381,9 @@ def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
         (kinds / f"cut{k}.parquet").write_bytes(content[:end])
     for k in range(5):
         place = int(random.integers(100, len(content) * 9 // 10))
-        (kinds / f"changed{k}.parquet").write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        (kinds / f"changed{k}.parquet").write_bytes(
+            content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
+        )
     (kinds / "text.parquet").write_text("hello")
     for batch in (1000, None):  # in many pieces, and whole
         collected = aggregate_files(protocol, tmp_path, workers=workers, batch=batch)
@@ -346,7 +400,11 @@ def test_any_order_batch_and_number_of_workers(workers, tmp_path):
     reports = protocol.privatize(numbers(64, 20_000), np.random.default_rng(1))
     cuts = [0, 1, 1, 50, 3000, 11_000, 20_000]
     for k, (start, end) in enumerate(pairwise(cuts)):
-        write_reports(tmp_path / f"collector={k % 2}" / f"{k}.parquet", protocol, iter(np.array_split(reports[start:end], 3)))
+        write_reports(
+            tmp_path / f"collector={k % 2}" / f"{k}.parquet",
+            protocol,
+            iter(np.array_split(reports[start:end], 3)),
+        )
     (tmp_path / "_temporary").mkdir()
     for ignored in ("_temporary/x.parquet", ".y.parquet", "README.txt"):
         (tmp_path / ignored).write_text("not reports")
@@ -420,15 +478,22 @@ def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
     """The end of a file does not tell its pages: whoever can read it can make another that ends so."""
     protocol = HRR(256, 1.0)
     honest, liar = tmp_path / "b.parquet", tmp_path / "a.parquet"
-    write_reports(honest, protocol, protocol.privatize(numbers(256, 3000), np.random.default_rng(1)))
+    write_reports(
+        honest, protocol, protocol.privatize(numbers(256, 3000), np.random.default_rng(1))
+    )
     content = honest.read_bytes()
     liar.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
     collected = aggregate_files(protocol, tmp_path)
     assert list(collected.counted) == [str(honest)]  # the pages' checksums told
     original = footer_of(honest, protocol)
     assert footer_of(liar, protocol) == original
-    assert collection._repeated(str(liar), str(honest), protocol).endswith("not the same: one of them is made up")
-    assert collection._repeated(str(honest), str(honest), protocol) == f"holds the same reports as {honest}"
+    assert collection._repeated(str(liar), str(honest), protocol).endswith(
+        "not the same: one of them is made up"
+    )
+    assert (
+        collection._repeated(str(honest), str(honest), protocol)
+        == f"holds the same reports as {honest}"
+    )
 
 
 def test_only_regular_files_are_read(tmp_path):
@@ -471,8 +536,15 @@ def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
         with pytest.raises(error):
             aggregate_files(protocol, days, resume=wrong)
     message = state.read_bytes()
-    false = pack({"kind": "counted files", "files": [["a", "b", 3, {}]]}, collected.aggregate.to_bytes())
-    for damaged in (b"", message[:-1], message[:50] + b"x" + message[51:], false + hashlib.sha256(false).digest()):
+    false = pack(
+        {"kind": "counted files", "files": [["a", "b", 3, {}]]}, collected.aggregate.to_bytes()
+    )
+    for damaged in (
+        b"",
+        message[:-1],
+        message[:50] + b"x" + message[51:],
+        false + hashlib.sha256(false).digest(),
+    ):
         other.write_bytes(damaged)
         with pytest.raises(InvalidFile):
             aggregate_files(protocol, days, resume=other)
@@ -507,7 +579,9 @@ def test_what_was_counted_before_an_error_is_kept(tmp_path, monkeypatch):
             aggregate_files(protocol, tmp_path, resume=tmp_path / "state", batch=10)
         assert State(protocol, tmp_path / "state").n == 100 * (k + 1)
     monkeypatch.undo()
-    assert aggregate_files(protocol, tmp_path, resume=tmp_path / "state").aggregate == protocol.aggregate(reports)
+    assert aggregate_files(
+        protocol, tmp_path, resume=tmp_path / "state"
+    ).aggregate == protocol.aggregate(reports)
 
 
 KILLED = """
@@ -530,7 +604,11 @@ print(collected.aggregate.n)
 def test_a_worker_killed_loses_nothing(tmp_path):
     protocol = HRR(64, 1.0)
     for k in range(4):
-        write_reports(tmp_path / f"{k}.parquet", protocol, protocol.privatize(numbers(64, 500), np.random.default_rng(k)))
+        write_reports(
+            tmp_path / f"{k}.parquet",
+            protocol,
+            protocol.privatize(numbers(64, 500), np.random.default_rng(k)),
+        )
     with pytest.raises(OSError, match="ended in the middle"):
         aggregate_files(Dying(64, 1.0), tmp_path, workers=2, resume=tmp_path / "state", batch=500)
     assert aggregate_files(protocol, tmp_path, resume=tmp_path / "state").aggregate.n == 2000
@@ -558,7 +636,12 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
     save_protocol(tmp_path / "protocol.json", protocol)
     random, counted = np.random.default_rng(), []
     for _ in range(kills):
-        run = subprocess.Popen([sys.executable, "-c", KILLED, str(workers)], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(workers)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert run.stdout.readline() == "ready\n"
         time.sleep(random.uniform(0, 0.06 if workers == 1 else 2))
         run.send_signal(signal.SIGKILL)
@@ -566,7 +649,10 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
         run.stdout.close()
         if (tmp_path / "state").exists():
             state = State(protocol, tmp_path / "state")
-            done = [reports[:0], *(parts[int(os.path.basename(path)[:-8])] for path in state.counted)]
+            done = [
+                reports[:0],
+                *(parts[int(os.path.basename(path)[:-8])] for path in state.counted),
+            ]
             assert state.aggregate() == protocol.aggregate(np.concatenate(done))
             counted.append(len(state.counted))
     assert counted == sorted(counted)

@@ -11,7 +11,9 @@ SHORT = ("RH", "RM", "CH", "CM", "F", "WH", "S")
 
 def is_stochastic(P):
     """No entry is negative and every column sums to one."""
-    return all(p >= 0 for row in P for p in row) and all(sum(row[j] for row in P) == 1 for j in range(len(P[0])))
+    return all(p >= 0 for row in P for p in row) and all(
+        sum(row[j] for row in P) == 1 for j in range(len(P[0]))
+    )
 
 
 def neighbours(inputs, kind):
@@ -22,7 +24,11 @@ def neighbours(inputs, kind):
 
 def is_private(P, alpha, kind="adjacent"):
     """Definition 20 without its division: alpha P[i|j] <= P[i|k] and the reverse for neighbours j, k."""
-    return all(alpha * row[j] <= row[k] and alpha * row[k] <= row[j] for row in P for j, k in neighbours(len(row), kind))
+    return all(
+        alpha * row[j] <= row[k] and alpha * row[k] <= row[j]
+        for row in P
+        for j, k in neighbours(len(row), kind)
+    )
 
 
 def worst_ratio(P, kind="adjacent"):
@@ -84,7 +90,15 @@ def symmetric(P):
 
 def properties(P):
     """Which of the seven properties of section 6.4 hold."""
-    checks = (row_honest, row_monotone, column_honest, column_monotone, fair, weakly_honest, symmetric)
+    checks = (
+        row_honest,
+        row_monotone,
+        column_honest,
+        column_monotone,
+        fair,
+        weakly_honest,
+        symmetric,
+    )
     return {short: check(P) for short, check in zip(SHORT, checks, strict=True)}
 
 
@@ -181,7 +195,10 @@ def symmetrised(P):
 def remapping(P, alpha):
     """The T with P = T GM, that is T = P GM^-1; alpha < 1, where GM has an inverse."""
     inverse = _inverse(geometric(len(P[0]) - 1, alpha))
-    return [[sum(row[k] * inverse[k][j] for k in range(len(inverse))) for j in range(len(inverse))] for row in P]
+    return [
+        [sum(row[k] * inverse[k][j] for k in range(len(inverse))) for j in range(len(inverse))]
+        for row in P
+    ]
 
 
 def derivable(P, alpha):
@@ -199,5 +216,7 @@ def _inverse(A):
         work[k] = [entry / work[k][k] for entry in work[k]]
         for r in range(size):
             if r != k and work[r][k] != 0:
-                work[r] = [entry - work[r][k] * top for entry, top in zip(work[r], work[k], strict=True)]
+                work[r] = [
+                    entry - work[r][k] * top for entry, top in zip(work[r], work[k], strict=True)
+                ]
     return [row[size:] for row in work]

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import AlreadySpent, BudgetExceeded, InexactNumber, InvalidFile, Ledger, LedgerChanged
+from mechdesign import (
+    AlreadySpent,
+    BudgetExceeded,
+    InexactNumber,
+    InvalidFile,
+    Ledger,
+    LedgerChanged,
+)
 from mechdesign.budget import NOT_COVERED
 from mechdesign.privacy import face_value
 
@@ -33,7 +40,9 @@ def spent_by(entries, group):
 def test_nobody_ever_spends_more_and_the_sums_are_exact(entries):
     ledger, recorded = Ledger(3), []
     for number, (epsilon, people) in enumerate(entries):
-        fits = all(spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz")  # z: in no group
+        fits = all(
+            spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz"
+        )  # z: in no group
         if fits:
             ledger.spend(epsilon, str(number), people)
             recorded.append((epsilon, people))
@@ -54,7 +63,12 @@ def test_disjoint_groups_compose_in_parallel_and_everybody_counts_for_all():
     ledger.spend("0.7", "south", people=["south"])
     assert ledger.spent == Fraction(7, 10)
     ledger.spend("0.3", "all")
-    assert (ledger.spent, ledger.left("north"), ledger.left(["north", "south"]), ledger.left("west")) == (
+    assert (
+        ledger.spent,
+        ledger.left("north"),
+        ledger.left(["north", "south"]),
+        ledger.left("west"),
+    ) == (
         1,
         Fraction(3, 10),
         0,
@@ -85,7 +99,14 @@ def test_an_epsilon_is_finite_and_not_negative(epsilon):
 
 def test_what_is_no_collection_is_refused_and_not_recorded():
     ledger = Ledger(1)
-    for epsilon, what, people in [(0, "free", None), (1, " ", None), (1, 3, None), (1, "x", ()), (1, "x", ["a", ""]), (1, "x", 5)]:
+    for epsilon, what, people in [
+        (0, "free", None),
+        (1, " ", None),
+        (1, 3, None),
+        (1, "x", ()),
+        (1, "x", ["a", ""]),
+        (1, "x", 5),
+    ]:
         with pytest.raises(ValueError, match=r"collection|people"):
             ledger.spend(epsilon, what, people)
     for wrong in (None, True, [1]):
@@ -118,7 +139,15 @@ def test_the_table_says_what_is_not_covered():
     assert text.splitlines()[1].split() == ["ages", "north,", "south", "1/3"]
     assert "~0.1" in text, "no short number: marked as rounded"
     assert text.endswith(NOT_COVERED)
-    for word in ("Renyi", "subsampling", "disjoint", "over time", "depend on each other", "else is published", "central"):
+    for word in (
+        "Renyi",
+        "subsampling",
+        "disjoint",
+        "over time",
+        "depend on each other",
+        "else is published",
+        "central",
+    ):
         assert word in NOT_COVERED
 
 

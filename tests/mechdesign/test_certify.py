@@ -48,7 +48,10 @@ def _registry(monkeypatch):
 
 def build(n, privacy, loss, wanted=(), folded=True):
     program = mechanism_program(n + 1, n + 1, privacy, loss, [resolve(item) for item in wanted])
-    return ((fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None) or unfolded(program)).program
+    return (
+        (fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None)
+        or unfolded(program)
+    ).program
 
 
 def check_solution(program, solution):
@@ -104,7 +107,11 @@ def plain_optimum(n, alpha, reach, cost, wanted, worst_case=False, weights=None)
                 rules.append(p[i, i] >= 1 / size)
     costs = np.array([[cost(i, j) for j in range(size)] for i in range(size)])
     expected = cp.sum(cp.multiply(costs, p), axis=0)
-    objective = cp.max(expected) if worst_case else expected @ (weights if weights is not None else np.full(size, 1 / size))
+    objective = (
+        cp.max(expected)
+        if worst_case
+        else expected @ (weights if weights is not None else np.full(size, 1 / size))
+    )
     problem = cp.Problem(cp.Minimize(objective), rules)
     problem.solve(solver=cp.HIGHS)
     return problem.value
@@ -134,9 +141,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("n", "alpha", "neighbours", "reach", "p", "d", "worst_case", "wanted"), CASES)
+@pytest.mark.parametrize(
+    ("n", "alpha", "neighbours", "reach", "p", "d", "worst_case", "wanted"), CASES
+)
 def test_objective_agrees_with_cvxpy(n, alpha, neighbours, reach, p, d, worst_case, wanted):
-    found = design(n, Privacy(alpha, neighbours), Power(p, d, worst_case=worst_case), wanted.split())
+    found = design(
+        n, Privacy(alpha, neighbours), Power(p, d, worst_case=worst_case), wanted.split()
+    )
 
     def cost(i, j):
         return abs(i - j) ** p if abs(i - j) > d else 0
@@ -151,12 +162,16 @@ def test_objective_agrees_with_cvxpy(n, alpha, neighbours, reach, p, d, worst_ca
 def test_priors_and_costs_agree_with_cvxpy(wanted):
     weights = binomial(4, "1/3")
     found = design(4, NINE, L1(prior=weights), wanted)
-    expected = plain_optimum(4, 0.9, 1, lambda i, j: abs(i - j), wanted, weights=np.array([float(w) for w in weights]))
+    expected = plain_optimum(
+        4, 0.9, 1, lambda i, j: abs(i - j), wanted, weights=np.array([float(w) for w in weights])
+    )
     assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7)
     # Underestimates cost three times as much.
     table = [[3 * max(j - i, 0) + max(i - j, 0) for j in range(5)] for i in range(5)]
     found = design(4, NINE, Costs(table), wanted)
-    assert float(found.certificate.objective) == pytest.approx(plain_optimum(4, 0.9, 1, lambda i, j: table[i][j], wanted), abs=1e-7)
+    assert float(found.certificate.objective) == pytest.approx(
+        plain_optimum(4, 0.9, 1, lambda i, j: table[i][j], wanted), abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -165,7 +180,9 @@ def test_the_smallest(n):
         for loss in (L0(), L2(), L1(worst_case=True)):
             found = design(n, Privacy(alpha, "all"), loss, ["WH", "F", "S"])
             assert found.certificate.optimal
-            assert found.mechanism == Mechanism(named.krr(n + 1, alpha).table, Privacy(alpha, "all"))
+            assert found.mechanism == Mechanism(
+                named.krr(n + 1, alpha).table, Privacy(alpha, "all")
+            )
 
 
 # Forgeries.
@@ -192,7 +209,13 @@ def first_multiplier(certificate, name):
 
 
 def with_multiplier(certificate, name, r, value):
-    return replace(certificate, multipliers={**certificate.multipliers, name: {**certificate.multipliers.get(name, {}), r: value}})
+    return replace(
+        certificate,
+        multipliers={
+            **certificate.multipliers,
+            name: {**certificate.multipliers.get(name, {}), r: value},
+        },
+    )
 
 
 def test_tampered_multipliers(honest):
@@ -202,13 +225,24 @@ def test_tampered_multipliers(honest):
             continue
         r, value = first_multiplier(good, name)
         for other in (0, value * 2, value + Fraction(1, BIG), value - Fraction(1, BIG)):
-            assert not with_multiplier(good, name, r, Fraction(other)).verify(honest.mechanism), (name, other)
-        refused(replace(good, multipliers={k: v for k, v in good.multipliers.items() if k != name}), honest.mechanism, "")
+            assert not with_multiplier(good, name, r, Fraction(other)).verify(honest.mechanism), (
+                name,
+                other,
+            )
+        refused(
+            replace(good, multipliers={k: v for k, v in good.multipliers.items() if k != name}),
+            honest.mechanism,
+            "",
+        )
 
 
 def test_a_larger_column_multiplier_exceeds_a_cost(honest):
     r, value = first_multiplier(honest.certificate, "column sums")
-    refused(with_multiplier(honest.certificate, "column sums", r, value + 1), honest.mechanism, "exceed the cost of variable")
+    refused(
+        with_multiplier(honest.certificate, "column sums", r, value + 1),
+        honest.mechanism,
+        "exceed the cost of variable",
+    )
 
 
 def test_negative_multipliers_of_inequalities(honest):
@@ -225,25 +259,43 @@ def test_negative_multipliers_of_inequalities(honest):
 
 def test_unknown_rows(honest):
     for name in ("F", "", "WHO", "worst case 0"):
-        refused(with_multiplier(honest.certificate, name, 0, Fraction(0)), honest.mechanism, f"there are no rows called {name!r}")
+        refused(
+            with_multiplier(honest.certificate, name, 0, Fraction(0)),
+            honest.mechanism,
+            f"there are no rows called {name!r}",
+        )
     for r in (-1, 5, 10**30):
         refused(
-            with_multiplier(honest.certificate, "column sums", r, Fraction(0)), honest.mechanism, "rows 'column sums' are 0 .. 4"
+            with_multiplier(honest.certificate, "column sums", r, Fraction(0)),
+            honest.mechanism,
+            "rows 'column sums' are 0 .. 4",
         )
 
 
-@pytest.mark.parametrize("change", [1, -1, Fraction(1, BIG), Fraction(-1, BIG)], ids=["+1", "-1", "+tiny", "-tiny"])
+@pytest.mark.parametrize(
+    "change", [1, -1, Fraction(1, BIG), Fraction(-1, BIG)], ids=["+1", "-1", "+tiny", "-tiny"]
+)
 def test_tampered_objective_and_bound(honest, change):
     good = honest.certificate
     refused(replace(good, objective=good.objective + change), honest.mechanism, "as certified")
-    refused(replace(good, bound=good.bound + change), honest.mechanism, "the multipliers prove the bound")
-    refused(replace(good, objective=good.objective + change, bound=good.bound + change), honest.mechanism, "as certified")
+    refused(
+        replace(good, bound=good.bound + change),
+        honest.mechanism,
+        "the multipliers prove the bound",
+    )
+    refused(
+        replace(good, objective=good.objective + change, bound=good.bound + change),
+        honest.mechanism,
+        "as certified",
+    )
 
 
 @pytest.mark.parametrize("field", ["objective", "bound"])
 def test_tampered_beyond_floats(honest, field):
     refused(
-        replace(honest.certificate, **{field: Fraction(BIG)}), honest.mechanism, "certified" if field == "objective" else "bound"
+        replace(honest.certificate, **{field: Fraction(BIG)}),
+        honest.mechanism,
+        "certified" if field == "objective" else "bound",
     )
 
 
@@ -252,10 +304,16 @@ def test_another_statement(honest):
     refused(replace(good, loss=L2()), honest.mechanism, "as certified")
     refused(replace(good, loss=L1(worst_case=True)), honest.mechanism, "as certified")
     refused(replace(good, privacy=HALF), honest.mechanism, "the certificate is about")
-    refused(replace(good, privacy=Privacy("9/10", "all")), honest.mechanism, "the certificate is about")
+    refused(
+        replace(good, privacy=Privacy("9/10", "all")), honest.mechanism, "the certificate is about"
+    )
     # Without the rows of WH its multipliers have nothing to stand on.
     assert not replace(good, properties=(resolve("CH"),)).verify(honest.mechanism)
-    refused(replace(good, properties=(*good.properties, resolve("F"))), honest.mechanism, "lacks the property F")
+    refused(
+        replace(good, properties=(*good.properties, resolve("F"))),
+        honest.mechanism,
+        "lacks the property F",
+    )
 
 
 def test_another_mechanism(honest):
@@ -295,18 +353,27 @@ def test_a_mechanism_of_another_shape(wanted, shape):
     refused(found.certificate, Mechanism([[Fraction(1, outputs)] * inputs] * outputs, HALF), "")
     explicit = design(2, Privacy("1/2", [(0, 1), (1, 2)]), L1(worst_case=True), [wanted])
     if inputs >= 3:
-        refused(explicit.certificate, Mechanism([[Fraction(1, outputs)] * inputs] * outputs, explicit.certificate.privacy), "")
+        refused(
+            explicit.certificate,
+            Mechanism([[Fraction(1, outputs)] * inputs] * outputs, explicit.certificate.privacy),
+            "",
+        )
 
 
 def test_a_ratio_beyond_floats(honest):
-    table = [[Fraction(1, BIG)] + [Fraction(1, 5)] * 4] + [[(1 - Fraction(1, BIG)) / 4] + [Fraction(1, 5)] * 4] * 4
+    table = [[Fraction(1, BIG)] + [Fraction(1, 5)] * 4] + [
+        [(1 - Fraction(1, BIG)) / 4] + [Fraction(1, 5)] * 4
+    ] * 4
     refused(honest.certificate, Mechanism(table, NINE), "not private")
 
 
 def test_a_weaker_proof_is_a_proof_with_a_gap(honest):
     """Scaling all multipliers down keeps them valid: the gap tells, and nothing is claimed to be optimal."""
     good = honest.certificate
-    weaker = {name: {r: value / 2 for r, value in chosen.items()} for name, chosen in good.multipliers.items()}
+    weaker = {
+        name: {r: value / 2 for r, value in chosen.items()}
+        for name, chosen in good.multipliers.items()
+    }
     with_gap = replace(good, multipliers=weaker, bound=good.bound / 2)
     verdict = with_gap.verify(honest.mechanism)
     assert verdict
@@ -344,7 +411,9 @@ def cases():
     yield build(3, HALF, L2(worst_case=True), ["CH"], folded=False)
 
 
-every_case = pytest.mark.parametrize("program", list(cases()), ids=["L0", "L2-WH-CM", "worst", "prior-all", "F-S", "worst-CH"])
+every_case = pytest.mark.parametrize(
+    "program", list(cases()), ids=["L0", "L2-WH-CM", "worst", "prior-all", "F-S", "worst-CH"]
+)
 
 
 def wrong_cost(rng):
@@ -357,7 +426,11 @@ def wrong_rows(rng):
 
     def looser(floats):
         rows = np.where(np.isfinite(floats.row_upper), 0, -0.3 * rng.random(len(floats.row_lower)))
-        return replace(floats, row_lower=floats.row_lower + rows, lower=floats.lower - 0.3 * rng.random(len(floats.lower)))
+        return replace(
+            floats,
+            row_lower=floats.row_lower + rows,
+            lower=floats.lower - 0.3 * rng.random(len(floats.lower)),
+        )
 
     return looser
 
@@ -368,7 +441,9 @@ def mislead(monkeypatch, change, answers=None):
 
     def solve(floats, *args, **kwargs):
         asked.append(floats)
-        return honest_solve(change(floats) if answers is None or len(asked) <= answers else floats, *args, **kwargs)
+        return honest_solve(
+            change(floats) if answers is None or len(asked) <= answers else floats, *args, **kwargs
+        )
 
     monkeypatch.setattr(certify_module, "solve", solve)
     return asked
@@ -442,13 +517,20 @@ def test_wrong_bases_do_need_repair(monkeypatch, program):
     assert spoiled(monkeypatch, program, wrong_rows, max_refinements=0, max_work=0)["_mixed"] > 0
     assert spoiled(monkeypatch, program, wrong_cost, max_refinements=0, max_work=0)["_bounding"] > 0
     for change in (wrong_rows, wrong_cost):
-        assert spoiled(monkeypatch, program, change, max_refinements=0) == {"_mixed": 0, "_bounding": 0}
+        assert spoiled(monkeypatch, program, change, max_refinements=0) == {
+            "_mixed": 0,
+            "_bounding": 0,
+        }
 
 
 def test_refinement_alone_repairs_a_wrong_basis(monkeypatch):
     program = build(4, NINE, L0())
     best, _ = check_solution(program, certify(program))
-    mislead(monkeypatch, lambda floats: replace(floats, cost=floats.cost[::-1].copy() + np.arange(len(floats.cost))), answers=1)
+    mislead(
+        monkeypatch,
+        lambda floats: replace(floats, cost=floats.cost[::-1].copy() + np.arange(len(floats.cost))),
+        answers=1,
+    )
     solution = certify(program, max_work=0)
     assert solution.refinements >= 1
     assert check_solution(program, solution) == (best, best)
@@ -466,13 +548,22 @@ def test_any_multipliers_can_be_made_a_bound(program, scale):
         bounding = certify_module._bounding(problem, y, columns)
         left = problem.reduced(bounding)
         assert min(left) >= 0
-        assert all(value >= 0 for value, line in zip(bounding, problem.lines, strict=True) if not line.equality)
+        assert all(
+            value >= 0
+            for value, line in zip(bounding, problem.lines, strict=True)
+            if not line.equality
+        )
         if problem.cost[-1] != 1:  # the worst case scales all multipliers first
-            assert all(bounding[r] == y[r] or min(left[v] for v in problem.lines[r].terms) == 0 for r in range(columns))
+            assert all(
+                bounding[r] == y[r] or min(left[v] for v in problem.lines[r].terms) == 0
+                for r in range(columns)
+            )
         assert scale or bounding == y
 
 
-@pytest.mark.parametrize(("value", "room", "share"), [(-1, 1, "1/2"), (-1, 3, "1/4"), (0, 1, 0), (2, 1, 0)])
+@pytest.mark.parametrize(
+    ("value", "room", "share"), [(-1, 1, "1/2"), (-1, 3, "1/4"), (0, 1, 0), (2, 1, 0)]
+)
 def test_no_more_is_mixed_in_than_needed(value, room, share):
     assert certify_module._share(fmpq(value), fmpq(room)) == to_fmpq(Fraction(share))
 
@@ -480,7 +571,11 @@ def test_no_more_is_mixed_in_than_needed(value, room, share):
 def test_mixing_repairs_variables_as_well_as_rows():
     """Here x[1] = -1, and the only row that is broken is content with far less of the other point."""
     weighted = {0: fmpq(1), 1: fmpq(3)}
-    lines = [Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True), Line(weighted, fmpq(-1), False), Line(weighted, fmpq(-7, 8), False)]
+    lines = [
+        Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
+        Line(weighted, fmpq(-1), False),
+        Line(weighted, fmpq(-7, 8), False),
+    ]
     problem = Problem(lines, [fmpq(0)] * 2)
     vertex = Vertex(problem, Basis(np.ones(2, dtype=bool), np.array([False, False, True])))
     assert (vertex.x, vertex.slack) == ([2, -1], [0, 0, fmpq(-1, 8)])
@@ -507,16 +602,25 @@ def denies(floats, *args, **kwargs):
 
 
 def nothing_basic(floats, *args, **kwargs):
-    return Optimum(Basis(np.zeros(len(floats.cost), dtype=bool), np.zeros(len(floats.row_lower), dtype=bool)), 0.0)
+    return Optimum(
+        Basis(np.zeros(len(floats.cost), dtype=bool), np.zeros(len(floats.row_lower), dtype=bool)),
+        0.0,
+    )
 
 
 def everything_basic(floats, *args, **kwargs):
-    return Optimum(Basis(np.ones(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)), math.nan)
+    return Optimum(
+        Basis(np.ones(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)),
+        math.nan,
+    )
 
 
 def slacks_basic(floats, *args, **kwargs):
     """A basis indeed, of x = 0."""
-    return Optimum(Basis(np.zeros(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)), -math.inf)
+    return Optimum(
+        Basis(np.zeros(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)),
+        -math.inf,
+    )
 
 
 def columns_basic(floats, *args, **kwargs):
@@ -542,7 +646,15 @@ def always_changed(change):
 
 
 def by_turns():
-    liars = [fails, nothing_basic, always_changed(wrong_cost), denies, slacks_basic, always_changed(wrong_rows), at_random()]
+    liars = [
+        fails,
+        nothing_basic,
+        always_changed(wrong_cost),
+        denies,
+        slacks_basic,
+        always_changed(wrong_rows),
+        at_random(),
+    ]
     turn = iter(range(10**9))
     return lambda *args, **kwargs: liars[next(turn) % len(liars)](*args, **kwargs)
 
@@ -578,7 +690,9 @@ def test_without_solver_and_without_steps_there_is_no_answer(monkeypatch, liar):
         certify(program, max_work=0)
 
 
-@pytest.mark.parametrize("liar", ["slacks basic", "random", "wrong rows", "wrong cost", "columns basic", "by turns"])
+@pytest.mark.parametrize(
+    "liar", ["slacks basic", "random", "wrong rows", "wrong cost", "columns basic", "by turns"]
+)
 @pytest.mark.parametrize("work", [0, 100, 1000])
 def test_with_too_little_work_the_answer_is_exact_or_refused(monkeypatch, liar, work):
     """A typed refusal, or a point and a bound that are right, with or without a gap: never something in between."""
@@ -627,8 +741,19 @@ EXTREMES = {
     "1e-310": Fraction(1, 10**310),
     "1e-400": Fraction(1, BIG),
 }
-SUBSETS = [subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)]
-LOSSES = [L0(), L1(), L2(), L0(1), Power("1/2"), L0(worst_case=True), L1(worst_case=True), L2(1, worst_case=True)]
+SUBSETS = [
+    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
+]
+LOSSES = [
+    L0(),
+    L1(),
+    L2(),
+    L0(1),
+    Power("1/2"),
+    L0(worst_case=True),
+    L1(worst_case=True),
+    L2(1, worst_case=True),
+]
 
 
 @pytest.mark.parametrize("alpha", EXTREMES)
@@ -667,7 +792,13 @@ def test_extreme_alphas_without_exact_steps(alpha):
 
 @pytest.mark.parametrize(
     ("n", "wanted", "loss", "digits"),
-    [(6, ["F"], L2(), 7), (6, ["F"], L2(), 8), (6, ["WH"], L0(), 12), (6, ["CM", "RM", "S"], L2(), 20), (6, [], L0(), 10)],
+    [
+        (6, ["F"], L2(), 7),
+        (6, ["F"], L2(), 8),
+        (6, ["WH"], L0(), 12),
+        (6, ["CM", "RM", "S"], L2(), 20),
+        (6, [], L0(), 10),
+    ],
     ids=str,
 )
 def test_alphas_next_to_one_are_feasible(n, wanted, loss, digits):
@@ -696,7 +827,12 @@ def test_small_coefficients_in_an_equality():
         short = "RARE"
 
         def rows(self, at, privacy):
-            yield Rows(np.array([[at[0, 1], at[1, 1]]]), (Fraction(1), Fraction(-1, 10**10)), Fraction(0), True)
+            yield Rows(
+                np.array([[at[0, 1], at[1, 1]]]),
+                (Fraction(1), Fraction(-1, 10**10)),
+                Fraction(0),
+                True,
+            )
 
     # A mechanism that has it exists: Pr[0 | 1] may be anything from alpha to 1 times Pr[0 | 0], and this is in between.
     found = design(3, Privacy(Fraction(1, 10**15)), L0(), [Rare()])
@@ -783,13 +919,20 @@ class TestNumbersOfCertificates:
     def test_integers_do_not_wrap_around(self):
         huge = np.int64(2**63 - 1)
         multipliers = {"column sums": {0: 1, 1: 1}, "privacy": {0: huge, 3: huge}}
-        assert not Certificate(self.privacy, Costs([[0, 4], [4, 0]]), (), 2, 2, multipliers).verify(self.uniform)
+        assert not Certificate(self.privacy, Costs([[0, 4], [4, 0]]), (), 2, 2, multipliers).verify(
+            self.uniform
+        )
 
     def test_a_fraction_with_a_hidden_sign_is_negative(self):
         hidden = Fraction(1)
         hidden._numerator, hidden._denominator = 1, -4
-        multipliers = {"column sums": {0: Fraction(1, 4), 1: Fraction(1, 4)}, "privacy": {0: hidden, 3: hidden}}
-        assert not Certificate(self.privacy, L0(), (), Fraction(1, 2), Fraction(1, 2), multipliers).verify(self.uniform)
+        multipliers = {
+            "column sums": {0: Fraction(1, 4), 1: Fraction(1, 4)},
+            "privacy": {0: hidden, 3: hidden},
+        }
+        assert not Certificate(
+            self.privacy, L0(), (), Fraction(1, 2), Fraction(1, 2), multipliers
+        ).verify(self.uniform)
 
     @pytest.mark.parametrize("numbers", [(0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5)])
     def test_floats_are_refused(self, numbers):

@@ -29,13 +29,31 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def wm(here: Path) -> Path:
     assert (
-        main(["design", "--n", "8", "--alpha", "9/10", "--loss", "L0", "--property", "WH", "--property", "CM", "--out", "wm.json"])
+        main(
+            [
+                "design",
+                "--n",
+                "8",
+                "--alpha",
+                "9/10",
+                "--loss",
+                "L0",
+                "--property",
+                "WH",
+                "--property",
+                "CM",
+                "--out",
+                "wm.json",
+            ]
+        )
         == 0
     )
     return here / "wm.json"
 
 
-def test_design_prints_the_proof_and_writes_table_and_picture(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_design_prints_the_proof_and_writes_table_and_picture(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png"
     assert main(command.split()) == 0
     shown = capsys.readouterr().out
@@ -56,7 +74,9 @@ def test_nothing_is_overwritten_without_force(wm: Path, capsys: pytest.CaptureFi
     assert Mechanism.load(wm) == named.geometric(2, "1/2")
 
 
-def test_audit_accepts_the_file_and_refuses_one_that_lies(wm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_accepts_the_file_and_refuses_one_that_lies(
+    wm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["audit", "wm.json"]) == 0
     content = json.loads(wm.read_text())
     content["alpha"] = "99/100"
@@ -69,7 +89,9 @@ def test_audit_accepts_the_file_and_refuses_one_that_lies(wm: Path, capsys: pyte
     assert "digest" in shown.err
 
 
-def test_audit_of_a_missing_file_is_a_wrong_request(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_of_a_missing_file_is_a_wrong_request(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["audit", "absent.json"]) == 2
     assert "absent.json" in capsys.readouterr().err
 
@@ -104,14 +126,44 @@ def test_release_replaces_the_column_and_keeps_only_what_is_named(wm: Path, here
 
 def test_release_of_an_empty_column(wm: Path, here: Path) -> None:
     (here / "true.csv").write_text("count\n")
-    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "released.csv"]) == 0
+    assert (
+        main(
+            [
+                "release",
+                "wm.json",
+                "--input",
+                "true.csv",
+                "--column",
+                "count",
+                "--out",
+                "released.csv",
+            ]
+        )
+        == 0
+    )
     assert (here / "released.csv").read_text().split() == ["count"]
 
 
 @pytest.mark.parametrize("wrong", ["9", "-1", "2.5", "", "x", "nan", "１"])
-def test_a_bad_count_is_named_and_nothing_is_written(wrong: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_count_is_named_and_nothing_is_written(
+    wrong: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "true.csv").write_text(f"count,other\n3,a\n{wrong},b\n99,c\n")
-    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "released.csv"]) == 2
+    assert (
+        main(
+            [
+                "release",
+                "wm.json",
+                "--input",
+                "true.csv",
+                "--column",
+                "count",
+                "--out",
+                "released.csv",
+            ]
+        )
+        == 2
+    )
     assert "true.csv, line 3:" in capsys.readouterr().err
     assert not (here / "released.csv").exists()
 
@@ -170,7 +222,9 @@ def test_design_refuses_wrong_requests_in_one_line(
         "--n 0 --alpha 1",
     ],
 )
-def test_design_takes_every_option(arguments: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_design_takes_every_option(
+    arguments: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["design", *arguments.split(), "--out", "m.json"]) == 0
     assert main(["audit", "m.json"]) == 0
     assert "gap exactly 0" in capsys.readouterr().out
@@ -181,11 +235,22 @@ def test_epsilon_is_rounded_to_the_private_side(here: Path) -> None:
     assert Mechanism.load("m.json").privacy.epsilon <= 0.1
 
 
-def test_compare_lists_the_named_mechanisms_and_files(wm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_lists_the_named_mechanisms_and_files(
+    wm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     assert main(["compare", "--n", "8", "--alpha", "9/10", "wm.json"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["for", "mechanism", "GM", "EM", "WM", "WM", "UM", "wm.json"]
+    assert [line.split()[0] for line in lines] == [
+        "for",
+        "mechanism",
+        "GM",
+        "EM",
+        "WM",
+        "WM",
+        "UM",
+        "wm.json",
+    ]
     assert "0.94737" in lines[2]
     assert "0.96854" in lines[3]
     assert "0.96169" in lines[4]
@@ -201,7 +266,10 @@ def test_plot_draws_every_kind(kind: str, wm: Path, here: Path) -> None:
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--help"], *([name, "--help"] for name in ("design", "audit", "release", "compare", "plot"))):
+    for arguments in (
+        ["--help"],
+        *([name, "--help"] for name in ("design", "audit", "release", "compare", "plot")),
+    ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 0
@@ -224,15 +292,35 @@ def test_a_file_that_is_no_table_is_refused(
     content: str, reason: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "true.csv").write_bytes(content.encode("latin-1"))
-    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "r.csv"]) == 2
+    assert (
+        main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", "r.csv"])
+        == 2
+    )
     assert reason in capsys.readouterr().err
     assert not (here / "r.csv").exists()
 
 
 @pytest.mark.parametrize("out", ["true.csv", "./true.csv"])
-def test_release_never_replaces_its_own_input(out: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_release_never_replaces_its_own_input(
+    out: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "true.csv").write_text("count\n3\n\n")
-    assert main(["release", "wm.json", "--input", "true.csv", "--column", "count", "--out", out, "--force"]) == 2
+    assert (
+        main(
+            [
+                "release",
+                "wm.json",
+                "--input",
+                "true.csv",
+                "--column",
+                "count",
+                "--out",
+                out,
+                "--force",
+            ]
+        )
+        == 2
+    )
     assert "made from" in capsys.readouterr().err
     assert (here / "true.csv").read_text() == "count\n3\n\n"
 
@@ -248,7 +336,9 @@ def test_files_of_the_same_name_are_both_shown_and_other_sizes_refused(
     assert "as many inputs" in capsys.readouterr().err
 
 
-def test_a_design_that_never_reports_some_counts_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_design_that_never_reports_some_counts_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["design", "--n", "7", "--alpha", "62/100", "--loss", "L1"]) == 0
     assert "never reports 0, 7" in capsys.readouterr().out
 
@@ -256,7 +346,9 @@ def test_a_design_that_never_reports_some_counts_says_so(capsys: pytest.CaptureF
 def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
     command = "design --n 240 --alpha 9/10 --property WH --property RM --property CM --out m.json"
     process = subprocess.Popen(
-        [sys.executable, "-m", "mechdesign", *command.split()], stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        [sys.executable, "-m", "mechdesign", *command.split()],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     time.sleep(4)  # into the solver, which needs half a minute and more
     process.send_signal(signal.SIGINT)

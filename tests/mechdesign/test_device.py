@@ -17,7 +17,9 @@ TABLES = {
     "GM": named.geometric(3, "1/2"),
     "EM": named.explicit_fair(4, "2/3"),
     "GRR": named.krr(4, "1/3"),
-    "zeros": Mechanism([["1/2", "1/2"], [0, 0], ["1/2", "1/2"]], Privacy("1/5", neighbours=[(0, 1)])),
+    "zeros": Mechanism(
+        [["1/2", "1/2"], [0, 0], ["1/2", "1/2"]], Privacy("1/5", neighbours=[(0, 1)])
+    ),
 }
 
 
@@ -65,7 +67,11 @@ def test_it_runs_without_any_package(tmp_path: Path) -> None:
     (tmp_path / "device.py").write_text(program)
     # -I -S: no site-packages, no environment; an import of numpy would fail.
     run = subprocess.run(
-        [sys.executable, "-I", "-S", "device.py", "m.json", "0", "1", "3"], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-S", "device.py", "m.json", "0", "1", "3"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert all(0 <= int(answer) <= 3 for answer in run.stdout.split())
     assert len(run.stdout.split()) == 3
@@ -107,19 +113,30 @@ def test_a_file_that_lies_is_refused(key: str, value: object, reason: str, tmp_p
 
 def test_it_agrees_on_which_neighbours_there_are() -> None:
     for neighbours in ("adjacent", "all", 2, ((0, 2), (1, 3))):
-        described = [list(pair) for pair in neighbours] if isinstance(neighbours, tuple) else neighbours
+        described = (
+            [list(pair) for pair in neighbours] if isinstance(neighbours, tuple) else neighbours
+        )
         library = {tuple(pair) for pair in Privacy("1/2", neighbours).pairs(4).tolist()}
         assert set(device._neighbours(described, 4)) == library
 
 
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code"),
-    [(["m.json"], "0 1\n3\n", 0), ([], "", 2), (["m.json", "4"], "", 2), (["absent.json", "1"], "", 2)],
+    [
+        (["m.json"], "0 1\n3\n", 0),
+        ([], "", 2),
+        (["m.json", "4"], "", 2),
+        (["absent.json", "1"], "", 2),
+    ],
 )
-def test_the_program_reads_counts_and_reports_errors_in_a_line(arguments: list[str], stdin: str, code: int, tmp_path: Path) -> None:
+def test_the_program_reads_counts_and_reports_errors_in_a_line(
+    arguments: list[str], stdin: str, code: int, tmp_path: Path
+) -> None:
     named.uniform(3).save(tmp_path / "m.json")
     command = [sys.executable, "-I", "-S", device.__file__, *arguments]
-    done = subprocess.run(command, cwd=tmp_path, input=stdin, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, input=stdin, capture_output=True, text=True, check=False
+    )
     assert done.returncode == code
     assert len(done.stdout.split()) == (3 if code == 0 else 0)
     assert done.stderr.count("\n") == (0 if code == 0 else 1)
@@ -130,14 +147,31 @@ def test_the_program_reads_counts_and_reports_errors_in_a_line(arguments: list[s
     [
         *(
             ("neighbours", value)
-            for value in (0, -5, False, True, 1.0, None, {}, "x", [], [[0, 0]], [[-1, 0]], [[0, 9]], [[0]], [0])
+            for value in (
+                0,
+                -5,
+                False,
+                True,
+                1.0,
+                None,
+                {},
+                "x",
+                [],
+                [[0, 0]],
+                [[-1, 0]],
+                [[0, 9]],
+                [[0]],
+                [0],
+            )
         ),
         *(("alpha", value) for value in ("-1/-2", "1/0", "0b1", " 1/2", "2", 0.5, None)),
         *(("denominator", value) for value in ("0", "-8", "1_6", 16)),
         *(("weights", value) for value in ([], [[]], "x", [["0"] * 4] * 4, [[1]], None)),
     ],
 )
-def test_the_device_and_the_library_refuse_the_same_forgeries(key: str, value: object, tmp_path: Path) -> None:
+def test_the_device_and_the_library_refuse_the_same_forgeries(
+    key: str, value: object, tmp_path: Path
+) -> None:
     path = tmp_path / "m.json"
     named.geometric(3, "1/2").save(path)
     content = json.loads(path.read_text())

@@ -19,7 +19,9 @@ def row(terms):
 
 
 def dense(rows, variables):
-    return fmpq_mat(len(rows), len(variables), [line.get(v, fmpq(0)) for line in rows for v in variables])
+    return fmpq_mat(
+        len(rows), len(variables), [line.get(v, fmpq(0)) for line in rows for v in variables]
+    )
 
 
 def column(values):
@@ -49,9 +51,16 @@ def check(rows, variables, rng=None):
         assert set(x) == set(variables)
         assert [x[v] for v in variables] == matrix.solve(column(right)).entries()
         # Entries of the transposed right side that are 0 may be left out.
-        given_entries = {v: value for v, value in zip(variables, right, strict=True) if value != 0 or rng.random() < 0.3}
+        given_entries = {
+            v: value
+            for v, value in zip(variables, right, strict=True)
+            if value != 0 or rng.random() < 0.3
+        }
         before = dict(given_entries)
-        assert factors.solve_transposed(given_entries) == matrix.transpose().solve(column(right)).entries()
+        assert (
+            factors.solve_transposed(given_entries)
+            == matrix.transpose().solve(column(right)).entries()
+        )
         assert given_entries == before
     return True
 
@@ -61,7 +70,9 @@ def random_system(rng, size, long_share):
     variables = rng.sample(range(3 * size), size)
     rows = []
     for _ in range(size):
-        width = rng.choice([3, 4, size]) if rng.random() < long_share else rng.choice([1, 2, 2, 2, 2])
+        width = (
+            rng.choice([3, 4, size]) if rng.random() < long_share else rng.choice([1, 2, 2, 2, 2])
+        )
         rows.append({v: rng.choice(COEFFICIENTS) for v in rng.sample(variables, min(width, size))})
     return rows, variables
 
@@ -85,10 +96,20 @@ def random_forest(rng, sizes, longs):
         own = numbers[start : start + count]
         start += count
         for place in range(1, count):
-            rows.append({own[place]: rng.choice(COEFFICIENTS), own[rng.randrange(place)]: rng.choice(COEFFICIENTS)})
+            rows.append(
+                {
+                    own[place]: rng.choice(COEFFICIENTS),
+                    own[rng.randrange(place)]: rng.choice(COEFFICIENTS),
+                }
+            )
         if k >= longs:
             # A row to spare: one variable, anywhere in the tree, or one more edge, which closes a cycle.
-            rows.append({v: rng.choice(COEFFICIENTS) for v in rng.sample(own, min(rng.choice([1, 2, 2]), count))})
+            rows.append(
+                {
+                    v: rng.choice(COEFFICIENTS)
+                    for v in rng.sample(own, min(rng.choice([1, 2, 2]), count))
+                }
+            )
     for _ in range(longs):
         chosen = rng.sample(numbers, rng.randrange(3, size + 1))
         rows.append({v: rng.choice(COEFFICIENTS) for v in chosen})
@@ -98,7 +119,9 @@ def random_forest(rng, sizes, longs):
 
 
 @SETTINGS
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 6), st.integers(0, 10**6))
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 6), st.integers(0, 10**6)
+)
 def test_trees_and_cycles_tied_together_by_long_rows(sizes, longs, seed):
     """What a basis of a mechanism looks like. Long rows reach into components that are determined already, too."""
     rng = random.Random(seed)
@@ -111,7 +134,9 @@ def test_most_random_forests_are_regular():
     for seed in range(40):
         rng = random.Random(seed)
         sizes = [rng.randrange(1, 7) for _ in range(rng.randrange(2, 6))]
-        regular += check(*random_forest(rng, sizes, rng.randrange(len(sizes)) if sum(sizes) >= 3 else 0), rng)
+        regular += check(
+            *random_forest(rng, sizes, rng.randrange(len(sizes)) if sum(sizes) >= 3 else 0), rng
+        )
     assert 20 < regular < 40
 
 
@@ -131,7 +156,9 @@ def test_a_chain_with_shifts():
     chain = [row({k + 1: 1, k: -1}) for k in range(4)]
     x = Factorization([*chain, row({2: 1})], list(range(5))).solve([fmpq(1)] * 4 + [fmpq(10)])
     assert [x[k] for k in range(5)] == [8, 9, 10, 11, 12]
-    x = Factorization([*chain, row(dict.fromkeys(range(5), 1))], list(range(5))).solve([fmpq(1)] * 4 + [fmpq(5)])
+    x = Factorization([*chain, row(dict.fromkeys(range(5), 1))], list(range(5))).solve(
+        [fmpq(1)] * 4 + [fmpq(5)]
+    )
     assert [x[k] for k in range(5)] == [-1, 0, 1, 2, 3]
 
 

@@ -33,7 +33,9 @@ from mechdesign.losses import L0, L1, Costs, Power, binomial
 DESIGNS = {
     "plain": lambda: design(3, Privacy("9/10"), L0(), ["WH", "CM"]),
     "prior": lambda: design(3, Privacy("2/3"), L1(prior=binomial(3, "1/4")), ["OR:9/10"]),
-    "worst case": lambda: design(2, Privacy("3/4", neighbours=2), Power("1/2", worst_case=True), ["S"]),
+    "worst case": lambda: design(
+        2, Privacy("3/4", neighbours=2), Power("1/2", worst_case=True), ["S"]
+    ),
     "costs": lambda: design(1, Privacy("1/2", neighbours=[(0, 1)]), Costs([[0, 3], [1, 0]])),
     "local": lambda: design(3, Privacy("1/2", neighbours="all")),
     "perfect": lambda: design(2, Privacy(1), L0(), ["F"]),
@@ -140,13 +142,33 @@ def swap_rows(content: dict[str, Any]) -> None:
         (lambda c: c.update(format="else"), InvalidFile, "not a mechanism file"),
         (lambda c: c["certificate"].update(objective="1/2"), CertificateRejected, "loss is"),
         (lambda c: c["certificate"].update(bound="1/2"), CertificateRejected, "prove the bound"),
-        (lambda c: c["certificate"]["properties"].append("F"), CertificateRejected, "lacks the property F"),
+        (
+            lambda c: c["certificate"]["properties"].append("F"),
+            CertificateRejected,
+            "lacks the property F",
+        ),
         (lambda c: c["certificate"]["properties"].append("XX"), InvalidFile, "unknown property"),
         (lambda c: c["certificate"]["loss"].update(power="2"), CertificateRejected, "loss is"),
-        (lambda c: c["certificate"]["multipliers"].update(nonsense={"0": "1"}), CertificateRejected, "no rows called"),
-        (lambda c: c["certificate"]["multipliers"]["column sums"].update({"99": "1"}), CertificateRejected, "rows"),
-        (lambda c: c["certificate"]["multipliers"]["column sums"].update({"0": "100"}), CertificateRejected, "exceed"),
-        (lambda c: c["certificate"]["multipliers"]["privacy"].update({"0": "-1"}), CertificateRejected, "negative"),
+        (
+            lambda c: c["certificate"]["multipliers"].update(nonsense={"0": "1"}),
+            CertificateRejected,
+            "no rows called",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["column sums"].update({"99": "1"}),
+            CertificateRejected,
+            "rows",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["column sums"].update({"0": "100"}),
+            CertificateRejected,
+            "exceed",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["privacy"].update({"0": "-1"}),
+            CertificateRejected,
+            "negative",
+        ),
         (lambda c: c["certificate"].update(multipliers=3), InvalidFile, "malformed"),
         (swap_rows, CertificateRejected, "lacks"),
     ],
@@ -159,7 +181,10 @@ def test_a_forged_file_is_refused_with_the_reason(
         Mechanism.load(saved)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "null", "3", '{"format": "mechdesign.mechanism"}', "[" * 100_000, "\x00\xff"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "null", "3", '{"format": "mechdesign.mechanism"}', "[" * 100_000, "\x00\xff"],
+)
 def test_what_is_no_mechanism_file_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_bytes(content.encode("latin-1"))

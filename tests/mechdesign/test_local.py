@@ -71,7 +71,9 @@ def variation(row, first, second):
 
 
 def minus_risk(row, losses, weights):
-    return -min(sum(float(w) * s * c for w, s, c in zip(weights, row, cost, strict=True)) for cost in losses)
+    return -min(
+        sum(float(w) * s * c for w, s, c in zip(weights, row, cost, strict=True)) for cost in losses
+    )
 
 
 def best_of_all_patterns(items, alpha, worth):
@@ -86,7 +88,10 @@ FIRST, SECOND, WEIGHTS = some_prior(ITEMS, 1), some_prior(ITEMS, 2), some_prior(
 DISTANCES = [[abs(d - x) for x in range(ITEMS)] for d in range(ITEMS)]
 UTILITIES = {
     "information": (MutualInformation(WEIGHTS), lambda row: information(row, WEIGHTS)),
-    "relative entropy": (KullbackLeibler(FIRST, SECOND), lambda row: relative_entropy(row, FIRST, SECOND)),
+    "relative entropy": (
+        KullbackLeibler(FIRST, SECOND),
+        lambda row: relative_entropy(row, FIRST, SECOND),
+    ),
     "chi square": (ChiSquare(FIRST, SECOND), lambda row: chi_square(row, FIRST, SECOND)),
     "hellinger": (Hellinger(FIRST, SECOND), lambda row: hellinger(row, FIRST, SECOND)),
     "total variation": (total_variation(FIRST, SECOND), lambda row: variation(row, FIRST, SECOND)),
@@ -103,7 +108,9 @@ def check_prices(found, alpha):
         for row in product([Fraction(1), alpha], repeat=found.utility.items):
             cost = sum(price * s for price, s in zip(found.prices, row, strict=True))
             worth = found.utility.worth([to_fmpq(s) for s in row])
-            assert worth.lower() <= to_fmpq(cost) if isinstance(worth, arb) else worth <= to_fmpq(cost)
+            assert (
+                worth.lower() <= to_fmpq(cost) if isinstance(worth, arb) else worth <= to_fmpq(cost)
+            )
 
 
 # --- square -----------------------------------------------------------------------------------------------------------------
@@ -125,7 +132,10 @@ def test_perfect_privacy_leaves_a_blind_guess():
 
 def test_properties_do_not_change_generalised_randomised_response():
     """Thesis 6.8: it has all of them already."""
-    plain, asked = square(6, local(HALF)), square(6, local(HALF), properties=["RM", "CM", "F", "WH", "S"])
+    plain, asked = (
+        square(6, local(HALF)),
+        square(6, local(HALF), properties=["RM", "CM", "F", "WH", "S"]),
+    )
     assert asked.mechanism == plain.mechanism == named.krr(6, HALF)
     assert asked.certificate.gap == 0
 
@@ -137,7 +147,9 @@ def test_l1_and_l2_leave_most_outputs_unused(loss):
     used = [any(row) for row in found.mechanism.table]
     assert found.certificate.gap == 0
     assert used == [False, False, False, True, False, True, False, False, False]
-    assert len(set(zip(*found.mechanism.table, strict=True))) == 3  # the middle item is the only one between the sides
+    assert (
+        len(set(zip(*found.mechanism.table, strict=True))) == 3
+    )  # the middle item is the only one between the sides
 
 
 @pytest.mark.parametrize("loss", [L1(), L2()])
@@ -147,7 +159,9 @@ def test_at_high_privacy_l1_and_l2_answer_the_middle_whatever_the_item(loss):
 
 
 @pytest.mark.parametrize("loss", [L1(), L2()])
-@pytest.mark.parametrize("wanted", [[WeakHonesty()], [ColumnHonesty()], [ColumnMonotone()], [Fairness()]])
+@pytest.mark.parametrize(
+    "wanted", [[WeakHonesty()], [ColumnHonesty()], [ColumnMonotone()], [Fairness()]]
+)
 def test_properties_repair_l1_and_l2(loss, wanted):
     plain, repaired = square(7, local(HALF), loss), square(7, local(HALF), loss, wanted)
     assert not all(map(any, plain.mechanism.table))
@@ -158,8 +172,14 @@ def test_properties_repair_l1_and_l2(loss, wanted):
 
 def test_the_prior_and_the_worst_case_are_those_of_the_loss():
     skewed, worst = L1(prior=binomial(4, "1/10")), L1(worst_case=True)
-    assert square(5, local(HALF), skewed).certificate.objective < square(5, local(HALF), L1()).certificate.objective
-    assert square(5, local(HALF), worst).certificate.objective > square(5, local(HALF), L1()).certificate.objective
+    assert (
+        square(5, local(HALF), skewed).certificate.objective
+        < square(5, local(HALF), L1()).certificate.objective
+    )
+    assert (
+        square(5, local(HALF), worst).certificate.objective
+        > square(5, local(HALF), L1()).certificate.objective
+    )
 
 
 def test_epsilon_stands_for_local_privacy():
@@ -179,7 +199,9 @@ def test_against_all_patterns(name, alpha):
     assert mechanism.audit().holds
     assert mechanism.outputs <= ITEMS
     assert float(found.value) == pytest.approx(best_of_all_patterns(ITEMS, alpha, worth), abs=1e-9)
-    assert float(found.value) == pytest.approx(sum(map(worth, mechanism.matrix.tolist())), abs=1e-12)
+    assert float(found.value) == pytest.approx(
+        sum(map(worth, mechanism.matrix.tolist())), abs=1e-12
+    )
     assert 0 <= found.gap <= (0 if name in RATIONAL else Fraction(1, 10**30))
     assert found.optimal == (found.gap == 0)
     low, high = utility.of(mechanism)
@@ -207,7 +229,10 @@ def test_no_random_mechanism_is_better():
     for name, (utility, _) in UTILITIES.items():
         bound = extremal(ITEMS, local(alpha), utility).bound
         for _ in range(20):
-            first = [[alpha + (1 - alpha) * Fraction(rng.randint(0, 6), 6) for _ in range(ITEMS)] for _ in range(3)]
+            first = [
+                [alpha + (1 - alpha) * Fraction(rng.randint(0, 6), 6) for _ in range(ITEMS)]
+                for _ in range(3)
+            ]
             scale = max(map(sum, zip(*first, strict=True)))
             rows = [[entry / scale for entry in row] for row in first]
             rest = [1 - sum(column) for column in zip(*rows, strict=True)]
@@ -238,7 +263,10 @@ def test_total_variation_is_randomised_response_on_the_likelier_hypothesis(items
     distance = sum(abs(p - q) for p, q in zip(first, second, strict=True)) / 2
     assert found.value == found.bound == (1 - a) / (1 + a) * distance
     likelier = [p >= q for p, q in zip(first, second, strict=True)]
-    rows = {tuple((1 if high else a) / (1 + a) for high in side) for side in (likelier, [not high for high in likelier])}
+    rows = {
+        tuple((1 if high else a) / (1 + a) for high in side)
+        for side in (likelier, [not high for high in likelier])
+    }
     assert set(found.mechanism.table) == rows
 
 
@@ -247,7 +275,9 @@ def test_at_high_privacy_two_outputs_are_best_for_any_divergence(kind):
     """Theorem 5 of the same: then the binary mechanism is optimal, which is the one of the total variation."""
     first, second = some_prior(8, 1), some_prior(8, 2)
     binary = extremal(8, local("999/1000"), total_variation(first, second)).mechanism
-    assert set(extremal(8, local("999/1000"), kind(first, second)).mechanism.table) == set(binary.table)
+    assert set(extremal(8, local("999/1000"), kind(first, second)).mechanism.table) == set(
+        binary.table
+    )
 
 
 @pytest.mark.parametrize("items", [3, 5, 16])
@@ -259,19 +289,26 @@ def test_at_low_privacy_information_is_best_kept_by_randomised_response(items):
 def subset_information(items, size, alpha):
     """I(X; Y) of subset selection under a uniform prior: a row has ``size`` entries in proportion 1 and the others alpha."""
     mean = (size + (items - size) * alpha) / items
-    return (size * math.log(1 / mean) + (items - size) * alpha * math.log(alpha / mean)) / (items * mean)
+    return (size * math.log(1 / mean) + (items - size) * alpha * math.log(alpha / mean)) / (
+        items * mean
+    )
 
 
 @pytest.mark.parametrize("items", [6, 20, 60])
 @pytest.mark.parametrize("alpha", ["1/20", "1/3", "1/2", "9/10"])
 def test_information_under_a_uniform_prior_is_kept_by_subsets_of_the_best_size(items, alpha):
-    values = {size: subset_information(items, size, float(Fraction(alpha))) for size in range(1, items + 1)}
+    values = {
+        size: subset_information(items, size, float(Fraction(alpha)))
+        for size in range(1, items + 1)
+    }
     best = max(values, key=values.get)
     found = extremal(items, local(alpha), MutualInformation(prior_over(items)))
     assert float(found.value) == pytest.approx(values[best], rel=1e-12)
     assert found.gap < Fraction(1, 10**30)
     assert {sum(entry == max(row) for entry in row) for row in found.mechanism.table} == {best}
-    assert found.mechanism.outputs == items // math.gcd(items, best)  # not all subsets: one in n/gcd shifts will do
+    assert found.mechanism.outputs == items // math.gcd(
+        items, best
+    )  # not all subsets: one in n/gcd shifts will do
 
 
 @pytest.mark.parametrize("items", [4, 40])
@@ -322,7 +359,9 @@ def test_folding_changes_nothing():
 
     weights = prior([1, 1, 1, 1, 3, 3, 3])
     for alpha in (Fraction(1, 10), HALF, Fraction(9, 10)):
-        folded, plain = (extremal(7, local(alpha), kind(weights)) for kind in (MutualInformation, Plain))
+        folded, plain = (
+            extremal(7, local(alpha), kind(weights)) for kind in (MutualInformation, Plain)
+        )
         assert float(folded.value) == pytest.approx(float(plain.value), rel=1e-15)
         assert folded.mechanism.outputs <= 7
         check_prices(folded, alpha)
@@ -353,7 +392,9 @@ def test_generating_patterns_finds_what_enumeration_finds(monkeypatch, name, alp
     assert generated.gap >= 0
     assert float(generated.value) == pytest.approx(float(everything.value), rel=1e-9)
     if name != "information":  # whose relaxation is not tight for so few items
-        assert generated.gap <= generated.value / 10**9 if generated.value > 0 else generated.gap == 0
+        assert (
+            generated.gap <= generated.value / 10**9 if generated.value > 0 else generated.gap == 0
+        )
     check_prices(generated, alpha)
 
 
@@ -365,12 +406,16 @@ def test_a_divergence_of_many_items(kind):
 
 
 def test_a_decision_about_many_items():
-    found = extremal(25, local(HALF), bayes_decision([[abs(d - x) for x in range(25)] for d in range(25)]))
+    found = extremal(
+        25, local(HALF), bayes_decision([[abs(d - x) for x in range(25)] for d in range(25)])
+    )
     assert found.gap == 0
     assert found.value == -square(25, local(HALF), L1()).certificate.objective
 
 
-@pytest.mark.parametrize("weights", [some_prior(30, 3), prior([1] * 10 + [2] * 20 + [3] * 15 + [4] * 25)])
+@pytest.mark.parametrize(
+    "weights", [some_prior(30, 3), prior([1] * 10 + [2] * 20 + [3] * 15 + [4] * 25)]
+)
 def test_the_information_of_many_items(weights):
     found = extremal(len(weights), local(HALF), MutualInformation(weights))
     assert found.mechanism.audit().holds
@@ -386,7 +431,9 @@ def test_a_pricing_bound_holds_for_every_pattern():
             bound, _ = utility.pricing(prices, to_fmpq(alpha))
             for row in product([to_fmpq(Fraction(1)), to_fmpq(alpha)], repeat=ITEMS):
                 worth = utility.worth(row)
-                net = worth - sum((p * s for p, s in zip(prices, row, strict=True)), to_fmpq(Fraction(0)))
+                net = worth - sum(
+                    (p * s for p, s in zip(prices, row, strict=True)), to_fmpq(Fraction(0))
+                )
                 low = net.lower().fmpq() if isinstance(net, arb) else net
                 assert low <= bound or row == (to_fmpq(alpha),) * ITEMS
 

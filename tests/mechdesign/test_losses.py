@@ -30,7 +30,9 @@ def test_threshold_is_more_than_d_steps():
     assert [L0(0).cost(0, j) for j in range(3)] == [0, 1, 1]
 
 
-@pytest.mark.parametrize("p", [Fraction(1, 2), "0.5", Decimal("0.5"), "3/2", Fraction(7, 3), "1/10"], ids=repr)
+@pytest.mark.parametrize(
+    "p", [Fraction(1, 2), "0.5", Decimal("0.5"), "3/2", Fraction(7, 3), "1/10"], ids=repr
+)
 def test_fractional_powers_are_rounded_down_by_less_than_a_unit(p):
     power = Fraction(p)
     for distance in range(30):
@@ -118,7 +120,10 @@ def test_worst_case_takes_no_prior():
 @st.composite
 def tables(draw):
     shape = draw(st.integers(1, 4)), draw(st.integers(1, 4))
-    columns = [draw(st.lists(st.integers(0, 5), min_size=shape[0], max_size=shape[0]).filter(any)) for _ in range(shape[1])]
+    columns = [
+        draw(st.lists(st.integers(0, 5), min_size=shape[0], max_size=shape[0]).filter(any))
+        for _ in range(shape[1])
+    ]
     return [[Fraction(column[i], sum(column)) for column in columns] for i in range(shape[0])]
 
 
@@ -127,10 +132,16 @@ def tables(draw):
 def test_expectation_and_worst_case_by_definition(table, loss, data):
     mechanism = Mechanism(table, Privacy("1/2"))
     inputs = mechanism.inputs
-    weights = prior(data.draw(st.lists(st.integers(0, 5), min_size=inputs, max_size=inputs).filter(any)))
-    expected = [sum(table[i][j] * loss.cost(i, j) for i in range(len(table))) for j in range(inputs)]
+    weights = prior(
+        data.draw(st.lists(st.integers(0, 5), min_size=inputs, max_size=inputs).filter(any))
+    )
+    expected = [
+        sum(table[i][j] * loss.cost(i, j) for i in range(len(table))) for j in range(inputs)
+    ]
     assert mechanism.loss(loss) == sum(expected) / inputs
-    assert mechanism.loss(Power(loss.p, loss.d, weights)) == sum(w * e for w, e in zip(weights, expected, strict=True))
+    assert mechanism.loss(Power(loss.p, loss.d, weights)) == sum(
+        w * e for w, e in zip(weights, expected, strict=True)
+    )
     assert mechanism.loss(Power(loss.p, loss.d, worst_case=True)) == max(expected)
     costs = [[loss.cost(i, j) for j in range(inputs)] for i in range(len(table))]
     assert mechanism.loss(Costs(costs)) == sum(expected) / inputs
@@ -155,7 +166,9 @@ def test_bad_costs():
 
 
 def test_costs_need_not_be_square():
-    assert Mechanism([["1/4", "1/2"]] * 2 + [["1/2", 0]], Privacy("1/2")).loss(Costs([[0, 4], [4, 0], [8, 8]])) == Fraction(7, 2)
+    assert Mechanism([["1/4", "1/2"]] * 2 + [["1/2", 0]], Privacy("1/2")).loss(
+        Costs([[0, 4], [4, 0], [8, 8]])
+    ) == Fraction(7, 2)
 
 
 def test_losses_are_values():
@@ -189,7 +202,9 @@ def test_binomial(n, p):
     assert sum(j * w for j, w in enumerate(weights)) == n * Fraction(p)
     assert L0(prior=weights).weights(n + 1) == weights
     assert weights[0] == (1 - Fraction(p)) ** n
-    assert weights[n // 2] == math.comb(n, n // 2) * Fraction(p) ** (n // 2) * (1 - Fraction(p)) ** (n - n // 2)
+    assert weights[n // 2] == math.comb(n, n // 2) * Fraction(p) ** (n // 2) * (
+        1 - Fraction(p)
+    ) ** (n - n // 2)
 
 
 @pytest.mark.parametrize("p", [-1, "1.1", Fraction(-1, 100)], ids=repr)
@@ -230,7 +245,11 @@ def test_absurd_powers_are_refused_at_once(p):
 def test_powers_at_the_ends_of_what_is_allowed(p):
     power = Fraction(p)
     cost = Power(p).cost(0, 2)
-    assert cost**power.denominator <= 2**power.numerator < (cost + Fraction(1, 1 << 64)) ** power.denominator
+    assert (
+        cost**power.denominator
+        <= 2**power.numerator
+        < (cost + Fraction(1, 1 << 64)) ** power.denominator
+    )
     assert Power(p).cost(3, 2) == 1
 
 

@@ -44,7 +44,12 @@ def tables(draw, square=False):
     rows = draw(st.integers(1, 5))
     columns = rows if square else draw(st.integers(1, 5))
     drawn = [
-        draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 7]), min_size=rows, max_size=rows).filter(any)) for _ in range(columns)
+        draw(
+            st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 7]), min_size=rows, max_size=rows).filter(
+                any
+            )
+        )
+        for _ in range(columns)
     ]
     return [[Fraction(column[i], sum(column)) for column in drawn] for i in range(rows)]
 
@@ -65,7 +70,11 @@ def test_negative_entries_are_named():
 
 @pytest.mark.parametrize(
     ("entry", "sign"),
-    [("1/2", "-"), (Fraction(2, 3) + Fraction(1, 10**30), "+"), (Fraction(2, 3) - Fraction(1, BIG), "-")],
+    [
+        ("1/2", "-"),
+        (Fraction(2, 3) + Fraction(1, 10**30), "+"),
+        (Fraction(2, 3) - Fraction(1, BIG), "-"),
+    ],
     ids=["half", "up", "down"],
 )
 def test_column_sums_are_exact_and_named(entry, sign):
@@ -106,7 +115,10 @@ def test_an_enormous_denominator_is_named():
 def test_numpy_weights_do_not_wrap_around():
     with pytest.raises(InvalidMechanism, match="column 0 sums to"):
         Mechanism.from_weights([[np.uint8(200)], [np.uint8(100)]], 44, HALF)
-    assert Mechanism.from_weights([[np.uint8(200)], [np.uint8(100)]], np.int64(300), HALF).denominator == 3
+    assert (
+        Mechanism.from_weights([[np.uint8(200)], [np.uint8(100)]], np.int64(300), HALF).denominator
+        == 3
+    )
 
 
 def test_from_weights_is_in_lowest_terms():
@@ -152,11 +164,17 @@ def test_a_list_given_away_is_not_kept():
 
 
 @pytest.mark.parametrize(
-    "twin", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["copy", "deepcopy", "pickle"]
+    "twin",
+    [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))],
+    ids=["copy", "deepcopy", "pickle"],
 )
 def test_copies(twin):
     for mechanism in (design(2, Privacy("9/10", "all"), L0(), ["WH"]).mechanism, named.uniform(3)):
-        mechanism.audit(), mechanism.matrix, mechanism.release([0])  # cached values must not get in the way
+        (
+            mechanism.audit(),
+            mechanism.matrix,
+            mechanism.release([0]),
+        )  # cached values must not get in the way
         other = twin(mechanism)
         assert other == mechanism
         assert hash(other) == hash(mechanism)
@@ -211,7 +229,10 @@ def test_audit_by_definition(table, neighbours):
 
 def audit_of_every_pair(table, privacy):
     """The first place, output by output and pair by pair, of the largest ratio compared to what is allowed."""
-    pairs, distances = privacy.pairs(len(table[0])).tolist(), privacy.distances(len(table[0])).tolist()
+    pairs, distances = (
+        privacy.pairs(len(table[0])).tolist(),
+        privacy.distances(len(table[0])).tolist(),
+    )
     found, best = (Fraction(1), (0, tuple(pairs[0]))), Fraction(0)
     for (i, row), ((a, b), d) in product(enumerate(table), zip(pairs, distances, strict=True)):
         for j, k in ((a, b), (b, a)):
@@ -222,11 +243,18 @@ def audit_of_every_pair(table, privacy):
 
 
 @SETTINGS
-@given(tables().filter(lambda table: len(table[0]) > 1), st.sampled_from(["all", "reach", "pairs", "metric", "adjacent"]))
+@given(
+    tables().filter(lambda table: len(table[0]) > 1),
+    st.sampled_from(["all", "reach", "pairs", "metric", "adjacent"]),
+)
 def test_audit_where_all_are_neighbours_names_the_same_place_as_a_look_at_every_pair(table, kind):
     inputs = len(table[0])
     distances = [[3 * (j != k) for k in range(inputs)] for j in range(inputs)]
-    neighbours = {"reach": inputs - 1, "pairs": list(combinations(range(inputs), 2)), "metric": Metric(distances)}
+    neighbours = {
+        "reach": inputs - 1,
+        "pairs": list(combinations(range(inputs), 2)),
+        "metric": Metric(distances),
+    }
     privacy = Privacy("2/3", neighbours.get(kind, kind))
     audit = Mechanism(table, privacy).audit()
     assert (audit.ratio, (audit.output, audit.inputs)) == audit_of_every_pair(table, privacy)
@@ -239,21 +267,29 @@ def test_audit_of_many_outputs_and_inputs():
     low = [rng.getrandbits(48) for _ in range(4600)]
     rows = [[weight << rng.getrandbits(1) for _ in range(256)] for weight in low]
     rows.append([(1 << 62) - sum(column) for column in zip(*rows, strict=True)])
-    rows[3000][200], rows[4600][200] = rows[3000][200] + 3 * low[3000], rows[4600][200] - 3 * low[3000]
+    rows[3000][200], rows[4600][200] = (
+        rows[3000][200] + 3 * low[3000],
+        rows[4600][200] - 3 * low[3000],
+    )
     mechanism = Mechanism.from_weights(rows, 1 << 62, Privacy("1/3", "all"))
     began = time.perf_counter()
     audit = mechanism.audit()
     assert time.perf_counter() - began < 10  # by a look at every pair, more than a minute
     assert audit.ratio == Fraction(rows[3000][200], low[3000])
     assert (audit.output, audit.inputs[0]) == (3000, 200)
-    assert abs(audit.inputs[1] - 200) == min(abs(j - 200) for j, weight in enumerate(rows[3000]) if weight == low[3000])
+    assert abs(audit.inputs[1] - 200) == min(
+        abs(j - 200) for j, weight in enumerate(rows[3000]) if weight == low[3000]
+    )
 
 
 def test_audit_of_zeros():
     both = Mechanism([[0, 0], ["1/2", "1/2"], ["1/2", "1/2"]], Privacy(1))
     assert both.audit().ratio == 1
     assert both.audit().holds
-    one = Mechanism([["1/2", "1/2"], ["1/2", Fraction(1, 2) - Fraction(1, BIG)], [0, Fraction(1, BIG)]], Privacy(Fraction(1, BIG)))
+    one = Mechanism(
+        [["1/2", "1/2"], ["1/2", Fraction(1, 2) - Fraction(1, BIG)], [0, Fraction(1, BIG)]],
+        Privacy(Fraction(1, BIG)),
+    )
     assert one.audit().ratio == math.inf
     assert not one.audit().holds
     assert one.audit().output == 2
@@ -274,7 +310,9 @@ def test_audit_sees_only_neighbours():
     assert Mechanism(table, Privacy("1/2", [(1, 2)])).audit().ratio == 2
 
 
-@pytest.mark.parametrize("table", [[["1/2"], ["1/2"]], [[1, 1, 1]], [[1]]], ids=["one input", "one output", "one by one"])
+@pytest.mark.parametrize(
+    "table", [[["1/2"], ["1/2"]], [[1, 1, 1]], [[1]]], ids=["one input", "one output", "one by one"]
+)
 def test_audit_of_tables_that_cannot_leak(table):
     mechanism = Mechanism(table, Privacy(1, "all"))
     assert mechanism.audit().ratio == 1
@@ -284,24 +322,39 @@ def test_audit_of_tables_that_cannot_leak(table):
 
 def test_properties_of_rectangular_tables():
     holds = Mechanism([["1/4", "1/4"], ["1/2", "1/2"], ["1/4", "1/4"]], HALF).properties()
-    assert holds == {"RH": False, "RM": False, "CH": False, "CM": False, "F": False, "WH": False, "S": True}
+    assert holds == {
+        "RH": False,
+        "RM": False,
+        "CH": False,
+        "CM": False,
+        "F": False,
+        "WH": False,
+        "S": True,
+    }
 
 
 @SETTINGS
 @given(tables(), st.data())
 def test_posterior_is_bayes_rule(table, data):
     inputs = len(table[0])
-    weights = prior(data.draw(st.lists(st.integers(0, 4), min_size=inputs, max_size=inputs).filter(any)))
+    weights = prior(
+        data.draw(st.lists(st.integers(0, 4), min_size=inputs, max_size=inputs).filter(any))
+    )
     uniform = (Fraction(1, inputs),) * inputs
     mechanism = Mechanism(table, HALF)
-    for given_prior, found in ((weights, mechanism.posterior(weights)), (uniform, mechanism.posterior())):
+    for given_prior, found in (
+        (weights, mechanism.posterior(weights)),
+        (uniform, mechanism.posterior()),
+    ):
         assert len(found) == len(table)
         for row, answer in zip(table, found, strict=True):
             evidence = sum(p * w for p, w in zip(row, given_prior, strict=True))
             if evidence == 0:
                 assert answer is None
             else:
-                assert answer == tuple(p * w / evidence for p, w in zip(row, given_prior, strict=True))
+                assert answer == tuple(
+                    p * w / evidence for p, w in zip(row, given_prior, strict=True)
+                )
                 assert sum(answer) == 1
 
 
@@ -315,7 +368,12 @@ def test_impossible_outputs_have_no_posterior():
 @given(tables(), st.data())
 def test_spread_by_definition(table, data):
     inputs = len(table[0])
-    weights = data.draw(st.one_of(st.none(), st.lists(st.integers(0, 4), min_size=inputs, max_size=inputs).filter(any).map(prior)))
+    weights = data.draw(
+        st.one_of(
+            st.none(),
+            st.lists(st.integers(0, 4), min_size=inputs, max_size=inputs).filter(any).map(prior),
+        )
+    )
     chances = weights or (Fraction(1, inputs),) * inputs
     cells = [(i - j, chances[j] * table[i][j]) for i in range(len(table)) for j in range(inputs)]
     spread = Mechanism(table, HALF).spread(weights)
@@ -357,7 +415,9 @@ def test_scaled_l0_by_definition(table, d):
 
 def test_scaled_l0_of_known_mechanisms():
     assert named.uniform(4).scaled_l0() == 1
-    assert named.geometric(5, "2/3").scaled_l0() == Fraction(4, 5)  # 2 alpha / (1 + alpha), Theorem 12
+    assert named.geometric(5, "2/3").scaled_l0() == Fraction(
+        4, 5
+    )  # 2 alpha / (1 + alpha), Theorem 12
     with pytest.raises(NotSquare):
         Mechanism([["1/2"] * 3] * 2, HALF).scaled_l0()
 
@@ -367,7 +427,10 @@ def test_scaled_l0_of_known_mechanisms():
     [
         [[1, 0], [0, 1]],
         [["3/4", "1/4"], ["1/4", "3/4"]],
-        [[Fraction(2, 3) + Fraction(1, 10**30), "1/3"], [Fraction(1, 3) - Fraction(1, 10**30), "2/3"]],
+        [
+            [Fraction(2, 3) + Fraction(1, 10**30), "1/3"],
+            [Fraction(1, 3) - Fraction(1, 10**30), "2/3"],
+        ],
     ],
     ids=["infinite", "three", "barely"],
 )
@@ -375,7 +438,9 @@ def test_release_refuses_and_draws_nothing(table, monkeypatch):
     mechanism = Mechanism(table, HALF)
     rng = np.random.default_rng(5)
     before = rng.bit_generator.state
-    monkeypatch.setattr("mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn"))
+    monkeypatch.setattr(
+        "mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn")
+    )
     for source in (rng, None):
         with pytest.raises(PrivacyViolation, match="nothing was released") as caught:
             mechanism.release([0, 1], source)
@@ -432,9 +497,9 @@ def test_every_typed_error_is_in_the_list():
     def below(kind):
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    assert {kind for kind in below(MechanismError) if kind.__module__ == MechanismError.__module__} == {
-        type(error) for error in ERRORS
-    }
+    assert {
+        kind for kind in below(MechanismError) if kind.__module__ == MechanismError.__module__
+    } == {type(error) for error in ERRORS}
 
 
 def test_derivable_from_geometric():

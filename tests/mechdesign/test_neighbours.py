@@ -49,7 +49,9 @@ def capped(n, most):
 
 
 def ring(n):
-    return Metric([[min((j - k) % (n + 1), (k - j) % (n + 1)) for k in range(n + 1)] for j in range(n + 1)])
+    return Metric(
+        [[min((j - k) % (n + 1), (k - j) % (n + 1)) for k in range(n + 1)] for j in range(n + 1)]
+    )
 
 
 def equal(n):
@@ -115,9 +117,18 @@ def test_a_metric_is_a_table():
 def test_pairs_and_their_distances(relation, n):
     neighbours = RELATIONS[relation](n)
     privacy = Privacy("1/2", neighbours)
-    found = {tuple(pair): d for pair, d in zip(privacy.pairs(n + 1).tolist(), privacy.distances(n + 1).tolist(), strict=True)}
+    found = {
+        tuple(pair): d
+        for pair, d in zip(
+            privacy.pairs(n + 1).tolist(), privacy.distances(n + 1).tolist(), strict=True
+        )
+    }
     every = [(j, k) for j in range(n + 1) for k in range(j + 1, n + 1)]
-    assert found == {(j, k): distance(neighbours, j, k) for j, k in every if distance(neighbours, j, k) is not None}
+    assert found == {
+        (j, k): distance(neighbours, j, k)
+        for j, k in every
+        if distance(neighbours, j, k) is not None
+    }
 
 
 @pytest.mark.parametrize(
@@ -145,7 +156,9 @@ def test_tables_that_are_no_metric(table, reason):
         Metric(table)
 
 
-@pytest.mark.parametrize("wrong", [1.0, 0.5, math.inf, math.nan, True, "1", Fraction(1, 2), np.float64(1), [1]], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [1.0, 0.5, math.inf, math.nan, True, "1", Fraction(1, 2), np.float64(1), [1]], ids=repr
+)
 def test_distances_are_integers(wrong):
     with pytest.raises(TypeError, match="distance"):
         Metric([[0, wrong], [wrong, 0]])
@@ -157,7 +170,9 @@ def test_what_is_no_table(wrong):
         Metric(wrong)
 
 
-@pytest.mark.parametrize("wrong", [0, -3, True, 2.0, -(10**5000)], ids=["0", "-3", "True", "2.0", "huge"])
+@pytest.mark.parametrize(
+    "wrong", [0, -3, True, 2.0, -(10**5000)], ids=["0", "-3", "True", "2.0", "huge"]
+)
 def test_wrong_precisions(wrong):
     with pytest.raises((ValueError, TypeError)):
         Privacy("1/2", neighbours=wrong)
@@ -201,7 +216,10 @@ def tables(draw):
 
 @SETTINGS
 @given(
-    tables(), st.sampled_from([Fraction(1, 3), Fraction(9, 10), Fraction(1)]), st.sampled_from(sorted(RELATIONS)), st.integers(0, 9)
+    tables(),
+    st.sampled_from([Fraction(1, 3), Fraction(9, 10), Fraction(1)]),
+    st.sampled_from(sorted(RELATIONS)),
+    st.integers(0, 9),
 )
 def test_audit_by_definition(table, alpha, relation, seed):
     n = len(table[0]) - 1
@@ -226,7 +244,9 @@ def test_the_geometric_mechanism_uses_all_that_the_line_allows():
     # At precision k it keeps alpha^k, and no more.
     for k in range(1, 5):
         assert Mechanism(table, Privacy(Fraction(1, 2) ** k, k)).audit().ratio == 2**k
-        assert not Mechanism(table, Privacy(Fraction(1, 2) ** k + Fraction(1, 1000), k)).audit().holds
+        assert (
+            not Mechanism(table, Privacy(Fraction(1, 2) ** k + Fraction(1, 1000), k)).audit().holds
+        )
     assert not Mechanism(table, Privacy("1/2", capped(4, 3))).audit().holds
     audit = Mechanism(table, Privacy("1/2", capped(4, 3))).audit()
     assert (audit.ratio, audit.allowed) == (16, 8)
@@ -273,14 +293,24 @@ def plain_optimum(n, alpha, neighbours, p, wanted):
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_designs_agree_with_a_plain_program(relation, n):
     neighbours = RELATIONS[relation](n)
-    for alpha, p, wanted in (("9/10", 0, []), ("1/3", 1, []), ("4/5", 2, ["RM"]), ("9/10", 1, ["CM", "F"]), (1, 1, [])):
+    for alpha, p, wanted in (
+        ("9/10", 0, []),
+        ("1/3", 1, []),
+        ("4/5", 2, ["RM"]),
+        ("9/10", 1, ["CM", "F"]),
+        (1, 1, []),
+    ):
         found = design(n, Privacy(alpha, neighbours), Power(p), wanted)
         assert found.certificate.gap == 0
         assert found.certificate.verify(found.mechanism)
         worst, _ = by_definition(found.mechanism.table, Fraction(alpha), neighbours)
         assert worst <= 1
         expected = plain_optimum(n, float(Fraction(alpha)), neighbours, p, wanted)
-        assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7), (alpha, p, wanted)
+        assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7), (
+            alpha,
+            p,
+            wanted,
+        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
@@ -315,7 +345,11 @@ def test_all_inputs_being_neighbours_has_the_optimum_of_krr():
 
 
 @pytest.mark.parametrize("loss", [L0(), L1(), L2(), L1(worst_case=True)], ids=repr)
-@pytest.mark.parametrize("neighbours", ["all", 10, 24, capped(32, 3), arbitrary(32, 7)], ids=lambda value: f"{value!r:.12}")
+@pytest.mark.parametrize(
+    "neighbours",
+    ["all", 10, 24, capped(32, 3), arbitrary(32, 7)],
+    ids=lambda value: f"{value!r:.12}",
+)
 def test_larger_designs_are_proved_optimal(loss, neighbours):
     found = design(32, Privacy.from_epsilon(1, neighbours), loss)
     assert found.certificate.gap == 0
@@ -326,7 +360,9 @@ def test_larger_designs_are_proved_optimal(loss, neighbours):
 
 
 def full(n, privacy, loss=None, wanted=()):
-    return mechanism_program(n + 1, n + 1, privacy, loss or L1(), [resolve(item) for item in wanted])
+    return mechanism_program(
+        n + 1, n + 1, privacy, loss or L1(), [resolve(item) for item in wanted]
+    )
 
 
 def short(program, n, privacy, wanted=()):
@@ -344,7 +380,11 @@ def restored(program, shorter, loss, privacy):
     solution = certify(folded.program)
     x = [solution.x[v] for v in folded.orbit.tolist()][: program.variables]
     common = math.lcm(*(value.denominator for value in x))
-    assert not any(True for group in program.rows for _ in group.violations([int(value * common) for value in x], common))
+    assert not any(
+        True
+        for group in program.rows
+        for _ in group.violations([int(value * common) for value in x], common)
+    )
     cost = sum(c * value for c, value in zip(program.cost, x, strict=True))
     return cost, dual_bound(program, shorter.restored(folded.unfold(solution.multipliers)))
 
@@ -373,12 +413,21 @@ def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
         solution = certify(rows.program)
         assert cost == sum(c * value for c, value in zip(program.cost, solution.x, strict=True))
         assert cost == dual_bound(
-            program, dict(zip((group.name for group in program.rows), rows.unfold(solution.multipliers), strict=True))
+            program,
+            dict(
+                zip(
+                    (group.name for group in program.rows),
+                    rows.unfold(solution.multipliers),
+                    strict=True,
+                )
+            ),
         )
 
 
 @pytest.mark.parametrize("n", [15, 16])
-@pytest.mark.parametrize("relation", ["adjacent", "all", "2", "half", "n-1", "line", "capped", "ring", "equal"])
+@pytest.mark.parametrize(
+    "relation", ["adjacent", "all", "2", "half", "n-1", "line", "capped", "ring", "equal"]
+)
 def test_the_shorter_program_is_as_symmetric_as_the_one_it_stands_for(relation, n):
     privacy = Privacy("9/10", RELATIONS[relation](n))
     for wanted in ((), ("RM",)):
@@ -394,7 +443,11 @@ def test_the_shorter_program_is_short():
     def rows(neighbours, wanted=()):
         privacy = Privacy("9/10", neighbours)
         shorter = short(full(n, privacy, L1(), wanted), n, privacy, wanted).program
-        return sum(len(group.cells) for group in shorter.rows if not group.name.startswith(("column", "RM")))
+        return sum(
+            len(group.cells)
+            for group in shorter.rows
+            if not group.name.startswith(("column", "RM"))
+        )
 
     adjacent = 2 * n * size
     assert rows("adjacent") == rows(line(n)) == rows(capped(n, n)) == adjacent
@@ -410,7 +463,12 @@ def test_the_shorter_program_is_short():
 def test_perfect_privacy_is_a_chain():
     for neighbours in ("all", 3, capped(8, 3)):
         privacy = Privacy(1, neighbours)
-        assert Counter(group.name.split()[0] for group in short(full(8, privacy), 8, privacy).program.rows)["above"] == 0
+        assert (
+            Counter(
+                group.name.split()[0] for group in short(full(8, privacy), 8, privacy).program.rows
+            )["above"]
+            == 0
+        )
         shorter = short(full(8, privacy), 8, privacy).program
         assert sum(len(group.cells) for group in shorter.rows) == 9 + 8 * 9
 
@@ -425,7 +483,11 @@ def test_restored_multipliers_never_pull_more(seed, relation):
     shorter = short(program, n, privacy)
     assert shorter.cliques
     lean = shorter.program
-    values = [Fraction(rng.choice([0, 0, 1, 2, 5]), rng.randint(1, 6)) for group in lean.rows for _ in group.cells]
+    values = [
+        Fraction(rng.choice([0, 0, 1, 2, 5]), rng.randint(1, 6))
+        for group in lean.rows
+        for _ in group.cells
+    ]
     chosen = multipliers_by_group(lean, values)
 
     def pulls(of, multipliers):
@@ -438,12 +500,19 @@ def test_restored_multipliers_never_pull_more(seed, relation):
 
     for v, pull in enumerate(pulls(lean, chosen)):
         if v >= program.variables and pull > 0:  # take more from above
-            r = next((g, r) for g, group in enumerate(lean.rows) for r in range(len(group.cells)) if group.cells[r, 1] == v)
+            r = next(
+                (g, r)
+                for g, group in enumerate(lean.rows)
+                for r in range(len(group.cells))
+                if group.cells[r, 1] == v
+            )
             chosen[r[0]][r[1]] = chosen[r[0]].get(r[1], 0) + pull
     back = shorter.restored(chosen)
     assert all(value > 0 for rows in back.values() for value in rows.values())
     after = pulls(program, [back[group.name] for group in program.rows])
-    assert all(new <= old for new, old in zip(after, pulls(lean, chosen)[: program.variables], strict=True))
+    assert all(
+        new <= old for new, old in zip(after, pulls(lean, chosen)[: program.variables], strict=True)
+    )
 
 
 @pytest.mark.parametrize("loss", [L1(), L1(worst_case=True)], ids=repr)
@@ -459,7 +528,9 @@ def test_multipliers_that_take_too_much_from_floors_are_mended(loss):
         problem = Problem.of(lean.program)
         cost = sum(c * value for c, value in zip(lean.program.cost, best.x, strict=True))
         for _ in range(5):
-            shaken = [to_fmpq(y * Fraction(1000 + rng.randint(-1, 1), 1000)) for y in best.multipliers]
+            shaken = [
+                to_fmpq(y * Fraction(1000 + rng.randint(-1, 1), 1000)) for y in best.multipliers
+            ]
             mended = [to_fraction(value) for value in _bounding(problem, shaken, 10)]
             bound = dual_bound(program, shorter.restored(lean.unfold(mended)))
             assert cost * Fraction(9, 10) < bound <= cost
@@ -474,7 +545,11 @@ def test_privacy_rows_by_distance():
     assert groups["privacy 1"].coefficients == (1, Fraction(-1, 4))
     for name, d in (("privacy 0", 1), ("privacy 1", 2)):
         expected = {
-            (4 * i + j, 4 * i + k) for i in range(4) for j in range(4) for k in range(4) if j != k and min(abs(j - k), 2) == d
+            (4 * i + j, 4 * i + k)
+            for i in range(4)
+            for j in range(4)
+            for k in range(4)
+            if j != k and min(abs(j - k), 2) == d
         }
         assert {tuple(cells) for cells in groups[name].cells.tolist()} == expected
         rows = privacy_rows(np.arange(16).reshape(4, 4), privacy, distance=d)
@@ -496,7 +571,11 @@ def test_a_certificate_of_a_metric_stands_for_that_metric_alone():
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "m.json"
-    design(3, Privacy("1/2", Metric([[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]])), L1()).save(path)
+    design(
+        3,
+        Privacy("1/2", Metric([[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]])),
+        L1(),
+    ).save(path)
     return path
 
 
@@ -515,12 +594,19 @@ def test_files_round_trip(relation, tmp_path):
 
 def test_a_metric_in_a_file(saved, tmp_path):
     content = json.loads(saved.read_text())
-    assert content["neighbours"] == {"distances": [[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]]}
+    assert content["neighbours"] == {
+        "distances": [[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]]
+    }
     mechanism = Mechanism.load(saved)
     mechanism.save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as arrays:
         assert set(arrays) == {"matrix", "alpha", "distances"}
-        assert arrays["distances"].tolist() == [[0, 1, 3, math.inf], [1, 0, 2, 5], [3, 2, 0, 1], [math.inf, 5, 1, 0]]
+        assert arrays["distances"].tolist() == [
+            [0, 1, 3, math.inf],
+            [1, 0, 2, 5],
+            [3, 2, 0, 1],
+            [math.inf, 5, 1, 0],
+        ]
     mechanism.save(tmp_path / "m.csv")
     assert len((tmp_path / "m.csv").read_text().splitlines()) == 5
 
@@ -557,7 +643,10 @@ def with_entry(j, k, *values):
         {"other": with_entry(0, 1, 1)["distances"]},
         *(with_entry(0, 1, value) for value in (0, -1, 1.0, 1025, True, "1", [1], 10**400)),
         *(with_entry(0, 0, value) for value in (1, None, False, 0.0)),
-        *(with_entry(1, 2, *values) for values in ((2, 3), (2, None), (None, 2), (2, 2.0), (2.0, 2), (True, 1))),
+        *(
+            with_entry(1, 2, *values)
+            for values in ((2, 3), (2, None), (None, 2), (2, 2.0), (2.0, 2), (True, 1))
+        ),
         with_entry(0, 1, 10**9),
     ],
     ids=lambda value: f"{value!r:.70}",
@@ -574,7 +663,9 @@ def test_the_device_and_the_library_refuse_the_same_metrics(neighbours, saved):
 def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved):
     """Both look at every pair, with its own distance: for each relation whichever verdict the definition gives."""
     neighbours = Privacy("1/2", RELATIONS[relation](3)).neighbours
-    described = {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    described = (
+        {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    )
     table = Mechanism.load(saved).table
     forged(saved, described)
     worst, _ = by_definition(table, Fraction(1, 2), neighbours)
@@ -591,8 +682,13 @@ def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved
 def test_the_device_has_the_librarys_distances(relation):
     privacy = Privacy("1/2", RELATIONS[relation](4))
     neighbours = privacy.neighbours
-    described = {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
-    library = {(*pair, d) for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)}
+    described = (
+        {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    )
+    library = {
+        (*pair, d)
+        for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)
+    }
     assert set(device._distances(json.loads(json.dumps(described)), 5)) == library
 
 
@@ -603,9 +699,16 @@ def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
     table = tmp_path / "distances.csv"
     table.write_text("0,1, 2,\n1,0,1,2\n2,1,0,1\n,2,1,0\n")
     out = tmp_path / "m.json"
-    assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table), "--out", str(out)]) == 0
+    assert (
+        main(
+            ["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table), "--out", str(out)]
+        )
+        == 0
+    )
     mechanism = Mechanism.load(out)
-    assert mechanism.privacy == Privacy("1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]]))
+    assert mechanism.privacy == Privacy(
+        "1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]])
+    )
     assert mechanism.certificate.optimal
     assert main(["audit", str(out)]) == 0
     assert "holds, exactly" in capsys.readouterr().out

@@ -19,7 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign
-from mechdesign import BudgetExceeded, InvalidRequest, Ledger, Mechanism, UnknownTask, Unreachable, named, plan
+from mechdesign import (
+    BudgetExceeded,
+    InvalidRequest,
+    Ledger,
+    Mechanism,
+    UnknownTask,
+    Unreachable,
+    named,
+    plan,
+)
 from mechdesign.cli import main
 from mechdesign.planner import (
     _PEOPLE,
@@ -52,7 +61,9 @@ def test_a_search_finds_what_trying_all_finds(errors, target, start):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=40), st.floats(0.1, 10))
-def test_where_errors_rise_too_what_is_found_reaches_the_target_and_its_neighbour_does_not(errors, target):
+def test_where_errors_rise_too_what_is_found_reaches_the_target_and_its_neighbour_does_not(
+    errors, target
+):
     scale = _Scale(lambda rank: rank + 1, lambda x: math.floor(x) - 1, len(errors) - 1, 7.0, 0.5)
     found = _least(lambda n: errors[n - 1], target, scale)
     if found is None:
@@ -77,7 +88,11 @@ def test_epsilons_have_four_digits_in_order():
     scale = _epsilons(Fraction(16))
     values = [scale.value(rank) for rank in range(0, scale.last + 1, 7)]
     assert values == sorted(set(values))
-    assert (scale.value(0), scale.value(9000), scale.value(scale.last)) == (Fraction(1, 1000), Fraction(1, 100), 16)
+    assert (scale.value(0), scale.value(9000), scale.value(scale.last)) == (
+        Fraction(1, 1000),
+        Fraction(1, 100),
+        16,
+    )
     assert all(float(f"{float(value):.3e}") == float(value) for value in values)
     for rank in range(0, scale.last + 1, 97):
         assert abs(scale.rank(float(scale.value(rank))) - rank) <= 1
@@ -111,13 +126,21 @@ class Toy(Task):
         if self.broken or (name == "large epsilon only" and epsilon < 2):
             raise ValueError(f"{name} cannot serve")
         noise = self.scale / (float(epsilon) * math.sqrt(n))
-        error = {"noise": 2 * noise, "floor": math.hypot(noise, 0.01), "mystery": math.nan, "large epsilon only": noise}[name]
+        error = {
+            "noise": 2 * noise,
+            "floor": math.hypot(noise, 0.01),
+            "mystery": math.nan,
+            "large epsilon only": noise,
+        }[name]
         return Offer((name, epsilon), error, 8 if name == "floor" else 3, "1", "n")
 
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setattr("mechdesign.planner._entries", lambda: {"toy": type("Entry", (), {"load": staticmethod(lambda: Toy)})})
+    monkeypatch.setattr(
+        "mechdesign.planner._entries",
+        lambda: {"toy": type("Entry", (), {"load": staticmethod(lambda: Toy)})},
+    )
 
 
 @pytest.mark.usefixtures("toy")
@@ -140,7 +163,10 @@ def test_errors_are_ranked_and_unknown_ones_come_last():
 @pytest.mark.usefixtures("toy")
 def test_an_epsilon_is_the_least_of_four_digits_and_what_has_a_floor_is_unreachable():
     found = plan("toy", 5, n=10_000, error=0.009)
-    assert {item.name: item.epsilon for item in found.candidates} == {"large epsilon only": 2, "noise": Fraction(2223, 1000)}
+    assert {item.name: item.epsilon for item in found.candidates} == {
+        "large epsilon only": 2,
+        "noise": Fraction(2223, 1000),
+    }
     assert found.best.name == "large epsilon only"
     assert (found.unreachable, found.unknown) == (("floor",), ("mystery",))
     assert "with an epsilon of at most 16: floor\nnothing is predicted of: mystery" in str(found)
@@ -156,7 +182,8 @@ def test_a_number_of_people_is_exact():
 
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize(
-    ("n", "epsilon", "within"), [(100, None, "an epsilon of at most 16"), (None, 1e-9, "at most 1000000000000")]
+    ("n", "epsilon", "within"),
+    [(100, None, "an epsilon of at most 16"), (None, 1e-9, "at most 1000000000000")],
 )
 def test_unreachable_says_the_least_there_is(n, epsilon, within):
     with pytest.raises(Unreachable, match=within) as caught:
@@ -215,7 +242,10 @@ def test_a_ledger_gives_what_remains_and_nothing_more_and_planning_spends_nothin
         {"error": 1},
         {"n": 5, "epsilon": 1, "error": 1},
         *({"epsilon": 1, "n": n} for n in (0, -1, 1.0, True, "5", LARGEST_N + 1, math.nan)),
-        *({"n": 5, "epsilon": epsilon} for epsilon in (0, 0.0, -1, math.nan, math.inf, "much", True, [1], "0")),
+        *(
+            {"n": 5, "epsilon": epsilon}
+            for epsilon in (0, 0.0, -1, math.nan, math.inf, "much", True, [1], "0")
+        ),
         *({"n": 5, "error": error} for error in (0, -0.1, math.nan, math.inf, "x", True, 10**400)),
         {"n": 5, "epsilon": 1, "colour": "red"},
         {"n": 5, "epsilon": 1, "domain_": 4},
@@ -243,7 +273,12 @@ def test_the_package_has_its_tasks_and_names_are_forgiving():
 
 def test_importing_the_package_imports_neither_tasks_nor_figures():
     code = "import sys, mechdesign; mechdesign.plan; print([m for m in ('frequency', 'rangeq', 'matplotlib') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- counts
@@ -270,7 +305,9 @@ def test_predicted_errors_of_counts_are_those_of_released_ones(loss):
         predicted = item.error**2 if loss == "RMSE" else item.error
         deviation = math.sqrt(moments(item.protocol, loss)[1] / draws)
         assert abs(cost - predicted) < 5 * deviation, item.name
-        assert abs(cost - 1.1 * predicted) > 5 * deviation, "a planted error of a tenth would be seen"
+        assert abs(cost - 1.1 * predicted) > 5 * deviation, (
+            "a planted error of a tenth would be seen"
+        )
         assert item.protocol.audit().holds
         assert item.protocol.privacy.epsilon <= 0.7 or item.name == "UM"
 
@@ -279,7 +316,9 @@ def test_predicted_errors_of_counts_are_those_of_released_ones(loss):
 def test_searching_for_a_counts_error_inverts_its_prediction(loss):
     forward = plan("count", 3, epsilon="0.7", loss=loss)
     for item in forward.candidates:
-        back = {c.name: c for c in plan("count", 3, error=item.error * (1 + 1e-9), loss=loss).candidates}
+        back = {
+            c.name: c for c in plan("count", 3, error=item.error * (1 + 1e-9), loss=loss).candidates
+        }
         if item.name != "UM":
             assert back[item.name].epsilon == Fraction(7, 10)
     cheaper = plan("count", 3, error=forward.best.error * (1 + 1e-9), loss=loss)
@@ -293,14 +332,23 @@ def test_searching_for_a_counts_error_inverts_its_prediction(loss):
 
 
 def test_l0_follows_the_flowchart():
-    for epsilon, properties in [("0.1", "WH,CM"), ("0.1", ["F"]), ("0.1", ()), ("0.1", "WH"), (2, "WH"), ("0.5", ["CH"])]:
+    for epsilon, properties in [
+        ("0.1", "WH,CM"),
+        ("0.1", ["F"]),
+        ("0.1", ()),
+        ("0.1", "WH"),
+        (2, "WH"),
+        ("0.5", ["CH"]),
+    ]:
         found = plan("count", 8, epsilon=epsilon, loss="L0", properties=properties)
         alpha = mechdesign.Privacy.from_epsilon(epsilon).alpha
         wanted = properties.split(",") if isinstance(properties, str) else properties
         expected = named.recommend(8, alpha, wanted)
         assert found.best.name == expected.name
         assert found.reason == expected.reason
-        assert found.best.protocol.loss(mechdesign.losses.L0()) == expected.mechanism.loss(mechdesign.losses.L0())
+        assert found.best.protocol.loss(mechdesign.losses.L0()) == expected.mechanism.loss(
+            mechdesign.losses.L0()
+        )
         held = [item.protocol.properties() for item in found.candidates]
         assert all(each[short] for each in held for short in wanted)
 
@@ -359,8 +407,13 @@ def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [item.name for item in found.candidates]
     star = axes.lines[-1]
-    assert (star.get_xdata()[0], star.get_ydata()[0]) == (float(found.best.epsilon), found.best.error)
-    for line, (name, row) in zip(axes.lines, found.errors(axes.lines[0].get_xdata()).items(), strict=False):
+    assert (star.get_xdata()[0], star.get_ydata()[0]) == (
+        float(found.best.epsilon),
+        found.best.error,
+    )
+    for line, (name, row) in zip(
+        axes.lines, found.errors(axes.lines[0].get_xdata()).items(), strict=False
+    ):
         assert line.get_label() == name
         np.testing.assert_array_equal(line.get_ydata(), row)
     found.plot().savefig(tmp_path / "toy.png")
@@ -375,7 +428,18 @@ def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
 
 def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys):
     out, picture = tmp_path / "plan.csv", tmp_path / "plan.png"
-    arguments = ["plan", "count", "--domain", "4", "--error", "0.3", "--detail", "loss=L0", "--detail", "properties=WH,CM"]
+    arguments = [
+        "plan",
+        "count",
+        "--domain",
+        "4",
+        "--error",
+        "0.3",
+        "--detail",
+        "loss=L0",
+        "--detail",
+        "properties=WH,CM",
+    ]
     assert main([*arguments, "--out", str(out), "--plot", str(picture)]) == 0
     found = plan("count", 4, error="0.3", loss="L0", properties=["WH", "CM"])
     assert capsys.readouterr().out == f"{found}\nwrote {out}\nwrote {picture}\n"
@@ -391,30 +455,78 @@ def test_the_command_on_ranges_and_attributes(capsys):
     assert "* circle: error" in capsys.readouterr().out
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--error", "0.01"]) == 0
     assert "candidate  epsilon  error" in capsys.readouterr().out
-    assert main(["plan", "marginals", "--domain", "age=5,smokes=2,works=2", "--n", "99", "--epsilon", "1", "--detail", "k=3"]) == 0
+    assert (
+        main(
+            [
+                "plan",
+                "marginals",
+                "--domain",
+                "age=5,smokes=2,works=2",
+                "--n",
+                "99",
+                "--epsilon",
+                "1",
+                "--detail",
+                "k=3",
+            ]
+        )
+        == 0
+    )
     assert "marginals of 3 of 3 attributes of 5 x 2 x 2 values" in capsys.readouterr().out
     assert main(["plan", "conjunctions", "--domain", "8,8", "--n", "10000", "--epsilon", "1"]) == 0
-    assert main(["plan", "heavy-hitters", "--domain", "16", "--n", "10000", "--epsilon", "2", "--detail", "text=true"]) == 0
+    assert (
+        main(
+            [
+                "plan",
+                "heavy-hitters",
+                "--domain",
+                "16",
+                "--n",
+                "10000",
+                "--epsilon",
+                "2",
+                "--detail",
+                "text=true",
+            ]
+        )
+        == 0
+    )
     assert "strings of up to 2 bytes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("code", "arguments", "message"),
     [
-        (2, "plan colours --domain 4 --n 5 --epsilon 1", "no task 'colours'; there are conjunctions, count"),
+        (
+            2,
+            "plan colours --domain 4 --n 5 --epsilon 1",
+            "no task 'colours'; there are conjunctions, count",
+        ),
         (2, "plan count --domain 4", "exactly one of epsilon and error must be given, got none"),
-        (2, "plan frequencies --domain 4 --n 5", "exactly two of n, epsilon and error must be given, got n"),
+        (
+            2,
+            "plan frequencies --domain 4 --n 5",
+            "exactly two of n, epsilon and error must be given, got n",
+        ),
         (2, "plan count --domain four --epsilon 1", "'four' is not a number"),
         (2, "plan count --domain 4 --epsilon 0", "epsilon must be above 0"),
         (2, "plan count --domain 4 --epsilon 1 --detail loss", "--detail is NAME=VALUE"),
         (2, "plan count --domain 4 --epsilon 1 --detail size=3", "does not know size"),
         (2, "plan count --domain 4 --epsilon 1 --detail n=3", "--detail n: give it once"),
-        (2, "plan count --domain 4 --epsilon 1 --detail loss=L0 --detail loss=L1", "--detail loss: give it once"),
+        (
+            2,
+            "plan count --domain 4 --epsilon 1 --detail loss=L0 --detail loss=L1",
+            "--detail loss: give it once",
+        ),
         (2, "plan count --domain 4 --epsilon 1 --plot x.txt", "must end in .png, .pdf, .svg"),
         (2, "plan count --domain 4 --epsilon 1 --out x.json", "must end in .csv"),
         (2, "plan count --domain 4 --epsilon 1 --ledger none.json", "none.json"),
         (2, "plan marginals --domain a=2,a=3 --n 9 --epsilon 1", "distinct names"),
-        (1, "plan frequencies --domain 100 --n 10 --error 0.00001", "no candidate reaches an error of 1e-05"),
+        (
+            1,
+            "plan frequencies --domain 100 --n 10 --error 0.00001",
+            "no candidate reaches an error of 1e-05",
+        ),
     ],
 )
 def test_exit_codes_of_the_command(code, arguments, message, capsys, tmp_path, monkeypatch):

@@ -24,7 +24,11 @@ RECTANGULAR = Mechanism([["1/2", 0], ["1/4", "1/4"], ["1/4", "3/4"]], Privacy("1
 
 
 def trio(n: int) -> dict[str, Mechanism]:
-    return {"GM": named.geometric(n, ALPHA), "EM": named.explicit_fair(n, ALPHA), "UM": named.uniform(n)}
+    return {
+        "GM": named.geometric(n, ALPHA),
+        "EM": named.explicit_fair(n, ALPHA),
+        "UM": named.uniform(n),
+    }
 
 
 def error_shares(mechanism: Mechanism, prior: tuple[Fraction, ...]) -> dict[int, Fraction]:
@@ -38,7 +42,10 @@ def error_shares(mechanism: Mechanism, prior: tuple[Fraction, ...]) -> dict[int,
 
 def lines(figure: Figure) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
     (axes,) = figure.axes
-    return {str(line.get_label()): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines}
+    return {
+        str(line.get_label()): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata()))
+        for line in axes.lines
+    }
 
 
 def legend(figure: Figure) -> list[str]:
@@ -105,7 +112,10 @@ def test_heatmaps_draw_the_tables_on_one_scale() -> None:
     assert [axes.get_title() for axes in panels] == list(mechanisms)
     for axes, mechanism in zip(panels, mechanisms.values(), strict=True):
         (image,) = axes.images
-        np.testing.assert_array_equal(np.asarray(image.get_array()), np.array([[float(x) for x in row] for row in mechanism.table]))
+        np.testing.assert_array_equal(
+            np.asarray(image.get_array()),
+            np.array([[float(x) for x in row] for row in mechanism.table]),
+        )
         # 1 / (1 + alpha), the corner of GM, is the largest entry of the three tables.
         assert image.get_clim() == (0.0, float(1 / (1 + ALPHA)))
         bottom, top = axes.get_ylim()
@@ -128,7 +138,14 @@ def test_small_tables_print_their_entries_legibly() -> None:
     mechanism = Mechanism([[1, "1/3", 0], [0, "1/3", 0], [0, "1/3", 1]], Privacy("1/2"))
     (axes, _) = plot.heatmaps({"gaps": mechanism}).axes
     printed = {text.get_position(): text for text in axes.texts}
-    expected = {(0, 0): "1.00", (1, 0): "0.33", (2, 0): "0", (0, 1): "0", (1, 1): "0.33", (2, 1): "0"}
+    expected = {
+        (0, 0): "1.00",
+        (1, 0): "0.33",
+        (2, 0): "0",
+        (0, 1): "0",
+        (1, 1): "0.33",
+        (2, 1): "0",
+    }
     expected |= {(0, 2): "0", (1, 2): "0.33", (2, 2): "1.00"}
     assert {where: text.get_text() for where, text in printed.items()} == expected
     assert to_hex(printed[0, 0].get_color()) == "#000000"  # the lightest cell
@@ -156,9 +173,17 @@ def test_contrast_of_printed_entries(n: int) -> None:
 
 
 def test_heatmaps_mix_sizes_and_take_rectangles() -> None:
-    mechanisms = {"RR": named.randomized_response("1/2"), "GM": named.geometric(12, "1/2"), "tall": RECTANGULAR}
+    mechanisms = {
+        "RR": named.randomized_response("1/2"),
+        "GM": named.geometric(12, "1/2"),
+        "tall": RECTANGULAR,
+    }
     figure = plot.heatmaps(mechanisms)
-    assert [axes.images[0].get_array().shape for axes in figure.axes[:-1]] == [(2, 2), (13, 13), (3, 2)]
+    assert [axes.images[0].get_array().shape for axes in figure.axes[:-1]] == [
+        (2, 2),
+        (13, 13),
+        (3, 2),
+    ]
     assert {axes.images[0].get_clim() for axes in figure.axes[:-1]} == {(0.0, 0.75)}
 
 
@@ -166,7 +191,10 @@ def test_heatmaps_mix_sizes_and_take_rectangles() -> None:
 def test_any_number_of_panels(count: int) -> None:
     figure = plot.heatmaps({f"mechanism {k}": named.uniform(k) for k in range(count)})
     assert len(figure.axes) == count + 1
-    corners = {(round(axes.get_position().x0, 3), round(axes.get_position().y0, 3)) for axes in figure.axes[:-1]}
+    corners = {
+        (round(axes.get_position().x0, 3), round(axes.get_position().y0, 3))
+        for axes in figure.axes[:-1]
+    }
     assert len(corners) == count
 
 
@@ -185,7 +213,10 @@ def test_l0_against_n() -> None:
     fair = [named.explicit_fair(n, ALPHA).table for n in ns]
     expected = {
         "GM": [18 / 19] * 4,
-        "EM": [float((n + 1 - sum(table[i][i] for i in range(n + 1))) / n) for n, table in zip(ns, fair, strict=True)],
+        "EM": [
+            float((n + 1 - sum(table[i][i] for i in range(n + 1))) / n)
+            for n, table in zip(ns, fair, strict=True)
+        ],
         "UM": [1.0] * 4,
     }
     drawn = lines(figure)
@@ -237,10 +268,14 @@ def test_error_histograms(n: int) -> None:
         shares = error_shares(mechanism, prior)
         heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars}
         assert len(heights) == len(bars) == 2 * n + 1
-        assert heights == pytest.approx({error: float(share) for error, share in shares.items()}, rel=1e-12, abs=0)
+        assert heights == pytest.approx(
+            {error: float(share) for error, share in shares.items()}, rel=1e-12, abs=0
+        )
         assert math.fsum(heights.values()) == pytest.approx(1, abs=1e-12)
     # Bars of one error stand side by side and within the half-steps around it.
-    edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bars in axes.containers for bar in bars)
+    edges = sorted(
+        (bar.get_x(), bar.get_x() + bar.get_width()) for bars in axes.containers for bar in bars
+    )
     assert all(right <= left + 1e-9 for (_, right), (left, _) in pairwise(edges))
     assert all(round(left + 1e-9) == round(right - 1e-9) for left, right in edges)
 
@@ -259,7 +294,9 @@ def test_rmse_against_p(n: int) -> None:
     for name, (x, y) in drawn.items():
         shares = [error_shares(mechanisms[name], binomial(n, p)) for p in PS]
         assert x.tolist() == [float(p) for p in PS]
-        assert y == pytest.approx([math.sqrt(sum(e * e * share for e, share in row.items())) for row in shares], rel=1e-12)
+        assert y == pytest.approx(
+            [math.sqrt(sum(e * e * share for e, share in row.items())) for row in shares], rel=1e-12
+        )
     assert figure.axes[0].get_ylabel() == "root mean square error"
 
 
@@ -270,7 +307,9 @@ def test_l0d_against_p(d: int) -> None:
     for name, (x, y) in lines(figure).items():
         shares = [error_shares(mechanisms[name], binomial(4, p)) for p in PS]
         assert x.tolist() == [float(p) for p in PS]
-        assert y.tolist() == [float(sum(share for e, share in row.items() if abs(e) > d)) for row in shares]
+        assert y.tolist() == [
+            float(sum(share for e, share in row.items() if abs(e) > d)) for row in shares
+        ]
     assert f"> {d}" in figure.axes[0].get_ylabel()
 
 
@@ -283,7 +322,9 @@ def test_l0d_against_d(n: int) -> None:
     for name, (x, y) in drawn.items():
         shares = error_shares(mechanisms[name], prior)
         assert x.tolist() == list(range(n))
-        assert y.tolist() == [float(sum(share for e, share in shares.items() if abs(e) > d)) for d in range(n)]
+        assert y.tolist() == [
+            float(sum(share for e, share in shares.items() if abs(e) > d)) for d in range(n)
+        ]
 
 
 def test_series_can_be_told_apart() -> None:
@@ -292,9 +333,13 @@ def test_series_can_be_told_apart() -> None:
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines}
     assert len(looks) == len(many)
     first = axes.lines[:7]
-    assert len({line.get_color() for line in first}) == len({line.get_marker() for line in first}) == 7
+    assert (
+        len({line.get_color() for line in first}) == len({line.get_marker() for line in first}) == 7
+    )
     (axes,) = plot.error_histograms(many).axes
-    assert len({(to_hex(bars[0].get_facecolor()), bars[0].get_hatch()) for bars in axes.containers}) == len(many)
+    assert len(
+        {(to_hex(bars[0].get_facecolor()), bars[0].get_hatch()) for bars in axes.containers}
+    ) == len(many)
 
 
 # -- what cannot be drawn ---------------------------------------------------------------------------------------------
@@ -340,8 +385,13 @@ def test_one_figure_has_one_n(draw) -> None:
 def test_curves_of_the_wrong_size() -> None:
     with pytest.raises(ValueError, match="UM gave a 4 x 4 mechanism for n = 2, not 3 x 3"):
         plot.l0_against_n({"UM": lambda n: named.uniform(n + 1)}, [2])
-    with pytest.raises(ValueError, match="one n: GM at alpha = 1/2 has n = 3, UM at alpha = 1/2 has n = 4"):
-        plot.l0_against_alpha({"GM": lambda alpha: named.geometric(3, alpha), "UM": lambda alpha: named.uniform(4)}, ["1/2"])
+    with pytest.raises(
+        ValueError, match="one n: GM at alpha = 1/2 has n = 3, UM at alpha = 1/2 has n = 4"
+    ):
+        plot.l0_against_alpha(
+            {"GM": lambda alpha: named.geometric(3, alpha), "UM": lambda alpha: named.uniform(4)},
+            ["1/2"],
+        )
     with pytest.raises(ValueError, match="n >= 1"):
         plot.l0_against_n({"UM": named.uniform}, [0])
 

@@ -33,19 +33,25 @@ def precision(bits):
 def ball(value):
     """A ball that certainly contains an exact fraction."""
     value = Fraction(value)
-    return flint.arb(flint.fmpz(int(value.numerator))) / flint.arb(flint.fmpz(int(value.denominator)))
+    return flint.arb(flint.fmpz(int(value.numerator))) / flint.arb(
+        flint.fmpz(int(value.denominator))
+    )
 
 
 def certainly_at_least_exp(alpha, epsilon):
     """alpha >= exp(-epsilon), proved in ball arithmetic (a comparison of balls is true only when it is certain)."""
     alpha, epsilon = Fraction(alpha), Fraction(epsilon)
     # 1 - alpha may be as small as the smaller of the two denominators allows.
-    with precision(4 * 1100 + 2 * (alpha.denominator.bit_length() + epsilon.denominator.bit_length())):
+    with precision(
+        4 * 1100 + 2 * (alpha.denominator.bit_length() + epsilon.denominator.bit_length())
+    ):
         return bool(ball(alpha) >= (-ball(epsilon)).exp())
 
 
 def test_the_independent_bound_can_say_no():
-    assert not certainly_at_least_exp(Fraction(36787944117, 10**11), 1)  # exp(-1) = 0.36787944117144...
+    assert not certainly_at_least_exp(
+        Fraction(36787944117, 10**11), 1
+    )  # exp(-1) = 0.36787944117144...
     assert certainly_at_least_exp(Fraction(36787944118, 10**11), 1)
 
 
@@ -56,7 +62,9 @@ def test_alpha_however_written(alpha):
     assert hash(Privacy(alpha)) == hash(Privacy("18/20"))
 
 
-@pytest.mark.parametrize("alpha", [0, -1, "-1/2", 2, "1.0000000001", 1 + TINY, -TINY], ids=lambda a: str(a)[:12])
+@pytest.mark.parametrize(
+    "alpha", [0, -1, "-1/2", 2, "1.0000000001", 1 + TINY, -TINY], ids=lambda a: str(a)[:12]
+)
 def test_alpha_out_of_range(alpha):
     with pytest.raises(ValueError, match=r"must lie in \(0, 1\]"):
         Privacy(alpha)
@@ -137,9 +145,13 @@ def check_from_epsilon(epsilon):
     if exact == 0:
         assert alpha == 1
         return
-    assert certainly_at_least_exp(alpha, exact), "alpha = exp(-epsilon) was rounded towards the leak"
+    assert certainly_at_least_exp(alpha, exact), (
+        "alpha = exp(-epsilon) was rounded towards the leak"
+    )
     # And no more than 2^-24 of epsilon is given away.
-    with precision(4 * 1100 + 2 * (alpha.denominator.bit_length() + exact.denominator.bit_length())):
+    with precision(
+        4 * 1100 + 2 * (alpha.denominator.bit_length() + exact.denominator.bit_length())
+    ):
         assert bool(ball(alpha) <= (-ball(exact * (1 - Fraction(1, 2**24)))).exp())
 
 
@@ -175,7 +187,9 @@ def test_from_epsilon_takes_the_smallest_denominator():
 
 
 @pytest.mark.parametrize(
-    "epsilon", [-1, -5e-324, -1e-300, "-0.1", Fraction(-1, 10**100), Decimal("-1")], ids=lambda e: repr(e)[:20]
+    "epsilon",
+    [-1, -5e-324, -1e-300, "-0.1", Fraction(-1, 10**100), Decimal("-1")],
+    ids=lambda e: repr(e)[:20],
 )
 def test_negative_epsilon(epsilon):
     with pytest.raises(ValueError, match="at least 0"):
@@ -189,7 +203,17 @@ def test_negative_epsilon_beyond_floats():
 
 @pytest.mark.parametrize(
     "epsilon",
-    [math.inf, -math.inf, math.nan, np.float64("nan"), "inf", "nan", Decimal("NaN"), Decimal("-Infinity"), "one"],
+    [
+        math.inf,
+        -math.inf,
+        math.nan,
+        np.float64("nan"),
+        "inf",
+        "nan",
+        Decimal("NaN"),
+        Decimal("-Infinity"),
+        "one",
+    ],
     ids=repr,
 )
 def test_epsilon_that_is_not_a_number(epsilon):
@@ -234,7 +258,11 @@ def test_epsilon_never_understates(alpha):
 
 
 @SETTINGS
-@given(st.fractions(min_value=Fraction(1, 10**30), max_value=1, max_denominator=10**60).filter(lambda a: 0 < a < 1))
+@given(
+    st.fractions(min_value=Fraction(1, 10**30), max_value=1, max_denominator=10**60).filter(
+        lambda a: 0 < a < 1
+    )
+)
 def test_epsilon_never_understates_for_any_alpha(alpha):
     check_epsilon(alpha)
 
@@ -244,7 +272,11 @@ def test_epsilon_never_understates_for_any_alpha(alpha):
 def test_epsilon_there_and_back(epsilon):
     """The epsilon of the alpha chosen for an epsilon is not above it, but for the last place."""
     back = Privacy.from_epsilon(epsilon).epsilon
-    assert epsilon * (1 - 2.0**-23) <= back <= math.nextafter(math.nextafter(epsilon, math.inf), math.inf)
+    assert (
+        epsilon * (1 - 2.0**-23)
+        <= back
+        <= math.nextafter(math.nextafter(epsilon, math.inf), math.inf)
+    )
 
 
 def brute_pairs(neighbours, inputs):
@@ -259,7 +291,20 @@ def brute_pairs(neighbours, inputs):
 @pytest.mark.parametrize("inputs", [1, 2, 5])
 @pytest.mark.parametrize(
     "neighbours",
-    ["adjacent", "all", 1, 2, 3, 4, 5, 100, np.int32(2), [(0, 1)], [(1, 0), (0, 1)], [(4, 0), (2, 1), (0, 2)]],
+    [
+        "adjacent",
+        "all",
+        1,
+        2,
+        3,
+        4,
+        5,
+        100,
+        np.int32(2),
+        [(0, 1)],
+        [(1, 0), (0, 1)],
+        [(4, 0), (2, 1), (0, 2)],
+    ],
     ids=repr,
 )
 def test_pairs(neighbours, inputs):
@@ -328,5 +373,7 @@ decimal.getcontext().prec = {precision}
 from mechdesign import Privacy
 print(Privacy.from_epsilon(1.0).alpha, Privacy("1/2").epsilon.hex())
 """
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert printed.split() == [str(Privacy.from_epsilon(1.0).alpha), Privacy("1/2").epsilon.hex()]

@@ -38,7 +38,9 @@ class Sided(Property):
 
 
 def build(n, privacy=NINE, loss=None, wanted=()):
-    return mechanism_program(n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted])
+    return mechanism_program(
+        n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
+    )
 
 
 def try_to_fold(program, n):
@@ -52,7 +54,9 @@ def cost_of(program, x):
 def feasible(program, x):
     common = math.lcm(*(value.denominator for value in x))
     whole = [int(value * common) for value in x]
-    return min(x) >= 0 and not any(True for group in program.rows for _ in group.violations(whole, common))
+    return min(x) >= 0 and not any(
+        True for group in program.rows for _ in group.violations(whole, common)
+    )
 
 
 def prove(program, folded):
@@ -70,7 +74,9 @@ def prove(program, folded):
 
 
 LOSSES = [L0(), L1(), L2(1), Power("1/2"), L1(worst_case=True), L0(1, worst_case=True)]
-SUBSETS = [subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)]
+SUBSETS = [
+    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
+]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -98,7 +104,9 @@ def test_every_subset_folds_to_the_same_optimum(wanted):
     assert value == bound == prove(program, unfolded(program))[0]
 
 
-@pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 1), (2, 3)], [(0, 3)], [(0, 2), (1, 3)]], ids=repr)
+@pytest.mark.parametrize(
+    "neighbours", ["adjacent", "all", 2, [(0, 1), (2, 3)], [(0, 3)], [(0, 2), (1, 3)]], ids=repr
+)
 @pytest.mark.parametrize("alpha", ["9/10", "1/3", 1])
 def test_folding_under_other_neighbours(neighbours, alpha):
     for loss, wanted in ((L0(), ["WH"]), (L2(), ["CM", "OR"]), (L1(worst_case=True), ["RM"])):
@@ -114,7 +122,11 @@ def test_folding_under_other_neighbours(neighbours, alpha):
         (NINE, L0(prior=prior([1, 2, 3, 4])), []),
         (NINE, L0(prior=prior([1, 2, 2, 2])), ["S"]),
         (NINE, Costs([[abs(i - j) + (i == 0) for j in range(4)] for i in range(4)]), []),
-        (NINE, Costs([[abs(i - j) + (i == 0) for j in range(4)] for i in range(4)], worst_case=True), []),
+        (
+            NINE,
+            Costs([[abs(i - j) + (i == 0) for j in range(4)] for i in range(4)], worst_case=True),
+            [],
+        ),
         (NINE, L0(), [Sided()]),
         (NINE, L0(), ["WH", Sided(-1)]),
         (NINE, L1(worst_case=True), [Sided()]),
@@ -122,7 +134,18 @@ def test_folding_under_other_neighbours(neighbours, alpha):
         (Privacy("9/10", [(0, 1), (1, 2)]), L0(), ["S", "CM"]),
         (Privacy(1, [(0, 2)]), L0(), []),
     ],
-    ids=["prior", "prior+S", "costs", "worst costs", "property", "property+WH", "worst property", "edge", "edges", "perfect edge"],
+    ids=[
+        "prior",
+        "prior+S",
+        "costs",
+        "worst costs",
+        "property",
+        "property+WH",
+        "worst property",
+        "edge",
+        "edges",
+        "perfect edge",
+    ],
 )
 def test_no_folding_without_symmetry(privacy, loss, wanted):
     program = build(3, privacy, loss, wanted)
@@ -141,13 +164,24 @@ def test_rows_that_say_nothing_are_left_out():
     folded = try_to_fold(program, 2)
     assert len(folded.program.rows[-1].cells) == 0
     assert set(folded.origin[-1].tolist()) == {-1}
-    assert folded.unfold([Fraction(1)] * sum(len(group.cells) for group in folded.program.rows))[-1] == {}
+    assert (
+        folded.unfold([Fraction(1)] * sum(len(group.cells) for group in folded.program.rows))[-1]
+        == {}
+    )
 
 
 def test_symmetric_priors_and_costs_do_fold():
     assert try_to_fold(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
     assert (
-        try_to_fold(build(3, NINE, Costs([[abs(i - j) ** 3 for j in range(4)] for i in range(4)], worst_case=True)), 3) is not None
+        try_to_fold(
+            build(
+                3,
+                NINE,
+                Costs([[abs(i - j) ** 3 for j in range(4)] for i in range(4)], worst_case=True),
+            ),
+            3,
+        )
+        is not None
     )
 
 
@@ -210,7 +244,9 @@ def test_random_symmetric_equalities():
 
 
 @pytest.mark.parametrize(
-    "keep", [unfolded, lambda program: fold(program, reflection(3, 3, program.variables))], ids=["unfolded", "folded"]
+    "keep",
+    [unfolded, lambda program: fold(program, reflection(3, 3, program.variables))],
+    ids=["unfolded", "folded"],
 )
 def test_unfolding_equalities_written_with_the_larger_variable_first(keep):
     program = build(2, NINE, L0())
@@ -245,7 +281,12 @@ def test_reflection(n):
 def test_privacy_rows_are_the_definition(neighbours):
     at = np.arange(12).reshape(3, 4)
     privacy = Privacy("9/10", neighbours)
-    expected = {(at[i, a], at[i, b]) for i in range(3) for j, k in privacy.pairs(4).tolist() for a, b in ((j, k), (k, j))}
+    expected = {
+        (at[i, a], at[i, b])
+        for i in range(3)
+        for j, k in privacy.pairs(4).tolist()
+        for a, b in ((j, k), (k, j))
+    }
     found = [tuple(cells) for cells in privacy_rows(at, privacy).cells.tolist()]
     assert len(found) == len(set(found))
     assert set(found) == expected
@@ -254,7 +295,9 @@ def test_privacy_rows_are_the_definition(neighbours):
     assert (rows.bound, rows.equality) == (0, False)
     perfect = privacy_rows(at, Privacy(1, neighbours))
     assert perfect.equality
-    assert {frozenset(cells) for cells in perfect.cells.tolist()} == {frozenset(cells) for cells in expected}
+    assert {frozenset(cells) for cells in perfect.cells.tolist()} == {
+        frozenset(cells) for cells in expected
+    }
 
 
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 2), (1, 3)]], ids=repr)

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign.properties as properties
-from mechdesign import CertificateRejected, InexactNumber, Mechanism, NotSquare, Privacy, Property, Rows, design, named
+from mechdesign import (
+    CertificateRejected,
+    InexactNumber,
+    Mechanism,
+    NotSquare,
+    Privacy,
+    Property,
+    Rows,
+    design,
+    named,
+)
 from mechdesign.losses import L0, L1
 from mechdesign.properties import (
     SEVEN,
@@ -71,7 +81,9 @@ def test_different_properties_differ():
     assert len(set(every)) == len(every)
 
 
-@pytest.mark.parametrize("item", ["XX", "", "wh", "WH ", ":", 3, None, int, b"WH", ["WH"]], ids=repr)
+@pytest.mark.parametrize(
+    "item", ["XX", "", "wh", "WH ", ":", 3, None, int, b"WH", ["WH"]], ids=repr
+)
 def test_unknown_names(item):
     with pytest.raises(ValueError, match="unknown property"):
         resolve(item)
@@ -121,7 +133,13 @@ def row_honest(p, n):
 
 
 def row_monotone(p, n):
-    return all(p[i][j] >= p[i][k] for i in range(n) for j in range(n) for k in range(n) if k < j <= i or i <= j < k)
+    return all(
+        p[i][j] >= p[i][k]
+        for i in range(n)
+        for j in range(n)
+        for k in range(n)
+        if k < j <= i or i <= j < k
+    )
 
 
 def column_honest(p, n):
@@ -129,7 +147,13 @@ def column_honest(p, n):
 
 
 def column_monotone(p, n):
-    return all(p[i][j] >= p[k][j] for j in range(n) for i in range(n) for k in range(n) if k < i <= j or j <= i < k)
+    return all(
+        p[i][j] >= p[k][j]
+        for j in range(n)
+        for i in range(n)
+        for k in range(n)
+        if k < i <= j or j <= i < k
+    )
 
 
 def fair(p, n):
@@ -145,7 +169,13 @@ def symmetric(p, n):
 
 
 def output_ratio(p, n, beta):
-    return all(beta * p[i][j] <= p[i + s][j] for s in (1, -1) for i in range(n) for j in range(n) if 0 <= i + s < n)
+    return all(
+        beta * p[i][j] <= p[i + s][j]
+        for s in (1, -1)
+        for i in range(n)
+        for j in range(n)
+        if 0 <= i + s < n
+    )
 
 
 DEFINITIONS = dict(
@@ -163,20 +193,32 @@ def square_tables(draw):
     n = draw(st.integers(1, 5))
 
     def random():
-        columns = [draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)) for _ in range(n)]
+        columns = [
+            draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)) for _ in range(n)
+        ]
         return [[Fraction(c[i], sum(c)) for c in columns] for i in range(n)]
 
     def known():
         alpha = draw(st.sampled_from(["1/3", "1/2", "2/3", "9/10"]))
-        make = draw(st.sampled_from([named.geometric, named.explicit_fair, lambda k, _: named.uniform(k)]))
+        make = draw(
+            st.sampled_from([named.geometric, named.explicit_fair, lambda k, _: named.uniform(k)])
+        )
         return [list(row) for row in make(n - 1, alpha).table]
 
     table = draw(st.sampled_from([random, known, known]))()
     if draw(st.booleans()):
-        share, other = draw(st.sampled_from([Fraction(1, 2), Fraction(1, 100)])), draw(st.sampled_from([random, known]))()
-        table = [[(1 - share) * a + share * b for a, b in zip(r, s, strict=True)] for r, s in zip(table, other, strict=True)]
+        share, other = (
+            draw(st.sampled_from([Fraction(1, 2), Fraction(1, 100)])),
+            draw(st.sampled_from([random, known]))(),
+        )
+        table = [
+            [(1 - share) * a + share * b for a, b in zip(r, s, strict=True)]
+            for r, s in zip(table, other, strict=True)
+        ]
     if draw(st.booleans()):
-        table = [[(table[i][j] + table[n - 1 - i][n - 1 - j]) / 2 for j in range(n)] for i in range(n)]
+        table = [
+            [(table[i][j] + table[n - 1 - i][n - 1 - j]) / 2 for j in range(n)] for i in range(n)
+        ]
     if draw(st.booleans()):
         j, i, k = (draw(st.integers(0, n - 1)) for _ in range(3))
         moved = table[i][j] * draw(st.sampled_from([Fraction(1), Fraction(1, 10**30)]))
@@ -240,7 +282,9 @@ def test_implied(names, expected):
     assert implied(names.split()) == set(expected.split())
 
 
-@pytest.mark.parametrize("subset", [subset for k in range(8) for subset in itertools.combinations(range(7), k)])
+@pytest.mark.parametrize(
+    "subset", [subset for k in range(8) for subset in itertools.combinations(range(7), k)]
+)
 def test_closure_keeps_the_meaning(subset):
     wanted = [SEVEN[k] for k in subset]
     kept = closure(wanted)
@@ -263,7 +307,10 @@ def test_closure_of_properties_that_imply_each_other():
         implies = frozenset({"HEADS"})
 
     assert len(closure([Heads(), Tails()])) == 1
-    assert closure([OutputRatio("1/2"), OutputRatio("1/2"), OutputRatio("1/3")]) == [OutputRatio("1/2"), OutputRatio("1/3")]
+    assert closure([OutputRatio("1/2"), OutputRatio("1/2"), OutputRatio("1/3")]) == [
+        OutputRatio("1/2"),
+        OutputRatio("1/3"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -330,9 +377,13 @@ def test_a_property_only_on_one_side():
         assert not Symmetry().holds(found.mechanism)
 
 
-@pytest.mark.parametrize("privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["folded", "not folded"])
+@pytest.mark.parametrize(
+    "privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["folded", "not folded"]
+)
 @pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)], ids=repr)
-@pytest.mark.parametrize("pairs", ["10", "01", "10 01", "01 01", "10 32", "01 32", "10 23 01 12", "03 30 10"])
+@pytest.mark.parametrize(
+    "pairs", ["10", "01", "10 01", "01 01", "10 32", "01 32", "10 23 01 12", "03 30 10"]
+)
 def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
     """Truths a = truths b, in any order and number: the optimum is that of the same equalities written once, small first."""
 
@@ -369,7 +420,9 @@ def test_a_row_may_be_asked_for_more_than_once(wanted, loss):
         short = "ENDS"
 
         def rows(self, at, privacy):
-            yield Rows.at_least([at[0, 0], at[0, 0], at[-1, -1]], [at[0, 1], at[0, 1], at[-1, -2]], privacy.alpha)
+            yield Rows.at_least(
+                [at[0, 0], at[0, 0], at[-1, -1]], [at[0, 1], at[0, 1], at[-1, -2]], privacy.alpha
+            )
 
     found = design(3, Privacy("9/10"), loss, [*wanted, Middle(), Ends()])
     assert found.certificate.optimal
@@ -417,7 +470,9 @@ def test_a_class_may_be_defined_again():
     assert first is not second
 
 
-@pytest.mark.parametrize("name", ["privacy", "column sums", "worst case 0", "", "A:B", "A B", "A\n", "\t", ":", " WH"])
+@pytest.mark.parametrize(
+    "name", ["privacy", "column sums", "worst case 0", "", "A:B", "A B", "A\n", "\t", ":", " WH"]
+)
 def test_reserved_short_names(name):
     """Groups of rows are found by name, and a colon separates the parameter: such names are refused when the class is made."""
     with pytest.raises(ValueError, match="a short name has neither spaces nor colons"):
@@ -441,12 +496,17 @@ def test_other_short_names_are_found(name):
 
     found = design(3, Privacy("9/10"), properties=[name])
     assert found.certificate.optimal
-    assert found.certificate.objective == design(3, Privacy("9/10"), properties=["WH"]).certificate.objective
+    assert (
+        found.certificate.objective
+        == design(3, Privacy("9/10"), properties=["WH"]).certificate.objective
+    )
     assert found.certificate.verify(found.mechanism)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Rows.at_least([0], [1], 0.9), lambda: Rows.at_least_value([0], 0.1)], ids=["factor", "value"]
+    "make",
+    [lambda: Rows.at_least([0], [1], 0.9), lambda: Rows.at_least_value([0], 0.1)],
+    ids=["factor", "value"],
 )
 def test_rows_refuse_floats(make):
     with pytest.raises(InexactNumber):

@@ -83,7 +83,9 @@ def test_refusal_suggests_something_acceptable_for_numpy_floats():
     assert exact(suggestion) == Fraction(9, 10)
 
 
-@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1/0", "", "nine tenths", "1/2/3", "1//2", "1 2", "0,9"])
+@pytest.mark.parametrize(
+    "value", ["inf", "-inf", "nan", "1/0", "", "nine tenths", "1/2/3", "1//2", "1 2", "0,9"]
+)
 def test_exact_refuses_strings_that_are_not_finite_numbers(value):
     with pytest.raises(ValueError, match="must be a finite rational number"):
         exact(value)
@@ -204,7 +206,14 @@ def test_pythons_laxer_spellings_of_integers_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("2/4", Fraction(1, 2)), ("1/1", 1), ("-0", 0), ("0x10", 16), ("-0xf/0x10", Fraction(-15, 16))]
+    ("text", "value"),
+    [
+        ("2/4", Fraction(1, 2)),
+        ("1/1", 1),
+        ("-0", 0),
+        ("0x10", 16),
+        ("-0xf/0x10", Fraction(-15, 16)),
+    ],
 )
 def test_other_spellings_of_a_value_are_read_as_that_value(text, value):
     """They are not what to_text writes, but there is nothing else that they could mean."""

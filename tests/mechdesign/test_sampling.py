@@ -92,13 +92,18 @@ def test_every_threshold(weights, denominator):
 
 @SETTINGS
 @given(
-    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any), min_size=1, max_size=3),
+    st.lists(
+        st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any), min_size=1, max_size=3
+    ),
     st.sampled_from([1, 7, 2**64, 3**45]),
 )
 def test_every_threshold_of_any_column(columns, blow_up):
     height = max(map(len, columns))
     total = math.lcm(*map(sum, columns)) * blow_up
-    columns = [[entry * total // sum(column) for entry in column] + [0] * (height - len(column)) for column in columns]
+    columns = [
+        [entry * total // sum(column) for entry in column] + [0] * (height - len(column))
+        for column in columns
+    ]
     check_every_threshold([list(row) for row in zip(*columns, strict=True)], total)
 
 
@@ -173,11 +178,17 @@ DRAWS = 200_000
 
 def p_value(outputs, probabilities):
     observed = np.bincount(outputs, minlength=len(probabilities))
-    return stats.chisquare(observed, np.array([float(p) for p in probabilities]) * len(outputs)).pvalue
+    return stats.chisquare(
+        observed, np.array([float(p) for p in probabilities]) * len(outputs)
+    ).pvalue
 
 
 @pytest.mark.parametrize("column", [0, 3, 6])
-@pytest.mark.parametrize("mechanism", [named.geometric(6, "9/10"), named.explicit_fair(6, Fraction(1, 3))], ids=["GM", "EM"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [named.geometric(6, "9/10"), named.explicit_fair(6, Fraction(1, 3))],
+    ids=["GM", "EM"],
+)
 def test_goodness_of_fit(mechanism, column):
     right = [row[column] for row in mechanism.table]
     outputs = mechanism.release(np.full(DRAWS, column), np.random.default_rng(20_240_601 + column))
@@ -200,21 +211,32 @@ def test_goodness_of_fit_rejects_a_neighbouring_input():
 def test_goodness_of_fit_of_the_secure_source():
     # Not seeded, by nature: this one alarms falsely once in a million runs.
     mechanism = named.geometric(3, "1/2")
-    assert p_value(mechanism.release(np.full(20_000, 1)), [row[1] for row in mechanism.table]) > FALSE_ALARM
+    assert (
+        p_value(mechanism.release(np.full(20_000, 1)), [row[1] for row in mechanism.table])
+        > FALSE_ALARM
+    )
 
 
 def test_the_secure_source_is_the_operating_system(monkeypatch):
     third = (WORD - 1) // 3
-    monkeypatch.setattr("mechdesign.sampling.os.urandom", lambda size: np.full(size // 8, third - 1, dtype=np.uint64).tobytes())
+    monkeypatch.setattr(
+        "mechdesign.sampling.os.urandom",
+        lambda size: np.full(size // 8, third - 1, dtype=np.uint64).tobytes(),
+    )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [0, 0, 0]
-    monkeypatch.setattr("mechdesign.sampling.os.urandom", lambda size: np.full(size // 8, third + 1, dtype=np.uint64).tobytes())
+    monkeypatch.setattr(
+        "mechdesign.sampling.os.urandom",
+        lambda size: np.full(size // 8, third + 1, dtype=np.uint64).tobytes(),
+    )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [1, 1, 1]
 
 
 def test_reproducible_by_seed():
     mechanism = named.geometric(50, "99/100")
     counts = np.arange(51).repeat(20)
-    first, again, other = (mechanism.release(counts, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    first, again, other = (
+        mechanism.release(counts, np.random.default_rng(seed)) for seed in (3, 3, 4)
+    )
     assert first.tolist() == again.tolist()
     assert first.tolist() != other.tolist()
     # Changes here break experiments that people can repeat today.
@@ -236,7 +258,9 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
 
 
 @pytest.mark.parametrize(
-    "rng", [np.random, np.random.RandomState(0), 0, "seed", np.random.PCG64(0)], ids=lambda r: type(r).__name__
+    "rng",
+    [np.random, np.random.RandomState(0), 0, "seed", np.random.PCG64(0)],
+    ids=lambda r: type(r).__name__,
 )
 def test_other_sources_are_refused(rng):
     with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
@@ -338,12 +362,16 @@ BAD = [
 @pytest.mark.parametrize(("counts", "index"), BAD, ids=lambda value: f"{value!r:.40}")
 def test_wrong_counts_are_named_and_cost_nothing(counts, index, monkeypatch):
     mechanism = named.geometric(2, "1/2")
-    monkeypatch.setattr("mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn"))
+    monkeypatch.setattr(
+        "mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn")
+    )
     rng = np.random.default_rng(11)
     rng.integers(0, 2, dtype=np.uint32)  # a half-used word is part of the state, too
     before = rng.bit_generator.state
     for source in (rng, None):
-        with pytest.raises(InvalidCount, match="not an integer between 0 and 2; nothing was released") as caught:
+        with pytest.raises(
+            InvalidCount, match="not an integer between 0 and 2; nothing was released"
+        ) as caught:
             mechanism.release(counts, source)
         assert caught.value.index == index
         assert caught.value.largest == 2
@@ -384,7 +412,10 @@ def test_masked_counts_are_missing(dtype):
         checked_counts(np.ma.array([0, 1, 2], mask=[False, True, False], dtype=dtype), 3)
     assert caught.value.index == 1
     assert checked_counts(np.ma.array([0, 1, 2], dtype=dtype), 3).tolist() == [0, 1, 2]
-    assert checked_counts(np.ma.array([[0, 1], [2, 3]], mask=False, dtype=dtype), 3).tolist() == [[0, 1], [2, 3]]
+    assert checked_counts(np.ma.array([[0, 1], [2, 3]], mask=False, dtype=dtype), 3).tolist() == [
+        [0, 1],
+        [2, 3],
+    ]
 
 
 @pytest.mark.parametrize("dtype", [int, float, object])

@@ -21,8 +21,13 @@ PLENTY = 10_000
 
 
 def build(n, privacy=NINE, loss=None, wanted=(), folded=True):
-    program = mechanism_program(n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted])
-    return ((fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None) or unfolded(program)).program
+    program = mechanism_program(
+        n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
+    )
+    return (
+        (fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None)
+        or unfolded(program)
+    ).program
 
 
 def slack_basis(problem):
@@ -39,7 +44,11 @@ def random_basis(problem, rng, basic_columns):
     order.sort(key=lambda r: not problem.lines[r].equality)
     tight = list[int]()
     for r in order:
-        wanted = fmpq_mat(len(tight) + 1, len(inside), [problem.lines[k].terms.get(v, 0) for k in [*tight, r] for v in inside])
+        wanted = fmpq_mat(
+            len(tight) + 1,
+            len(inside),
+            [problem.lines[k].terms.get(v, 0) for k in [*tight, r] for v in inside],
+        )
         if wanted.rank() == len(tight) + 1:
             tight.append(r)
         if len(tight) == len(inside):
@@ -67,7 +76,8 @@ class Tableau:
     def __init__(self, problem, basis):
         rows, size = len(problem.lines), len(problem.cost)
         self.entries = [
-            [line.terms.get(v, fmpq(0)) for v in range(size)] + [fmpq(-int(r == k)) for k in range(rows)]
+            [line.terms.get(v, fmpq(0)) for v in range(size)]
+            + [fmpq(-int(r == k)) for k in range(rows)]
             for r, line in enumerate(problem.lines)
         ]
         joined = [*basis.columns.tolist(), *basis.rows.tolist()]
@@ -78,15 +88,21 @@ class Tableau:
         bounds = fmpq_mat(rows, 1, [line.bound for line in problem.lines])
         self.values |= dict(zip(self.basic, matrix.solve(bounds).entries(), strict=True))
         cost = [*problem.cost, *[fmpq(0)] * rows]
-        self.y = matrix.transpose().solve(fmpq_mat(rows, 1, [cost[v] for v in self.basic])).entries()
+        self.y = (
+            matrix.transpose().solve(fmpq_mat(rows, 1, [cost[v] for v in self.basic])).entries()
+        )
         self.reduced = [
-            cost[v] - sum((y * line[v] for y, line in zip(self.y, self.entries, strict=True)), fmpq(0)) for v in range(size + rows)
+            cost[v]
+            - sum((y * line[v] for y, line in zip(self.y, self.entries, strict=True)), fmpq(0))
+            for v in range(size + rows)
         ]
         # Basic variables as functions of the nonbasic ones: x_B = ... - B^-1 N x_N.
         self.change = (-1) * matrix.solve(self.part(self.nonbasic)) if self.nonbasic else None
 
     def part(self, chosen):
-        return fmpq_mat(len(self.entries), len(chosen), [line[v] for line in self.entries for v in chosen])
+        return fmpq_mat(
+            len(self.entries), len(chosen), [line[v] for line in self.entries for v in chosen]
+        )
 
     def at(self, basic, nonbasic):
         return self.change[self.basic.index(basic), self.nonbasic.index(nonbasic)]
@@ -96,7 +112,9 @@ PROBLEMS = {
     "plain": lambda: build(2, folded=False),
     "folded": lambda: build(3, NINE, L1(), ["CM", "F"]),
     "worst": lambda: build(2, NINE, L1(worst_case=True), ["WH"]),
-    "all": lambda: build(2, Privacy("1/3", "all"), L2(prior=binomial(2, "1/3")), ["S", "RM"], folded=False),
+    "all": lambda: build(
+        2, Privacy("1/3", "all"), L2(prior=binomial(2, "1/3")), ["S", "RM"], folded=False
+    ),
     "perfect": lambda: build(2, Privacy(1), L0(), ["F"], folded=False),
 }
 
@@ -108,18 +126,26 @@ def test_a_vertex_is_the_dense_solution(name):
     size = len(problem.cost)
     for vertex in some_vertices(problem, random.Random(name), 6):
         truth = Tableau(problem, vertex.basis)
-        assert [*vertex.x, *vertex.slack] == [truth.values[v] for v in range(size + len(problem.lines))]
+        assert [*vertex.x, *vertex.slack] == [
+            truth.values[v] for v in range(size + len(problem.lines))
+        ]
         assert vertex.y == truth.y
         assert [*vertex.reduced, *vertex.y] == truth.reduced
         fixed = {size + r for r, line in enumerate(problem.lines) if line.equality}
         assert list(vertex.basic()) == [(v, truth.values[v], v in fixed) for v in truth.basic]
-        assert list(vertex.nonbasic()) == [(v, truth.reduced[v]) for v in truth.nonbasic if v not in fixed]
+        assert list(vertex.nonbasic()) == [
+            (v, truth.reduced[v]) for v in truth.nonbasic if v not in fixed
+        ]
         for b in truth.basic:
             found = vertex.row(b)
-            assert {v: found.get(v, 0) for v in truth.nonbasic} == {v: truth.at(b, v) for v in truth.nonbasic}
+            assert {v: found.get(v, 0) for v in truth.nonbasic} == {
+                v: truth.at(b, v) for v in truth.nonbasic
+            }
             assert set(found) <= set(truth.nonbasic)
         for v in truth.nonbasic:
-            assert vertex.column(v) == {b: truth.at(b, v) for b in truth.basic if truth.at(b, v) != 0}
+            assert vertex.column(v) == {
+                b: truth.at(b, v) for b in truth.basic if truth.at(b, v) != 0
+            }
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -153,7 +179,12 @@ def test_an_exchange_moves_one_in_and_one_out():
 def test_a_problem_is_the_program():
     """Row by row, a variable that occurs twice counting twice, and not at all where it cancels."""
     rows = (
-        Rows(np.array([[0, 1, 0], [1, 1, 0]]), (Fraction(1), Fraction(2), Fraction(-1)), Fraction(1, 2), False),
+        Rows(
+            np.array([[0, 1, 0], [1, 1, 0]]),
+            (Fraction(1), Fraction(2), Fraction(-1)),
+            Fraction(1, 2),
+            False,
+        ),
         Rows.equal_to([[0, 1]], 1),
     )
     problem = Problem.of(Program((Fraction(1, 3), Fraction(0)), rows))
@@ -173,12 +204,17 @@ def test_a_basis_of_the_wrong_size_or_rank():
     problem = Problem.of(build(1, folded=False))
     every = Basis(np.ones(4, dtype=bool), np.ones(len(problem.lines), dtype=bool))
     none = Basis(np.zeros(4, dtype=bool), np.zeros(len(problem.lines), dtype=bool))
-    alike = slack_basis(Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2))
+    alike = slack_basis(
+        Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2)
+    )
     for basis in (every, none):
         with pytest.raises(SingularBasis):
             Vertex(problem, basis)
     with pytest.raises(SingularBasis):
-        Vertex(Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2), Basis(alike.rows, alike.columns))
+        Vertex(
+            Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2),
+            Basis(alike.rows, alike.columns),
+        )
 
 
 def value(problem, x):
@@ -187,7 +223,13 @@ def value(problem, x):
 
 def best_value(program, problem):
     solution = certify(program)
-    proof = sum((y * to_fmpq(bound) for y, bound in zip(map(to_fmpq, solution.multipliers), bounds(program), strict=True)), fmpq(0))
+    proof = sum(
+        (
+            y * to_fmpq(bound)
+            for y, bound in zip(map(to_fmpq, solution.multipliers), bounds(program), strict=True)
+        ),
+        fmpq(0),
+    )
     best = value(problem, [to_fmpq(entry) for entry in solution.x])
     assert proof == best
     return best
@@ -197,8 +239,18 @@ def bounds(program):
     return [group.bound for group in program.rows for _ in group.cells]
 
 
-LOSSES = [L0(), L1(), L2(1), Power("1/2"), L1(worst_case=True), L0(1, worst_case=True), L1(prior=(Fraction(1, 2),) * 2)]
-SUBSETS = [subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)]
+LOSSES = [
+    L0(),
+    L1(),
+    L2(1),
+    Power("1/2"),
+    L1(worst_case=True),
+    L0(1, worst_case=True),
+    L1(prior=(Fraction(1, 2),) * 2),
+]
+SUBSETS = [
+    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
+]
 NEIGHBOURS = ["adjacent", "adjacent", "all", 2, 3]
 
 
@@ -224,7 +276,9 @@ def test_every_start_leads_to_the_optimum(n, seed):
             assert (
                 value(problem, end.x)
                 == best
-                == sum((y * line.bound for y, line in zip(end.y, problem.lines, strict=True)), fmpq(0))
+                == sum(
+                    (y * line.bound for y, line in zip(end.y, problem.lines, strict=True)), fmpq(0)
+                )
             )
 
 
@@ -243,7 +297,11 @@ def test_no_more_steps_than_allowed(steps, monkeypatch):
         exchanged = []
         exchange = Basis.exchanged
         with monkeypatch.context() as patch:
-            patch.setattr(Basis, "exchanged", lambda *args, note=exchanged, do=exchange: note.append(args[1:]) or do(*args))
+            patch.setattr(
+                Basis,
+                "exchanged",
+                lambda *args, note=exchanged, do=exchange: note.append(args[1:]) or do(*args),
+            )
             end = repaired(vertex, steps)
         assert len(exchanged) <= steps
         assert len(exchanged) == steps or end.optimal
@@ -327,7 +385,9 @@ def test_infeasible_mechanisms_from_any_start(seed):
     best = 1 / (1 + NINE.alpha)
     for share, feasible in ((best, True), (best + Fraction(1, 10**30), False)):
         program = build(1, folded=False)
-        program = Program(program.cost, (*program.rows, Rows.at_least_value([0, 3], share).named("share")))
+        program = Program(
+            program.cost, (*program.rows, Rows.at_least_value([0, 3], share).named("share"))
+        )
         problem = Problem.of(program)
         for vertex in some_vertices(problem, random.Random(seed), 4):
             if feasible:
@@ -347,7 +407,10 @@ def test_a_degenerate_problem_does_not_cycle():
         ({0: 1, 2: -1}, 0, True),
     ]
     for count in (3, 4):
-        lines = [Line({v: to_fmpq(Fraction(a)) for v, a in t.items()}, fmpq(b), equality) for t, b, equality in rows[:count]]
+        lines = [
+            Line({v: to_fmpq(Fraction(a)) for v, a in t.items()}, fmpq(b), equality)
+            for t, b, equality in rows[:count]
+        ]
         problem = Problem(lines, [to_fmpq(Fraction(c)) for c in cost])
         end = repaired(Vertex(problem, slack_basis(problem)), 1000)
         assert end.optimal

@@ -9,7 +9,19 @@ import matplotlib.mathtext
 import pytest
 from flint import fmpq, fmpq_mat, fmpz_poly
 
-from mechdesign import Design, InvalidMechanism, Mechanism, Metric, NotSquare, Privacy, Property, Rows, SolverFailure, design, named
+from mechdesign import (
+    Design,
+    InvalidMechanism,
+    Mechanism,
+    Metric,
+    NotSquare,
+    Privacy,
+    Property,
+    Rows,
+    SolverFailure,
+    design,
+    named,
+)
 from mechdesign.algebraic import Interval, Region, Root, between, nonnegative, roots, where
 from mechdesign.alphaprogram import solved
 from mechdesign.exact import to_fmpq, to_fraction
@@ -42,7 +54,9 @@ TINY = Q(1, 10**9)
 def rationals(seed, size, largest=60):
     """Random rational numbers in (0, 1)."""
     random = Random(seed)
-    return [Q(random.randint(1, d - 1), d) for d in (random.randint(2, largest) for _ in range(size))]
+    return [
+        Q(random.randint(1, d - 1), d) for d in (random.randint(2, largest) for _ in range(size))
+    ]
 
 
 def near(point):
@@ -75,7 +89,9 @@ def test_where_is_right_at_every_alpha_tried(seed):
     nonzero = [p for p in [random_polynomial(random)] if p]
     region = where(conditions, nonzero)
     for alpha in rationals(seed, 60) + [a for point in region.points for a in near(point)]:
-        holds = all(evaluated(p, alpha) >= 0 for p in conditions) and all(evaluated(p, alpha) != 0 for p in nonzero)
+        holds = all(evaluated(p, alpha) >= 0 for p in conditions) and all(
+            evaluated(p, alpha) != 0 for p in nonzero
+        )
         assert (alpha in region) == holds
         assert (alpha in region.complement()) == (not holds)
         assert any(alpha in interval for interval in region.intervals) == holds
@@ -83,7 +99,9 @@ def test_where_is_right_at_every_alpha_tried(seed):
     assert region & ALL == region == region.complement().complement()
     assert region == where([p * 7 for p in conditions[::-1]], nonzero)
     assert all(
-        region.covers(interval) and interval == region.around(interval.low) for interval in region.intervals if all(interval.closed)
+        region.covers(interval) and interval == region.around(interval.low)
+        for interval in region.intervals
+        if all(interval.closed)
     )
 
 
@@ -151,8 +169,12 @@ def test_formulas_in_text_and_latex(top, bottom, text, latex):
     assert str(formula) == text
     assert formula.latex() == latex
     assert formula._repr_latex_() == f"${latex}$"
-    assert formula == Formula(fmpz_poly(top) * fmpz_poly([-5, 7]), fmpz_poly(bottom) * fmpz_poly([-5, 7]))
-    assert formula("1/3") == evaluated(fmpz_poly(top), Q(1, 3)) / evaluated(fmpz_poly(bottom), Q(1, 3))
+    assert formula == Formula(
+        fmpz_poly(top) * fmpz_poly([-5, 7]), fmpz_poly(bottom) * fmpz_poly([-5, 7])
+    )
+    assert formula("1/3") == evaluated(fmpz_poly(top), Q(1, 3)) / evaluated(
+        fmpz_poly(bottom), Q(1, 3)
+    )
     matplotlib.mathtext.MathTextParser("path").parse(f"${latex}$")
 
 
@@ -186,7 +208,11 @@ def hadamard_response(order, a):
     matrix = [[1]]
     while len(matrix) < order:
         matrix = [row + row for row in matrix] + [row + [-x for x in row] for row in matrix]
-    return [[(1 if sign == x else a) / (1 + a) / (order - 1) for x in row] for row in matrix[1:] for sign in (1, -1)]
+    return [
+        [(1 if sign == x else a) / (1 + a) / (order - 1) for x in row]
+        for row in matrix[1:]
+        for sign in (1, -1)
+    ]
 
 
 def subsets(k, w, a):
@@ -195,10 +221,21 @@ def subsets(k, w, a):
 
 
 NAMED = [
-    *((f"GM {n}", geometric(n), lambda a, n=n: brute.geometric(n, a), "adjacent") for n in (0, 1, 2, 3, 5, 8, 12)),
-    *((f"EM {n}", explicit_fair(n), lambda a, n=n: brute.explicit_fair(n, a), "adjacent") for n in (0, 1, 2, 3, 5, 8, 12)),
+    *(
+        (f"GM {n}", geometric(n), lambda a, n=n: brute.geometric(n, a), "adjacent")
+        for n in (0, 1, 2, 3, 5, 8, 12)
+    ),
+    *(
+        (f"EM {n}", explicit_fair(n), lambda a, n=n: brute.explicit_fair(n, a), "adjacent")
+        for n in (0, 1, 2, 3, 5, 8, 12)
+    ),
     *((f"UM {n}", uniform(n), lambda a, n=n: brute.uniform(n), "adjacent") for n in (0, 1, 4)),
-    ("RR", randomized_response(), lambda a: [[1 / (1 + a), a / (1 + a)], [a / (1 + a), 1 / (1 + a)]], "adjacent"),
+    (
+        "RR",
+        randomized_response(),
+        lambda a: [[1 / (1 + a), a / (1 + a)], [a / (1 + a), 1 / (1 + a)]],
+        "adjacent",
+    ),
     *((f"GRR {k}", krr(k), lambda a, k=k: named.krr(k, a).table, "all") for k in (1, 2, 5)),
     *((f"OUE {k}", optimized_unary(k), lambda a, k=k: unary(k, a), "all") for k in (1, 2, 4)),
     *((f"HRR {k}", hadamard(k), lambda a, k=k: hadamard_response(k, a), "all") for k in (2, 4, 8)),
@@ -247,7 +284,15 @@ def test_conditions_of_gm_and_em(n):
     """Lemmas 12 - 15, for all alpha at once: GM is CM and CH iff alpha <= 1/2, WH iff n >= 2 alpha/(1 - alpha), never fair."""
     half = Region.of((Q(1, 2),), (True, True, False))
     threshold = Region.of((Q(n, n + 2),), (True, True, False))
-    assert geometric(n).properties() == {"RH": ALL, "RM": ALL, "CH": half, "CM": half, "F": NONE, "WH": threshold, "S": ALL}
+    assert geometric(n).properties() == {
+        "RH": ALL,
+        "RM": ALL,
+        "CH": half,
+        "CM": half,
+        "F": NONE,
+        "WH": threshold,
+        "S": ALL,
+    }
     assert set(explicit_fair(n).properties().values()) == {ALL}
     for item in SEVEN:
         for alpha in near(Q(1, 2)) + near(Q(n, n + 2)):
@@ -277,7 +322,10 @@ def moved(table, source, target, j, amount):
 @pytest.mark.parametrize(
     ("wrong", "description"),
     [
-        (moved(geometric(3), 1, 2, 0, ALPHA * (1 - ALPHA) ** 2), "alpha^2 - alpha^3 where alpha - alpha^2 belongs: never private"),
+        (
+            moved(geometric(3), 1, 2, 0, ALPHA * (1 - ALPHA) ** 2),
+            "alpha^2 - alpha^3 where alpha - alpha^2 belongs: never private",
+        ),
         (moved(geometric(2), 0, 1, 0, (1 - 3 * ALPHA) * ALPHA**2), "private for some alpha only"),
         (moved(krr(3), 1, 0, 0, (2 * ALPHA - 1) ** 2 * ALPHA**5), "private at alpha = 1/2 only"),
         (moved(uniform(2), 0, 1, 1, 3 * ALPHA - 1), "a negative entry"),
@@ -308,7 +356,9 @@ PARTLY = Metric([[0, 5, None], [5, 0, 2], [None, 2, 0]])
 
 
 @pytest.mark.parametrize("metric", [RAMP, NEAR, PARTLY], ids=["ramp", "near", "partly"])
-@pytest.mark.parametrize("table", [geometric(2), uniform(2), krr(3), explicit_fair(2)], ids=["GM", "UM", "GRR", "EM"])
+@pytest.mark.parametrize(
+    "table", [geometric(2), uniform(2), krr(3), explicit_fair(2)], ids=["GM", "UM", "GRR", "EM"]
+)
 def test_under_a_metric_the_audit_allows_a_power_of_alpha(table, metric):
     table = SymbolicMechanism(table.weights, table.denominator, metric)
     audit = table.audit()
@@ -317,7 +367,8 @@ def test_under_a_metric_the_audit_allows_a_power_of_alpha(table, metric):
         broken = {
             (i, (j, k))
             for i, j, k in product(range(3), repeat=3)
-            if metric.distances[j][k] is not None and values[i][k] < alpha ** metric.distances[j][k] * values[i][j]
+            if metric.distances[j][k] is not None
+            and values[i][k] < alpha ** metric.distances[j][k] * values[i][j]
         }
         assert {(i, pair) for i, pair, region in audit.violations if alpha in region} == broken
         assert (alpha in audit.private) == (not broken) == table.at(alpha).audit().holds
@@ -347,7 +398,13 @@ def test_tables_that_are_none_are_refused():
         SymbolicMechanism(((fmpz_poly([0]),),), fmpz_poly([0]))
     with pytest.raises(ValueError, match="names input 7"):
         SymbolicMechanism(((ONE,),), ONE, [(0, 7)])
-    for call in (lambda: geometric(-1), lambda: explicit_fair(True), lambda: krr(0), lambda: hadamard(6), lambda: hadamard(1)):
+    for call in (
+        lambda: geometric(-1),
+        lambda: explicit_fair(True),
+        lambda: krr(0),
+        lambda: hadamard(6),
+        lambda: hadamard(1),
+    ):
         with pytest.raises(ValueError, match="at least"):
             call()
     with pytest.raises(ValueError, match="from 1 to k = 3"):
@@ -355,7 +412,10 @@ def test_tables_that_are_none_are_refused():
 
 
 def test_equal_tables_are_equal_whatever_their_denominator():
-    doubled = SymbolicMechanism(tuple(tuple(2 * w for w in row) for row in geometric(3).weights), 2 * geometric(3).denominator)
+    doubled = SymbolicMechanism(
+        tuple(tuple(2 * w for w in row) for row in geometric(3).weights),
+        2 * geometric(3).denominator,
+    )
     assert doubled == geometric(3)
     assert hash(doubled) == hash(geometric(3))
     assert doubled != explicit_fair(3)
@@ -370,7 +430,12 @@ class Quadratic(Property):
     short = "QUADRATIC"
 
     def rows(self, at, privacy):
-        yield Rows(at[[0, 1], [0, 1]].reshape(1, 2), (1 + privacy.alpha**2, -2 * privacy.alpha), Q(0), False)
+        yield Rows(
+            at[[0, 1], [0, 1]].reshape(1, 2),
+            (1 + privacy.alpha**2, -2 * privacy.alpha),
+            Q(0),
+            False,
+        )
 
 
 class Rational(Property):
@@ -404,7 +469,8 @@ class Counting(Property):
 
 def test_properties_of_your_own():
     for item, table in product(
-        (OutputRatio(), OutputRatio(Q(1, 2)), Quadratic()), (geometric(3), explicit_fair(4), optimized_unary(2))
+        (OutputRatio(), OutputRatio(Q(1, 2)), Quadratic()),
+        (geometric(3), explicit_fair(4), optimized_unary(2)),
     ):
         region = table.where(item)
         for alpha in rationals(7, 15) + [a for point in region.points for a in near(point)]:
@@ -418,10 +484,15 @@ def test_properties_of_your_own():
 
 def test_distances_are_followed_up_to_a_power():
     far = Metric([[0, 33], [33, 0]])
-    for ask in (lambda: parametric(1, neighbours=far), lambda: explain(design(1, Privacy("9/10", far)))):
+    for ask in (
+        lambda: parametric(1, neighbours=far),
+        lambda: explain(design(1, Privacy("9/10", far))),
+    ):
         with pytest.raises(NotPolynomial, match="degree at most 32"):
             ask()
-    assert SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL  # which no distance enters
+    assert (
+        SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL
+    )  # which no distance enters
     (piece,) = parametric(1, neighbours=Metric([[0, 32], [32, 0]]))
     assert piece.objective == Formula(ALPHA**32, 1 + ALPHA**32)  # randomized response
 
@@ -434,13 +505,22 @@ def test_systems_of_polynomials_aresolved(seed):
     """Substitution: the matrix times the solution is the right side, identically."""
     random = Random(seed)
     size = random.randint(1, 6)
-    square = [[fmpz_poly([random.randint(-3, 3) for _ in range(random.randint(0, 3))]) for _ in range(size)] for _ in range(size)]
+    square = [
+        [
+            fmpz_poly([random.randint(-3, 3) for _ in range(random.randint(0, 3))])
+            for _ in range(size)
+        ]
+        for _ in range(size)
+    ]
     for k in range(size):
         square[k][k] += fmpz_poly([0, 0, 0, 5])
     right = [fmpz_poly([random.randint(-3, 3), 1]) for _ in range(size)]
     solution, denominator = solved(square, right)
     for row, side in zip(square, right, strict=True):
-        assert sum((a * x for a, x in zip(row, solution, strict=True)), fmpz_poly([0])) == side * denominator
+        assert (
+            sum((a * x for a, x in zip(row, solution, strict=True)), fmpz_poly([0]))
+            == side * denominator
+        )
     alpha = fmpq(2, 7)
     numbers = fmpq_mat(size, size, [p(alpha) for row in square for p in row])
     values = numbers.solve(fmpq_mat(size, 1, [p(alpha) for p in right])).entries()
@@ -489,7 +569,12 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
     for piece in pieces:
         assert piece.interval == Interval.of(piece.interval.low, piece.interval.high)
         inside = [between(piece.interval.low, piece.interval.high)]
-        inside += [a for end in (piece.interval.low, piece.interval.high) for a in near(end) if a in piece.interval][:4]
+        inside += [
+            a
+            for end in (piece.interval.low, piece.interval.high)
+            for a in near(end)
+            if a in piece.interval
+        ][:4]
         for alpha in inside[: 3 if n == 8 else 5]:
             best = design(n, Privacy(alpha, neighbours), loss, properties)
             mechanism = piece.mechanism.at(alpha)
@@ -499,7 +584,9 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
             assert all(item.holds(mechanism) for item in best.certificate.properties)
     for alpha in rationals(n, 4):
         values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
-        assert values == {design(n, Privacy(alpha, neighbours), loss, properties).certificate.objective}
+        assert values == {
+            design(n, Privacy(alpha, neighbours), loss, properties).certificate.objective
+        }
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -507,8 +594,14 @@ def test_random_costs_in_the_worst_case(seed):
     """No symmetry, fractional costs, zeros in the table, ties: most bases are degenerate."""
     random = Random(seed)
     n = random.randint(2, 3)
-    table = [[0 if i == j else Q(random.randint(0, 6), random.randint(1, 3)) for j in range(n + 1)] for i in range(n + 1)]
-    loss, properties = Costs(table, worst_case=True), random.choice([[], ["CH"], ["RH"], ["F"], ["S"]])
+    table = [
+        [0 if i == j else Q(random.randint(0, 6), random.randint(1, 3)) for j in range(n + 1)]
+        for i in range(n + 1)
+    ]
+    loss, properties = (
+        Costs(table, worst_case=True),
+        random.choice([[], ["CH"], ["RH"], ["F"], ["S"]]),
+    )
     pieces = parametric(n, loss, properties)
     assert all(piece.verify() for piece in pieces)
     for alpha in rationals(seed, 3):
@@ -532,7 +625,9 @@ def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properti
         if 0 < end < 1:
             beyond = outside(near(end))
             best = design(4, Privacy(beyond), loss, properties)
-            mechanism = piece.mechanism.at(beyond) if beyond in piece.mechanism.audit().private else None
+            mechanism = (
+                piece.mechanism.at(beyond) if beyond in piece.mechanism.audit().private else None
+            )
             assert (
                 mechanism is None
                 or not all(item.holds(mechanism) for item in best.certificate.properties)
@@ -574,7 +669,10 @@ def test_what_cannot_be_explained_is_refused():
     # Half of the optimum, half of another mechanism: feasible, but neither optimal nor a vertex.
     other = named.explicit_fair(2, "9/10").table
     mixed = Mechanism(
-        [[(a + b) / 2 for a, b in zip(*rows, strict=True)] for rows in zip(found.mechanism.table, other, strict=True)],
+        [
+            [(a + b) / 2 for a, b in zip(*rows, strict=True)]
+            for rows in zip(found.mechanism.table, other, strict=True)
+        ],
         found.mechanism.privacy,
     )
     certificate = replace(found.certificate, objective=mixed.loss(L0()))
@@ -593,8 +691,12 @@ def test_pieces_that_lie_do_not_verify():
         "only for": replace(low, interval=Interval.of(Q(1, 10), Q(7, 10))),
         "the loss is": replace(low, mechanism=explicit_fair(3)),
         "the multipliers do not prove": replace(low, proofs=high.proofs),
-        "prove a bound only for": replace(linear, proofs=(replace(linear.proofs[0], interval=Interval.of(Q(0), Q(9, 10))),)),
-        "nothing is proved beyond": replace(low, proofs=(replace(proof, interval=Interval.of(Q(0), Q(1, 2))),)),
+        "prove a bound only for": replace(
+            linear, proofs=(replace(linear.proofs[0], interval=Interval.of(Q(0), Q(9, 10))),)
+        ),
+        "nothing is proved beyond": replace(
+            low, proofs=(replace(proof, interval=Interval.of(Q(0), Q(1, 2))),)
+        ),
         "not symmetric": replace(low, mechanism=moved(low.mechanism, 0, 1, 0, ALPHA)),
     }
     for reason, piece in lies.items():
@@ -607,7 +709,9 @@ def test_pieces_that_lie_do_not_verify():
     unprotected = parametric(4, L0(), neighbours=[(0, 1), (3, 4)])[0]
     negative = moved(moved(unprotected.mechanism, 0, 2, 2, ALPHA), 4, 2, 2, ALPHA)
     assert replace(unprotected, mechanism=negative).verify().reason.endswith("only for no α")
-    doubled = replace(proof, numerators=tuple(2 * y for y in proof.numerators), denominator=2 * proof.denominator)
+    doubled = replace(
+        proof, numerators=tuple(2 * y for y in proof.numerators), denominator=2 * proof.denominator
+    )
     assert replace(low, proofs=(doubled,)).verify()
 
 
@@ -648,7 +752,9 @@ def objectives(pieces):
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_closed_forms_of_the_weakly_honest_mechanism(n):
-    assert objectives(parametric(n, L0(), ["WH"])) == [(Formula(*pair), low, high) for pair, low, high in WEAKLY_HONEST[n]]
+    assert objectives(parametric(n, L0(), ["WH"])) == [
+        (Formula(*pair), low, high) for pair, low, high in WEAKLY_HONEST[n]
+    ]
 
 
 def by_symmetry(denominator, *rows):
@@ -660,7 +766,10 @@ def by_symmetry(denominator, *rows):
     return SymbolicMechanism([whole[k : k + size] for k in range(0, size**2, size)], denominator)
 
 
-HALF_OF_4 = ([c * ALPHA**2 for c in (ALPHA, ONE, ALPHA, ALPHA**2, ALPHA**3)], [c * ALPHA**2 for c in (ALPHA**2, ALPHA, ONE)])
+HALF_OF_4 = (
+    [c * ALPHA**2 for c in (ALPHA, ONE, ALPHA, ALPHA**2, ALPHA**3)],
+    [c * ALPHA**2 for c in (ALPHA**2, ALPHA, ONE)],
+)
 TOP_OF_4 = [(2 - ALPHA) * c for c in (ONE, ALPHA, ALPHA**2)] + [ALPHA * polynomial(-2, 5, -1, -1)]
 
 PUBLISHED = [
@@ -704,7 +813,9 @@ def bound_for_weak_honesty(n, alpha):
     m, odd = divmod(n, 2)
     inner = sum(alpha**k for k in range(1, m))
     if odd:
-        ends = (2 - Q(2, n + 1) * (1 + alpha) * sum(alpha**k for k in range(m))) / (alpha**m * (1 + alpha))
+        ends = (2 - Q(2, n + 1) * (1 + alpha) * sum(alpha**k for k in range(m))) / (
+            alpha**m * (1 + alpha)
+        )
     else:
         ends = (1 - Q(1, n + 1) * (1 + 2 * inner)) / alpha**m
     return 1 - (Q(n - 1, n + 1) + ends) / (n + 1)
@@ -739,7 +850,10 @@ def test_the_closed_form_with_column_monotonicity(n):
     m = n // 2
     assert pieces[0] == (geometric(n).loss(L0()), 0, Q(1, 2))
     assert pieces[-1][1:] == (Q(m, m + 1), 1)
-    assert all(pieces[-1][0](Q(k, 3 * n + 7)) == bound_for_column_monotonicity(n, Q(k, 3 * n + 7)) for k in range(1, 3 * n + 7))
+    assert all(
+        pieces[-1][0](Q(k, 3 * n + 7)) == bound_for_column_monotonicity(n, Q(k, 3 * n + 7))
+        for k in range(1, 3 * n + 7)
+    )
     assert len(pieces) == {2: 2, 3: 2, 4: 3, 5: 3}.get(n, len(pieces))
 
 
@@ -748,5 +862,11 @@ def test_weakly_honest_is_less_than_fair_at_every_alpha(n):
     """Section 6.7.1 says that they become equal for large alpha; the difference is positive on all of (0, 1), and 0 only at 1."""
     fair = explicit_fair(n).loss(L0())
     for piece in parametric(n, L0(), ["WH", "RM", "CM"]):
-        worse = piece.objective.numerator * fair.denominator - fair.numerator * piece.objective.denominator
-        assert not nonnegative([worse], piece.objective.denominator * fair.denominator) & piece.interval.region
+        worse = (
+            piece.objective.numerator * fair.denominator
+            - fair.numerator * piece.objective.denominator
+        )
+        assert (
+            not nonnegative([worse], piece.objective.denominator * fair.denominator)
+            & piece.interval.region
+        )

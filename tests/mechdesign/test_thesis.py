@@ -24,7 +24,17 @@ SHORT = tuple(item.short for item in SEVEN)
 TINY = Q(1, 10**9)
 PRIVATE = [Q(1, 3), Q(1, 2), Q(3, 5), Q(9, 10)]
 SUBSETS = list(chain.from_iterable(combinations(SHORT, size) for size in range(8)))
-NINE = [(), ("RH",), ("RM",), ("CH",), ("CM",), ("RH", "CH"), ("RH", "CM"), ("RM", "CH"), ("RM", "CM")]
+NINE = [
+    (),
+    ("RH",),
+    ("RM",),
+    ("CH",),
+    ("CM",),
+    ("RH", "CH"),
+    ("RH", "CM"),
+    ("RM", "CH"),
+    ("RM", "CM"),
+]
 WM = ("WH", "RM", "CM", "S")
 """WM as section 6.7.1 defines it (WH, RM and CM), symmetric without loss (Theorem 8)."""
 
@@ -48,7 +58,9 @@ class Often(Property):
         self.outputs, self.probability = tuple(outputs), Q(probability)
 
     def rows(self, at, privacy):
-        yield Rows(at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False)
+        yield Rows(
+            at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
+        )
 
 
 def optimum(n, alpha, properties=(), loss=None, neighbours="adjacent"):
@@ -63,11 +75,18 @@ def optimum(n, alpha, properties=(), loss=None, neighbours="adjacent"):
     asked = [item if isinstance(item, str) else item.short for item in properties]
     assert all(held[short] for short in asked if short in held)
     if n <= 5 and not loss.worst_case and set(asked) <= set(SHORT):
-        costs = [[loss.cost(i, j) * loss.weights(n + 1)[j] for j in range(n + 1)] for i in range(n + 1)]
+        costs = [
+            [loss.cost(i, j) * loss.weights(n + 1)[j] for j in range(n + 1)] for i in range(n + 1)
+        ]
         assert found.certificate.objective == sum(
-            cost * entry for prices, row in zip(costs, table, strict=True) for cost, entry in zip(prices, row, strict=True)
+            cost * entry
+            for prices, row in zip(costs, table, strict=True)
+            for cost, entry in zip(prices, row, strict=True)
         )
-        assert weak_duality(n, Q(alpha), neighbours, asked, costs, found.certificate.multipliers) == found.certificate.objective
+        assert (
+            weak_duality(n, Q(alpha), neighbours, asked, costs, found.certificate.multipliers)
+            == found.certificate.objective
+        )
     return found
 
 
@@ -82,25 +101,39 @@ def weak_duality(n, alpha, neighbours, properties, costs, multipliers):
     Every named group of rows is written out here with plain loops; a multiplier of a row that does not exist is an error.
     """
     every = range(n + 1)
-    pairs = sorted(brute.neighbours(n + 1, neighbours), key=lambda pair: (pair[1] - pair[0], pair[0]))
+    pairs = sorted(
+        brute.neighbours(n + 1, neighbours), key=lambda pair: (pair[1] - pair[0], pair[0])
+    )
     lines = {"column sums": ([({(i, j): Q(1) for i in every}, Q(1)) for j in every], True)}
     if alpha == 1:
-        lines["privacy"] = ([({(i, j): Q(1), (i, k): Q(-1)}, Q(0)) for i in every for j, k in pairs], True)
+        lines["privacy"] = (
+            [({(i, j): Q(1), (i, k): Q(-1)}, Q(0)) for i in every for j, k in pairs],
+            True,
+        )
     else:
-        far_right = [(i, j, k) for i in every for j, k in pairs if not ("RM" in properties and i <= j)]
-        far_left = [(i, j, k) for i in every for j, k in pairs if not ("RM" in properties and i >= k)]
+        far_right = [
+            (i, j, k) for i in every for j, k in pairs if not ("RM" in properties and i <= j)
+        ]
+        far_left = [
+            (i, j, k) for i in every for j, k in pairs if not ("RM" in properties and i >= k)
+        ]
         lower = [{(i, j): Q(1), (i, k): -alpha} for i, j, k in far_right]
         upper = [{(i, k): Q(1), (i, j): -alpha} for i, j, k in far_left]
         lines["privacy"] = ([(terms, Q(0)) for terms in lower + upper], False)
     lines["RH"] = ([(_minus((i, i), (i, j)), Q(0)) for i in every for j in every], False)
     lines["CH"] = ([(_minus((j, j), (i, j)), Q(0)) for i in every for j in every], False)
-    steps = [(i, k, k + 1) if k >= i else (i, k + 1, k) for i in every for k in range(n)]  # (centre, nearer, farther)
+    steps = [
+        (i, k, k + 1) if k >= i else (i, k + 1, k) for i in every for k in range(n)
+    ]  # (centre, nearer, farther)
     lines["RM"] = ([(_minus((i, near), (i, far)), Q(0)) for i, near, far in steps], False)
     lines["CM"] = ([(_minus((near, j), (far, j)), Q(0)) for j, near, far in steps], False)
     lines["F"] = ([(_minus((k, k), (k + 1, k + 1)), Q(0)) for k in range(n)], True)
     lines["WH"] = ([({(i, i): Q(1)}, Q(1, n + 1)) for i in every], False)
     cells = list(product(every, every))
-    lines["S"] = ([(_minus(cells[k], cells[-1 - k]), Q(0)) for k in range((len(cells) + 1) // 2)], True)
+    lines["S"] = (
+        [(_minus(cells[k], cells[-1 - k]), Q(0)) for k in range((len(cells) + 1) // 2)],
+        True,
+    )
     left, bound = dict.fromkeys(cells, Q(0)), Q(0)
     for name, chosen in multipliers.items():
         rows, equality = lines[name]
@@ -136,7 +169,11 @@ def compositions(total, parts):
     """All ways to write ``total`` as an ordered sum of ``parts`` non-negative integers."""
     if parts == 1:
         return [(total,)]
-    return [(first, *rest) for first in range(total + 1) for rest in compositions(total - first, parts - 1)]
+    return [
+        (first, *rest)
+        for first in range(total + 1)
+        for rest in compositions(total - first, parts - 1)
+    ]
 
 
 def all_small_tables():
@@ -148,7 +185,11 @@ def all_small_tables():
 # --- the library against the brute twins ---------------------------------------------------------------------------
 
 
-@given(tables(), st.sampled_from([Q(1, 4), Q(1, 2), Q(4, 5), Q(1)]), st.sampled_from(["adjacent", "all", 2]))
+@given(
+    tables(),
+    st.sampled_from([Q(1, 4), Q(1, 2), Q(4, 5), Q(1)]),
+    st.sampled_from(["adjacent", "all", 2]),
+)
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_definition_20_privacy_is_what_the_audit_checks(table, alpha, neighbours):
     """Definition 20 (section 6.2), for adjacent inputs, for all, and within distance 2."""
@@ -193,18 +234,28 @@ def test_section_6_6_3_derivability_test_is_the_existence_of_a_remapping(table, 
     """
     n = len(table) - 1
     gm = brute.geometric(n, alpha)
-    remapped = [[sum(row[k] * gm[k][j] for k in range(n + 1)) for j in range(n + 1)] for row in table]
+    remapped = [
+        [sum(row[k] * gm[k][j] for k in range(n + 1)) for j in range(n + 1)] for row in table
+    ]
     assert Mechanism(remapped, Privacy(alpha)).derivable_from_geometric()
-    mixed = [[(share * a + (8 - share) * b) / 8 for a, b in zip(p, q, strict=True)] for p, q in zip(remapped, table, strict=True)]
+    mixed = [
+        [(share * a + (8 - share) * b) / 8 for a, b in zip(p, q, strict=True)]
+        for p, q in zip(remapped, table, strict=True)
+    ]
     for candidate in (table, remapped, mixed):
-        assert Mechanism(candidate, Privacy(alpha)).derivable_from_geometric() == brute.derivable(candidate, alpha)
+        assert Mechanism(candidate, Privacy(alpha)).derivable_from_geometric() == brute.derivable(
+            candidate, alpha
+        )
 
 
 @pytest.mark.parametrize("n", range(10))
 @pytest.mark.parametrize("alpha", [TINY, Q(1, 3), Q(1, 2), Q(9, 10), 1 - TINY, Q(1)])
 def test_closed_forms_are_their_definitions(n, alpha):
     """Definition 22, eq. 6.15, Definition 23: GM, EM and UM equal their twins, are private, and audit alike."""
-    pairs = [(named.geometric(n, alpha), brute.geometric(n, alpha)), (named.explicit_fair(n, alpha), brute.explicit_fair(n, alpha))]
+    pairs = [
+        (named.geometric(n, alpha), brute.geometric(n, alpha)),
+        (named.explicit_fair(n, alpha), brute.explicit_fair(n, alpha)),
+    ]
     for mechanism, table in [*pairs, (named.uniform(n), brute.uniform(n))]:
         assert [list(row) for row in mechanism.table] == table
         assert brute.is_stochastic(table)
@@ -228,7 +279,9 @@ def test_example_1_gm_for_two_people():
 
 def test_example_1_inner_outputs_vanish_as_alpha_tends_to_one():
     """Example 1 (6.2), last sentence: the probability of outputs other than 0 and n tends to 0."""
-    inner = [max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)]
+    inner = [
+        max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)
+    ]
     assert inner[0] > 10 * inner[1] * Q(9, 10) > 0
     assert inner[2] == Q(1, 1999)
     assert all(entry == 0 for row in named.geometric(4, 1).table[1:4] for entry in row)
@@ -240,7 +293,9 @@ def _figure_6_1(n, alpha, loss, outputs, probability):
     return with_remark == optimum(n, alpha, (), loss).certificate.objective
 
 
-@pytest.mark.parametrize(("n", "loss"), [(4, L2()), (7, L1()), (5, L0(1))], ids=["L2", "L1", "L0,1"])
+@pytest.mark.parametrize(
+    ("n", "loss"), [(4, L2()), (7, L1()), (5, L0(1))], ids=["L2", "L1", "L0,1"]
+)
 def test_figure_6_1_unconstrained_optima_have_gaps_at_62_hundredths(n, loss):
     """Figure 6.1 (6.3), alpha = 0.62: the optimum never reports the outputs 0 and n, and every optimum starves them."""
     table = optimum(n, Q(62, 100), (), loss).mechanism.table
@@ -261,7 +316,12 @@ def test_figure_6_1_squared_error_ignores_its_input_only_near_eight_tenths():
         assert not _figure_6_1(n, Q(62, 100), L2(), [2], 1)
     table = optimum(4, Q(62, 100), (), L2()).mechanism.table
     assert [i for i, row in enumerate(table) if any(row)] == [1, 2, 3]
-    for alpha, always in ((Q(77, 100), False), (Q(775, 1000), True), (Q(4, 5), True), (Q(9, 10), True)):
+    for alpha, always in (
+        (Q(77, 100), False),
+        (Q(775, 1000), True),
+        (Q(4, 5), True),
+        (Q(9, 10), True),
+    ):
         assert _figure_6_1(4, alpha, L2(), [2], 1) == always
     constant = optimum(4, Q(4, 5), (), L2())
     assert constant.mechanism.table[2] == (1,) * 5
@@ -276,7 +336,11 @@ def test_figure_6_1_absolute_error_reports_two_or_five_only_at_other_alphas():
     """
     table = optimum(7, Q(62, 100), (), L1()).mechanism.table
     assert round(float(min(a + b for a, b in zip(table[2], table[5], strict=True))), 2) == 0.11
-    true_at = [k for k in (62, 70, 73, 74, 75, 76, 80, 83, 84, 85, 86, 90) if _figure_6_1(7, Q(k, 100), L1(), [2, 5], Q(7, 10))]
+    true_at = [
+        k
+        for k in (62, 70, 73, 74, 75, 76, 80, 83, 84, 85, 86, 90)
+        if _figure_6_1(7, Q(k, 100), L1(), [2, 5], Q(7, 10))
+    ]
     assert true_at == [74, 75, 84, 85]
 
 
@@ -295,7 +359,13 @@ def test_figure_6_1_near_misses_report_one_or_four_with_probability_alpha():
 # --- 6.4 -----------------------------------------------------------------------------------------------------------
 
 
-IMPLICATIONS = [(("CM",), "CH"), (("CH",), "WH"), (("RM",), "RH"), (("F", "RH"), "CH"), (("F", "CH"), "RH")]
+IMPLICATIONS = [
+    (("CM",), "CH"),
+    (("CH",), "WH"),
+    (("RM",), "RH"),
+    (("F", "RH"), "CH"),
+    (("F", "CH"), "RH"),
+]
 FAIL = [
     (("CH",), "CM"), (("WH",), "CH"), (("RH",), "RM"), (("CH",), "RH"), (("RH",), "CH"), (("RH",), "WH"), (("F",), "WH"),
     (("CM",), "F"), (("CM", "RM"), "F"), (("F", "WH"), "CH"), (("F", "CM"), "RM"), (("F", "RM"), "CM"), (("S",), "F"),
@@ -319,9 +389,15 @@ def test_section_6_4_implications_and_their_converses():
         "F, CM, not RM": [[4, 2, 2, 0], [2, 4, 2, 2], [1, 1, 4, 2], [1, 1, 0, 4]],
         "F, RM, not CM": [[4, 2, 1, 1], [2, 4, 1, 1], [2, 2, 4, 0], [0, 0, 2, 4]],
     }
-    held += [brute.properties([[Q(entry, 8) for entry in row] for row in table]) for table in larger.values()]
+    held += [
+        brute.properties([[Q(entry, 8) for entry in row] for row in table])
+        for table in larger.values()
+    ]
     for causes, effect in FAIL:
-        assert any(all(has[short] for short in causes) and not has[effect] for has in held), (causes, effect)
+        assert any(all(has[short] for short in causes) and not has[effect] for has in held), (
+            causes,
+            effect,
+        )
 
 
 @given(tables(least=1, most=4, largest=2))
@@ -330,7 +406,9 @@ def test_section_6_4_implications_hold_for_random_tables(table):
     """Section 6.4, the same implications on random tables and on tables sorted to be column monotone, by the library."""
     n = len(table) - 1
     columns = []
-    for j in range(n + 1):  # the largest entries nearest the diagonal: column monotone by construction
+    for j in range(
+        n + 1
+    ):  # the largest entries nearest the diagonal: column monotone by construction
         order = sorted(range(n + 1), key=lambda i: (abs(i - j), i))
         largest_first = sorted((row[j] for row in table), reverse=True)
         columns.append([largest_first[order.index(i)] for i in range(n + 1)])
@@ -356,15 +434,24 @@ def test_section_6_4_row_monotonicity_is_independent_of_privacy():
 def test_section_6_4_fairness_column_honesty_and_weak_honesty_prevent_gaps(alpha):
     """Section 6.4, "Consequences": under F, CH or WH no output is impossible, even for the degenerate L2 and L1."""
     for n, loss, short in product((2, 4), (L1(), L2()), ("F", "CH", "WH")):
-        assert all(entry > 0 for row in optimum(n, alpha, [short], loss).mechanism.table for entry in row)
+        assert all(
+            entry > 0 for row in optimum(n, alpha, [short], loss).mechanism.table for entry in row
+        )
 
 
 @pytest.mark.parametrize("properties", [(), ("F",), ("WH",), ("F", "RM", "CM")])
 def test_lemma_11_fair_optima_are_optimal_for_every_prior(properties):
     """Lemma 11 (6.4): with fairness the optimal O_{0,sum} is 1 - y whatever the weights; without it, it is not."""
     n, alpha = 4, Q(4, 5)
-    priors = [None, binomial(n, Q(1, 10)), (Q(1), Q(0), Q(0), Q(0), Q(0)), (Q(0), Q(1, 2), Q(1, 3), Q(0), Q(1, 6))]
-    losses = {optimum(n, alpha, properties, L0(prior=prior)).certificate.objective for prior in priors}
+    priors = [
+        None,
+        binomial(n, Q(1, 10)),
+        (Q(1), Q(0), Q(0), Q(0), Q(0)),
+        (Q(0), Q(1, 2), Q(1, 3), Q(0), Q(1, 6)),
+    ]
+    losses = {
+        optimum(n, alpha, properties, L0(prior=prior)).certificate.objective for prior in priors
+    }
     assert (len(losses) == 1) == ("F" in properties)
     if "F" in properties:
         fair = named.explicit_fair(n, alpha)
@@ -405,7 +492,9 @@ def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
 def test_theorem_8_needs_a_symmetric_prior():
     """Theorem 8 (6.4) says "the same objective function value" without condition; under a lopsided prior symmetry does cost."""
     prior = binomial(3, Q(1, 10))
-    free, symmetric = (optimum(3, Q(4, 5), p, L0(prior=prior)).certificate.objective for p in ((), ("S",)))
+    free, symmetric = (
+        optimum(3, Q(4, 5), p, L0(prior=prior)).certificate.objective for p in ((), ("S",))
+    )
     assert free < symmetric
     table = optimum(3, Q(4, 5), (), L0(prior=prior)).mechanism.table
     assert brute.loss(brute.symmetrised(table), 0, 0, prior) > brute.loss(table, 0, 0, prior)
@@ -417,7 +506,12 @@ def test_theorem_9_every_subset_has_an_optimum_between_gm_and_em(properties):
     alpha = Q(4, 5)
     for n in (1, 3):
         value = scaled(n, alpha, properties)
-        assert named.geometric(n, alpha).scaled_l0() <= value <= named.explicit_fair(n, alpha).scaled_l0() < 1
+        assert (
+            named.geometric(n, alpha).scaled_l0()
+            <= value
+            <= named.explicit_fair(n, alpha).scaled_l0()
+            < 1
+        )
     everything = brute.properties(brute.uniform(4))
     assert all(everything[short] for short in properties)
 
@@ -446,7 +540,10 @@ def test_theorem_10_rr_is_the_binary_optimum(alpha, loss, properties):
     At the ends both are optimal, so uniqueness is strict inside only.
     """
     rr = named.randomized_response(alpha)
-    assert rr.table == ((1 / (1 + alpha), alpha / (1 + alpha)), (alpha / (1 + alpha), 1 / (1 + alpha)))
+    assert rr.table == (
+        (1 / (1 + alpha), alpha / (1 + alpha)),
+        (alpha / (1 + alpha), 1 / (1 + alpha)),
+    )
     for odds in (alpha / 2, alpha, (alpha + 1) / 2, Q(1), 2 / (alpha + 1), 1 / alpha, 2 / alpha):
         prior = (1 / (1 + odds), odds / (1 + odds))
         found = optimum(1, alpha, properties, loss(prior=prior))
@@ -479,8 +576,13 @@ def test_theorem_11_binary_exponential_mechanism_wastes_half_the_budget(root, c,
     Its ratio is e^{+eps/2} (the proof prints exp(-eps/2) for Pr[0|0]/Pr[1|0]), and it is worse than the optimum.
     """
     alpha = root**2
-    quality = [[Q(c, c - w), Q(w, c - w)], [Q(w, c - w), Q(c, c - w)]]  # divided by the sensitivity s = c - w
-    integral = [[int(q - quality[1][0]) for q in row] for row in quality]  # a common shift of the scores changes nothing
+    quality = [
+        [Q(c, c - w), Q(w, c - w)],
+        [Q(w, c - w), Q(c, c - w)],
+    ]  # divided by the sensitivity s = c - w
+    integral = [
+        [int(q - quality[1][0]) for q in row] for row in quality
+    ]  # a common shift of the scores changes nothing
     table = brute.exponential(integral, 1 / root)
     p = (1 / root) / (1 + 1 / root)
     assert table == [[p, 1 - p], [1 - p, p]]
@@ -495,7 +597,11 @@ def test_lemma_12_binary_gm_is_rr(alpha):
     """Lemma 12 (6.5.3): GM for n = 1 is RR with p = 1/(1+alpha); so is EM."""
     p = 1 / (1 + alpha)
     assert brute.geometric(1, alpha) == [[p, 1 - p], [1 - p, p]] == brute.explicit_fair(1, alpha)
-    assert named.geometric(1, alpha).table == named.randomized_response(alpha).table == named.explicit_fair(1, alpha).table
+    assert (
+        named.geometric(1, alpha).table
+        == named.randomized_response(alpha).table
+        == named.explicit_fair(1, alpha).table
+    )
 
 
 # --- 6.6.1: GM -----------------------------------------------------------------------------------------------------
@@ -506,7 +612,10 @@ def test_lemma_12_binary_gm_is_rr(alpha):
 def test_figure_6_2_structure_of_gm(n, alpha):
     """Figure 6.2 (6.6.1): x alpha^|i-j| in the first and last row, y alpha^|i-j| between, x = 1/(1+a), y = (1-a)/(1+a)."""
     x, y = 1 / (1 + alpha), (1 - alpha) / (1 + alpha)
-    expected = [[(x if i in (0, n) else y) * alpha ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)]
+    expected = [
+        [(x if i in (0, n) else y) * alpha ** abs(i - j) for j in range(n + 1)]
+        for i in range(n + 1)
+    ]
     assert brute.geometric(n, alpha) == expected
     assert [list(row) for row in named.geometric(n, alpha).table] == expected
 
@@ -527,8 +636,13 @@ def test_theorem_12_gm_is_the_only_l0_optimum(alpha):
     """
     n, step = 2, Q(1, 1000)
     for i, j, sign in product(range(n + 1), range(n + 1), (-1, 1)):
-        costs = [[Q(2) * (r != c) + 1 + sign * step * ((r, c) == (i, j)) for c in range(n + 1)] for r in range(n + 1)]
-        assert [list(row) for row in optimum(n, alpha, (), Costs(costs)).mechanism.table] == brute.geometric(n, alpha)
+        costs = [
+            [Q(2) * (r != c) + 1 + sign * step * ((r, c) == (i, j)) for c in range(n + 1)]
+            for r in range(n + 1)
+        ]
+        assert [
+            list(row) for row in optimum(n, alpha, (), Costs(costs)).mechanism.table
+        ] == brute.geometric(n, alpha)
     blind = [brute.geometric(n, Q(1)), brute.uniform(n), [[1, 1, 1], [0, 0, 0], [0, 0, 0]]]
     assert {brute.scaled_l0(table) for table in blind} == {scaled(n, Q(1))}
 
@@ -562,7 +676,16 @@ def test_lemma_14_gm_is_column_monotone_up_to_one_half(n, alpha):
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
 def test_figure_6_3_exponents_of_em_for_seven_people(alpha):
     """Figure 6.3 (6.6.2), as printed: the powers of alpha in EM for n = 7."""
-    powers = ["01234444", "10123333", "11012333", "22101222", "22210122", "33321011", "33332101", "44443210"]
+    powers = [
+        "01234444",
+        "10123333",
+        "11012333",
+        "22101222",
+        "22210122",
+        "33321011",
+        "33332101",
+        "44443210",
+    ]
     y = 1 / (1 + 2 * (alpha + alpha**2 + alpha**3) + alpha**4)
     expected = [[y * alpha ** int(power) for power in row] for row in powers]
     assert brute.explicit_fair(7, alpha) == expected
@@ -579,9 +702,16 @@ def test_eq_6_14_and_lemma_15_hold_for_even_n_only(n, root):
     alpha = root**2
     printed = (1 - alpha) / (1 + alpha - 2 * root ** (n + 2))
     half = n // 2
-    true = 1 / (1 + 2 * sum(alpha**k for k in range(1, half + 1)) + (alpha ** (half + 1) if n % 2 else 0))
+    true = 1 / (
+        1 + 2 * sum(alpha**k for k in range(1, half + 1)) + (alpha ** (half + 1) if n % 2 else 0)
+    )
     found = 1 - optimum(n, alpha, ["F"]).certificate.objective
-    assert found == true == brute.explicit_fair(n, alpha)[0][0] == named.explicit_fair(n, alpha).table[n][n]
+    assert (
+        found
+        == true
+        == brute.explicit_fair(n, alpha)[0][0]
+        == named.explicit_fair(n, alpha).table[n][n]
+    )
     assert (true == printed) if n % 2 == 0 else (true > printed)
 
 
@@ -607,7 +737,12 @@ def test_theorem_13_em_is_the_fair_optimum_with_all_properties(n, alpha):
     em = brute.explicit_fair(n, alpha)
     assert all(brute.properties(em).values())
     assert brute.is_private(em, alpha)
-    assert scaled(n, alpha, ["F"]) == scaled(n, alpha, SHORT) == brute.scaled_l0(em) == Q(n + 1, n) * (1 - em[0][0])
+    assert (
+        scaled(n, alpha, ["F"])
+        == scaled(n, alpha, SHORT)
+        == brute.scaled_l0(em)
+        == Q(n + 1, n) * (1 - em[0][0])
+    )
 
 
 @pytest.mark.parametrize("n", range(10, 31, 5))
@@ -628,19 +763,34 @@ def test_figure_6_5_properties_of_the_named_mechanisms(n, alpha):
     '-' of GM: CM iff alpha <= 1/2, WH iff n >= 2 alpha/(1-alpha). '-' of WM (WH with the row properties that cost
     nothing): it can be column monotone at no cost iff n = 2 or alpha <= 1/2. WM is never fair: no weakly honest optimum is.
     """
-    gm, em, um = (brute.properties(table) for table in (brute.geometric(n, alpha), brute.explicit_fair(n, alpha), brute.uniform(n)))
+    gm, em, um = (
+        brute.properties(table)
+        for table in (brute.geometric(n, alpha), brute.explicit_fair(n, alpha), brute.uniform(n))
+    )
     assert all(em.values())
     assert all(um.values())
-    expected = {"S": True, "RM": True, "CM": alpha <= Q(1, 2), "F": False, "WH": n >= 2 * alpha / (1 - alpha)}
+    expected = {
+        "S": True,
+        "RM": True,
+        "CM": alpha <= Q(1, 2),
+        "F": False,
+        "WH": n >= 2 * alpha / (1 - alpha),
+    }
     assert {short: gm[short] for short in expected} == expected
     wm = optimum(n, alpha, ["WH", "RM", "S"])
     library = named.weakly_honest(n, alpha)
-    assert brute.scaled_l0(library.table) == brute.scaled_l0(wm.mechanism.table) == scaled(n, alpha, ["WH"])
+    assert (
+        brute.scaled_l0(library.table)
+        == brute.scaled_l0(wm.mechanism.table)
+        == scaled(n, alpha, ["WH"])
+    )
     held = brute.properties(library.table)
     assert (held["S"], held["RM"], held["F"], held["WH"]) == (True, True, False, True)
     free = scaled(n, alpha, ["WH"])
     assert (scaled(n, alpha, WM) == free) == (n == 2 or alpha <= Q(1, 2))
-    assert brute.scaled_l0(named.weakly_honest(n, alpha, column_monotone=True).table) == scaled(n, alpha, WM)
+    assert brute.scaled_l0(named.weakly_honest(n, alpha, column_monotone=True).table) == scaled(
+        n, alpha, WM
+    )
     gm_l0, em_l0 = 2 * alpha / (1 + alpha), brute.scaled_l0(brute.explicit_fair(n, alpha))
     assert gm_l0 <= free <= scaled(n, alpha, WM) < em_l0 < brute.scaled_l0(brute.uniform(n)) == 1
     assert (free == gm_l0) == (n >= 2 * alpha / (1 - alpha))
@@ -651,14 +801,16 @@ def test_figure_6_5_em_approximation():
     """Figure 6.5 (6.6.3): L0 of EM is about 2a/(1+a) (n+1)/n: always below, and the difference vanishes as n grows."""
     for alpha in (Q(1, 2), Q(9, 10)):
         excess = [
-            2 * alpha / (1 + alpha) * Q(n + 1, n) - brute.scaled_l0(brute.explicit_fair(n, alpha)) for n in (4, 8, 16, 32, 64)
+            2 * alpha / (1 + alpha) * Q(n + 1, n) - brute.scaled_l0(brute.explicit_fair(n, alpha))
+            for n in (4, 8, 16, 32, 64)
         ]
         assert all(a > b > 0 for a, b in pairwise(excess))
         assert excess[-1] < Q(1, 250)
 
 
 @pytest.mark.parametrize(
-    ("properties", "expected"), [(("WH",), "0.96169"), (("WH", "CM"), "0.96551"), ((), "0.94737"), (("F",), "0.96854")]
+    ("properties", "expected"),
+    [(("WH",), "0.96169"), (("WH", "CM"), "0.96551"), ((), "0.94737"), (("F",), "0.96854")],
 )
 def test_scaled_l0_for_eight_people_at_nine_tenths(properties, expected):
     """The four behaviours of section 6.6.3 at n = 8, alpha = 9/10, scaled L0 to five decimals: WH, WH+CM, GM, EM."""
@@ -680,7 +832,9 @@ def test_em_not_derivable_from_gm_for_more_than_one_person():
             assert y * alpha * (1 - alpha) < y * alpha * (1 - alpha**2)
     ones = named.explicit_fair(3, 1)
     assert ones.derivable_from_geometric()
-    assert all(row[j] - row[j - 1] == row[j + 1] - row[j] == 0 for row in ones.table for j in (1, 2))
+    assert all(
+        row[j] - row[j - 1] == row[j + 1] - row[j] == 0 for row in ones.table for j in (1, 2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -701,19 +855,27 @@ def test_em_not_derivable_from_gm_for_more_than_one_person():
         (8, Q(9, 10), True, False, False),
     ],
 )
-def test_wm_not_derivable_from_gm_only_sometimes(n, alpha, weakly_honest, row_monotone, column_monotone):
+def test_wm_not_derivable_from_gm_only_sometimes(
+    n, alpha, weakly_honest, row_monotone, column_monotone
+):
     """Section 6.6.3: "WM violates the condition for n > 1". True of some optima, not of all, and not of every n and alpha.
 
     Optima are not unique. Everywhere on this grid some optimum for WH alone *is* derivable from GM, even where GM is not
     weakly honest; with RM and S asked for as well, none is from some alpha on; and the same for WM with RM and CM, for n > 2.
     """
-    for properties, exists in ((("WH",), weakly_honest), (("WH", "RM", "S"), row_monotone), (WM, column_monotone)):
+    for properties, exists in (
+        (("WH",), weakly_honest),
+        (("WH", "RM", "S"), row_monotone),
+        (WM, column_monotone),
+    ):
         best = optimum(n, alpha, properties)
         remapped = optimum(n, alpha, (*properties, DerivableFromGeometric()))
         assert remapped.mechanism.derivable_from_geometric()
         assert brute.derivable(remapped.mechanism.table, alpha)
         assert (remapped.certificate.objective == best.certificate.objective) == exists
-        assert best.mechanism.derivable_from_geometric() == brute.derivable(best.mechanism.table, alpha)
+        assert best.mechanism.derivable_from_geometric() == brute.derivable(
+            best.mechanism.table, alpha
+        )
         if not exists:
             assert not best.mechanism.derivable_from_geometric()
 
@@ -729,7 +891,9 @@ def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n
         assert all(held[short] for short in properties)
         assert brute.is_stochastic(table)
         assert brute.is_private(table, alpha)
-        assert brute.scaled_l0(table) == design(n, Privacy(alpha), L0(), properties).certificate.objective * Q(n + 1, n)
+        assert brute.scaled_l0(table) == design(
+            n, Privacy(alpha), L0(), properties
+        ).certificate.objective * Q(n + 1, n)
         column, weak = {"CM", "CH"} & set(properties), "WH" in properties
         if "F" in properties:
             expected = "EM"
@@ -739,7 +903,9 @@ def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n
             expected = "GM" if not column and n >= 2 * alpha / (1 - alpha) else "WM"
         assert choice.name == expected
         if expected != "WM":
-            assert [list(row) for row in table] == (brute.geometric if expected == "GM" else brute.explicit_fair)(n, alpha)
+            assert [list(row) for row in table] == (
+                brute.geometric if expected == "GM" else brute.explicit_fair
+            )(n, alpha)
 
 
 # --- 6.7.1 ---------------------------------------------------------------------------------------------------------
@@ -749,7 +915,9 @@ TWO_BEHAVIOURS_FAIL: set[tuple[int, Q]] = set()
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 8, 12])
-@pytest.mark.parametrize("alpha", [Q(1, 2), Q(62, 100), Q(2, 3), Q(76, 100), Q(9, 10), Q(10, 11), Q(99, 100)])
+@pytest.mark.parametrize(
+    "alpha", [Q(1, 2), Q(62, 100), Q(2, 3), Q(76, 100), Q(9, 10), Q(10, 11), Q(99, 100)]
+)
 def test_section_6_7_1_nine_combinations_have_two_behaviours(n, alpha):
     """Section 6.7.1: WH with {none, RH, RM} has one optimal L0, WH with any of the six column combinations another. True.
 
@@ -773,7 +941,12 @@ def test_section_6_7_1_figure_6_7a_threshold():
     alpha = Q(76, 100)
     assert round(float(2 * alpha / (1 - alpha)), 2) == 6.33
     assert f"{float(scaled(7, alpha, ['WH'])):.3f}" == "0.864"
-    assert [scaled(n, alpha, ["WH"]) == 2 * alpha / (1 + alpha) for n in (5, 6, 7, 8)] == [False, False, True, True]
+    assert [scaled(n, alpha, ["WH"]) == 2 * alpha / (1 + alpha) for n in (5, 6, 7, 8)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_section_6_7_1_figure_6_8_convergence():
@@ -799,7 +972,9 @@ def test_section_6_8_local_optimum_is_grr(k, alpha, properties):
     """Section 6.8: with all inputs neighbours (eqs 6.17-6.20) the L0 optimum is GRR, p = 1/(1+(k-1) alpha), which has all seven."""
     grr = named.krr(k, alpha)
     p = 1 / (1 + (k - 1) * alpha)
-    assert grr.table == tuple(tuple(p if i == j else (1 - p) / (k - 1) for j in range(k)) for i in range(k))
+    assert grr.table == tuple(
+        tuple(p if i == j else (1 - p) / (k - 1) for j in range(k)) for i in range(k)
+    )
     assert brute.is_private(grr.table, alpha, "all")
     assert all(brute.properties(grr.table).values())
     assert optimum(k - 1, alpha, properties, neighbours="all").mechanism.table == grr.table

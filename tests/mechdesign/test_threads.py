@@ -24,8 +24,12 @@ except ZeroDivisionError:
 
 
 def test_there_is_one_within_and_as_many_as_before_afterwards() -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+    )
     before, within, after = json.loads(done.stdout)
     assert within == [1]
     assert after == before

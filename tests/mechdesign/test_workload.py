@@ -45,11 +45,25 @@ def odds_of(design):
 
 def solved_with_estimator(G, odds, prior=None):
     """The least variance of all mechanisms, for the prior or for the worst input: a second-order cone program."""
-    k, rows, scale = len(G), all_rows(len(G), odds), 4 * odds / (odds - 1) ** 2 * np.trace(G)  # of the answer, for the solver
+    k, rows, scale = (
+        len(G),
+        all_rows(len(G), odds),
+        4 * odds / (odds - 1) ** 2 * np.trace(G),
+    )  # of the answer, for the solver
     root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
-    theta, spent, z = cp.Variable(len(rows)), cp.Variable(len(rows)), cp.Variable((len(rows), root.shape[1]))
+    theta, spent, z = (
+        cp.Variable(len(rows)),
+        cp.Variable(len(rows)),
+        cp.Variable((len(rows), root.shape[1])),
+    )
     constraints = [theta @ rows == 1, z.T @ rows == root.T]
-    constraints.append(cp.SOC(spent + theta, cp.vstack([2 * z.T, cp.reshape(spent - theta, (1, len(rows)), order="C")]), axis=0))
+    constraints.append(
+        cp.SOC(
+            spent + theta,
+            cp.vstack([2 * z.T, cp.reshape(spent - theta, (1, len(rows)), order="C")]),
+            axis=0,
+        )
+    )
     each = spent @ rows - np.diag(G) / scale
     problem = cp.Problem(cp.Minimize(cp.max(each) if prior is None else each @ prior), constraints)
     problem.solve(solver=cp.CLARABEL)
@@ -65,7 +79,10 @@ def solved_as_design(G, odds, prior):
     u = rows / (rows @ prior)[:, None]
     pi, Z = cp.Variable(len(rows), nonneg=True), cp.Variable((root.shape[1],) * 2, symmetric=True)
     M = u.T @ cp.diag(pi) @ u
-    problem = cp.Problem(cp.Minimize(cp.trace(Z)), [cp.bmat([[Z, root.T / scale**0.5], [root / scale**0.5, M]]) >> 0, pi @ u == 1])
+    problem = cp.Problem(
+        cp.Minimize(cp.trace(Z)),
+        [cp.bmat([[Z, root.T / scale**0.5], [root / scale**0.5, M]]) >> 0, pi @ u == 1],
+    )
     problem.solve(solver=cp.CLARABEL)
     assert problem.status == cp.OPTIMAL
     return problem.value * scale - prior @ np.diag(G)
@@ -88,7 +105,10 @@ def by_definition(Q, W, prior):
     root = np.sqrt(Q @ prior)
     V = np.linalg.pinv(Q / root[:, None]) / root
     answers = W @ V
-    each = [sum(Q[o, x] * answers[:, o] @ answers[:, o] for o in range(len(Q))) - W[:, x] @ W[:, x] for x in range(Q.shape[1])]
+    each = [
+        sum(Q[o, x] * answers[:, o] @ answers[:, o] for o in range(len(Q))) - W[:, x] @ W[:, x]
+        for x in range(Q.shape[1])
+    ]
     return np.array(each), V @ Q
 
 
@@ -96,7 +116,9 @@ def by_definition(Q, W, prior):
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_variance_is_that_of_least_squares(criterion, epsilon):
     W, _ = some_gram(5, 1)
-    design = workload_optimal(W, 5, epsilon, criterion, prior=None if criterion == "worst" else some_prior(5, 2))
+    design = workload_optimal(
+        W, 5, epsilon, criterion, prior=None if criterion == "worst" else some_prior(5, 2)
+    )
     each, unbiased = by_definition(design.mechanism.matrix, W, design.prior)
     np.testing.assert_allclose(unbiased, np.eye(5), atol=1e-9)
     np.testing.assert_allclose(design.variances, each, rtol=1e-8)
@@ -113,7 +135,9 @@ def test_no_other_unbiased_estimate_is_better():
     Q, rng = design.mechanism.matrix, np.random.default_rng(4)
     V = np.linalg.pinv(Q)
     for _ in range(20):
-        other = V + rng.normal(size=V.shape) * rng.choice([1e-3, 0.1]) @ (np.eye(len(Q)) - Q @ np.linalg.pinv(Q))
+        other = V + rng.normal(size=V.shape) * rng.choice([1e-3, 0.1]) @ (
+            np.eye(len(Q)) - Q @ np.linalg.pinv(Q)
+        )
         np.testing.assert_allclose(other @ Q, np.eye(4), atol=1e-8)
         worth = np.sum((W @ other) ** 2 @ Q, axis=0) - np.diag(G)
         assert worth.mean() >= design.variance * (1 - 1e-9)
@@ -139,14 +163,19 @@ def test_average_for_other_workloads_and_priors(k, epsilon):
     (W, G), prior = some_gram(k, k), some_prior(k, 10 * k)
     design = workload_optimal(W, k, epsilon, prior=prior)
     least = solved_with_estimator(G, odds_of(design), prior)
-    assert solved_as_design(G, odds_of(design), prior) == pytest.approx(least, rel=1e-3)  # the twins agree
+    assert solved_as_design(G, odds_of(design), prior) == pytest.approx(
+        least, rel=1e-3
+    )  # the twins agree
     assert design.variance == pytest.approx(least, rel=1e-3)
     assert design.bound == pytest.approx(least, rel=1e-3)
     assert design.bound <= min(design.variance, least * (1 + 1e-5))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.1, 5.0])
-@pytest.mark.parametrize(("name", "k"), [("prefixes", 3), ("ranges", 4), ("prefixes", 8), ("ranges", 8), ("histogram", 5)])
+@pytest.mark.parametrize(
+    ("name", "k"),
+    [("prefixes", 3), ("ranges", 4), ("prefixes", 8), ("ranges", 8), ("histogram", 5)],
+)
 def test_worst_is_nearly_the_least_of_all_mechanisms(name, k, epsilon):
     design = workload_optimal(name, k, epsilon, "worst")
     least = solved_with_estimator(gram(name, k)[0], odds_of(design))
@@ -172,7 +201,11 @@ def test_worst_case_is_the_average_for_the_worst_prior():
 def random_table(k, odds, extremal, rng):
     """A private table from random rows; the last ones, one an input, make columns equal."""
     count = 3 * k
-    rows = rng.uniform(1, odds, size=(count, k)) if not extremal else 1 + (odds - 1) * (rng.random((count, k)) < rng.random())
+    rows = (
+        rng.uniform(1, odds, size=(count, k))
+        if not extremal
+        else 1 + (odds - 1) * (rng.random((count, k)) < rng.random())
+    )
     theta = rng.random(count)
     theta *= rng.uniform(0.05, 0.9) / (theta @ rows).max()
     rest = 1 - theta @ rows
@@ -207,7 +240,9 @@ def test_ideal_is_below_the_least_of_all_mechanisms(seed):
 def test_ideal_is_reached_by_balanced_rows():
     """Histograms with k / (1 + odds) a whole number: subset selection."""
     criterion = Criterion(np.eye(8), np.full(8, 1 / 8), 3.0)
-    rows = 1 + 2.0 * np.array([[x in chosen for x in range(8)] for chosen in combinations(range(8), 2)])
+    rows = 1 + 2.0 * np.array(
+        [[x in chosen for x in range(8)] for chosen in combinations(range(8), 2)]
+    )
     table = rows / rows[:, 0].sum()
     reached = float(_variances(table, criterion.gram, criterion.prior).mean())
     assert reached == pytest.approx(criterion.ideal() - criterion.held)
@@ -227,7 +262,10 @@ def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
     # In a planted suboptimum some pattern is worth more.
     some = np.flatnonzero(_all_patterns(k).sum(axis=1) == 5)
     _, slope, multipliers = weigh(criterion, rows[some], np.full(len(some), 1 / len(some)), 1e-9)
-    assert criterion.priced(slope, multipliers, rows).max() > criterion.priced(slope, multipliers, rows[some]).max() + 1e-3 * value
+    assert (
+        criterion.priced(slope, multipliers, rows).max()
+        > criterion.priced(slope, multipliers, rows[some]).max() + 1e-3 * value
+    )
 
 
 # --- convex -----------------------------------------------------------------------------------------------------------------
@@ -237,7 +275,9 @@ def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
 def test_weigh_solves_the_program_of_its_rows(seed):
     k, odds, rng = 4, exp(1.5), np.random.default_rng(seed)
     criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), odds)
-    chosen = np.concatenate([np.eye(k, dtype=bool), ~np.eye(k, dtype=bool), rng.random((6, k)) < 0.5])
+    chosen = np.concatenate(
+        [np.eye(k, dtype=bool), ~np.eye(k, dtype=bool), rng.random((6, k)) < 0.5]
+    )
     rows = 1 + (odds - 1) * chosen
     u = rows / (rows @ criterion.prior)[:, None]
     pi, slope, multipliers = weigh(criterion, rows, np.full(len(rows), 1 / len(rows)))
@@ -245,7 +285,9 @@ def test_weigh_solves_the_program_of_its_rows(seed):
     np.testing.assert_allclose(pi @ u, 1, atol=1e-7)
     inverse = np.linalg.inv(criterion.information(rows, pi / (rows @ criterion.prior)))
     value = float(np.sum(criterion.gram * inverse))
-    np.testing.assert_allclose(slope, inverse @ criterion.gram @ inverse, rtol=1e-2, atol=1e-3 * np.abs(slope).max())
+    np.testing.assert_allclose(
+        slope, inverse @ criterion.gram @ inverse, rtol=1e-2, atol=1e-3 * np.abs(slope).max()
+    )
     p, root = cp.Variable(len(rows), nonneg=True), root_of(criterion.gram)
     problem = cp.Problem(cp.Minimize(cp.matrix_frac(root, u.T @ cp.diag(p) @ u)), [p @ u == 1])
     problem.solve(solver=cp.CLARABEL)
@@ -261,7 +303,9 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
     parts = []
     for _ in range(6):
         rows = 1 + (criterion.odds - 1) * turned(rng.random(k) < 0.5)
-        parts.append(criterion.information(rows, 1 / rows[:, 0].sum()) + 0.01 * np.diag(rng.random(k)))
+        parts.append(
+            criterion.information(rows, 1 / rows[:, 0].sum()) + 0.01 * np.diag(rng.random(k))
+        )
     shares, slope = mixture(criterion, parts, np.full(6, 1 / 6), 5000, 1e-6)
     assert shares.sum() == pytest.approx(1)
     value = float(np.sum(criterion.gram * np.linalg.inv(np.tensordot(shares, parts, 1))))
@@ -269,7 +313,9 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
     assert gains.max() <= value * (1 + 1e-4)
     weights = cp.Variable(6, nonneg=True)
     mixed = sum(weights[i] * parts[i] for i in range(6))
-    problem = cp.Problem(cp.Minimize(cp.matrix_frac(root_of(criterion.gram), mixed)), [cp.sum(weights) == 1])
+    problem = cp.Problem(
+        cp.Minimize(cp.matrix_frac(root_of(criterion.gram), mixed)), [cp.sum(weights) == 1]
+    )
     problem.solve(solver=cp.CLARABEL)
     assert value == pytest.approx(problem.value, rel=1e-4)
 
@@ -295,14 +341,19 @@ def test_balanced_sets_are_balanced(k):
 def test_flat_finds_difference_sets(size, held):
     found = [flat(size, size / held - 1, np.random.default_rng(seed)) for seed in range(5)]
     assert all(pattern.sum() == held for pattern in found)
-    spread = [{int((pattern & np.roll(pattern, turn)).sum()) for turn in range(1, size)} for pattern in found]
+    spread = [
+        {int((pattern & np.roll(pattern, turn)).sum()) for turn in range(1, size)}
+        for pattern in found
+    ]
     assert min(map(len, spread)) == 1
     assert {1, held * (held - 1) // (size - 1)} >= min(spread, key=len)
 
 
 def test_turned_is_all_rotations():
     pattern = np.array([True, True, False, True, False])
-    assert {row.tobytes() for row in turned(pattern)} == {np.roll(pattern, turn).tobytes() for turn in range(5)}
+    assert {row.tobytes() for row in turned(pattern)} == {
+        np.roll(pattern, turn).tobytes() for turn in range(5)
+    }
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -338,7 +389,11 @@ def test_turn_climb_ends_where_no_exchange_is_better(seed):
     start = np.arange(k) < rng.integers(1, k)
 
     def worth(pattern):
-        return float(np.einsum("ij,jk,ik->", turned(pattern).astype(float), slope, turned(pattern).astype(float)))
+        return float(
+            np.einsum(
+                "ij,jk,ik->", turned(pattern).astype(float), slope, turned(pattern).astype(float)
+            )
+        )
 
     end = turn_climb(criterion, slope, start.copy())
     assert end.sum() == start.sum()
@@ -402,7 +457,9 @@ def test_rounding_costs_next_to_nothing(k, epsilon, monkeypatch):
 def test_extreme_epsilons_give_private_mechanisms(epsilon):
     design = workload_optimal("ranges", 6, epsilon)
     assert design.mechanism.audit().holds
-    assert 0 < design.bound <= design.variance <= design.bound * 1.03  # at 20 what the rounding rows cost is seen
+    assert (
+        0 < design.bound <= design.variance <= design.bound * 1.03
+    )  # at 20 what the rounding rows cost is seen
 
 
 # --- what is known ----------------------------------------------------------------------------------------------------------
@@ -424,7 +481,9 @@ def subset_selection(k, odds):
 def test_histogram_is_subset_selection(k, epsilon):
     design = workload_optimal("histogram", k, epsilon)
     assert design.variance <= subset_selection(k, odds_of(design)) * 1.001
-    assert design.variance >= subset_selection(k, odds_of(design)) * 0.97  # a mixture of two sizes may be better
+    assert (
+        design.variance >= subset_selection(k, odds_of(design)) * 0.97
+    )  # a mixture of two sizes may be better
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.1, 5.0])
@@ -458,10 +517,17 @@ def test_figures_that_must_be_met():
     """In a process of its own, on one thread: on a machine with other work, threads that wait for each other take minutes."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE], input=json.dumps(FIGURES), env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", MEASURE],
+        input=json.dumps(FIGURES),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    for (name, k, epsilon, criterion, most), (variance, gap, private) in zip(FIGURES, found, strict=True):
+    for (name, k, epsilon, criterion, most), (variance, gap, private) in zip(
+        FIGURES, found, strict=True
+    ):
         assert variance <= most, (name, k, epsilon)
         assert 0 <= gap <= (0.005 if criterion == "average" else 0.12), (name, k, epsilon)
         assert private
@@ -486,10 +552,14 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
     k = W.shape[1]
     design = workload_optimal(W, k, epsilon)
     oracle = Tabular(design.mechanism)  # which refuses what it cannot identify
-    np.testing.assert_allclose(oracle.reconstruction @ design.mechanism.matrix, np.eye(k), atol=1e-7)
+    np.testing.assert_allclose(
+        oracle.reconstruction @ design.mechanism.matrix, np.eye(k), atol=1e-7
+    )
     scores = W @ oracle.reconstruction
     each = (scores**2 @ design.mechanism.matrix).sum(axis=0) - (W**2).sum(axis=0)
-    np.testing.assert_allclose(design.variances, each, rtol=1e-4, atol=1e-9 * max(1.0, design.variance))
+    np.testing.assert_allclose(
+        design.variances, each, rtol=1e-4, atol=1e-9 * max(1.0, design.variance)
+    )
     if name in ("total", "nothing"):
         assert design.variance == pytest.approx(0, abs=1e-9)
         assert design.gap == 0
@@ -499,7 +569,9 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
         assert design.bound <= least * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("W", [np.tril(np.ones((6, 6))), marginals((2, 3), 1)], ids=["prefixes", "marginals"])
+@pytest.mark.parametrize(
+    "W", [np.tril(np.ones((6, 6))), marginals((2, 3), 1)], ids=["prefixes", "marginals"]
+)
 def test_tabular_gives_the_same_variance(W):
     design = workload_optimal(W, 6, 1.0)
     oracle, n = Tabular(design.mechanism), 10**9  # so many that the counts are as expected, to 1e-4
@@ -528,7 +600,9 @@ def test_domain_is_refused(domain):
         workload_optimal("ranges", domain, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf"), 1e-6, 21, 1000, 1e300, "1e5"])
+@pytest.mark.parametrize(
+    "epsilon", [0, -1.0, float("nan"), float("inf"), 1e-6, 21, 1000, 1e300, "1e5"]
+)
 def test_epsilon_is_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon"):
         workload_optimal("ranges", 4, epsilon)

@@ -90,7 +90,16 @@ def test_families_refuse_what_is_out_of_range():
     ):
         with pytest.raises(ValueError, match="must be"):
             marginals(sizes, way)
-    for attributes, way in ((0, 1), (17, 1), (True, 1), (3.0, 1), (3, 0), (3, 4), (3, 1.5), (3, True)):
+    for attributes, way in (
+        (0, 1),
+        (17, 1),
+        (True, 1),
+        (3.0, 1),
+        (3, 0),
+        (3, 4),
+        (3, 1.5),
+        (3, True),
+    ):
         with pytest.raises(ValueError, match="must be"):
             parities(attributes, way)
     with pytest.raises(ValueError, match="matrix of queries"):

@@ -102,7 +102,9 @@ def dense(m, variances):
     """The matrix of the least-squares estimate of the padded cells from the numbers asked, and its covariance."""
     rows, levels = design(m)
     asked = [i for i, level in enumerate(levels) if variances[level] is not None]
-    weights = np.array([0 if variances[level] is None else 1 / float(variances[level]) for level in levels])
+    weights = np.array(
+        [0 if variances[level] is None else 1 / float(variances[level]) for level in levels]
+    )
     information = rows.T @ (weights[:, None] * rows)
     assert asked
     return np.linalg.solve(information, rows.T * weights), np.linalg.inv(information)
@@ -123,13 +125,17 @@ def test_estimates_are_least_squares(m):
     solution, _ = dense(m, m._noise_variances)
     rng = np.random.default_rng(3)
     noisy = rng.integers(-50, 50, len(rows))
-    by_level = [noisy[[i for i, level in enumerate(levels) if level == k]] for k in range(len(m.noise))]
+    by_level = [
+        noisy[[i for i, level in enumerate(levels) if level == k]] for k in range(len(m.noise))
+    ]
     estimate = m._estimate(by_level)
     cells = solution @ noisy
     np.testing.assert_allclose(estimate.counts, cells[: m.domain], atol=1e-9)
     a, b = ranges(m.domain)
     np.testing.assert_allclose(estimate.range(a, b), indicators(m, len(cells)) @ cells, atol=1e-9)
-    np.testing.assert_allclose(estimate.prefix(np.arange(m.domain)), np.cumsum(cells)[: m.domain], atol=1e-9)
+    np.testing.assert_allclose(
+        estimate.prefix(np.arange(m.domain)), np.cumsum(cells)[: m.domain], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("m", TREES + WAVELETS + FLATS, ids=name)
@@ -156,7 +162,11 @@ def fewest(m, a, b):
         for k in range(math.prod(m.fanouts[: level + 1])):
             if a <= k * size and (k + 1) * size - 1 <= b:
                 inside.add((level, k))
-    return {(level, k) for level, k in inside if level == 0 or (level - 1, k // m.fanouts[level]) not in inside}
+    return {
+        (level, k)
+        for level, k in inside
+        if level == 0 or (level - 1, k // m.fanouts[level]) not in inside
+    }
 
 
 def uses(domain, fanouts):
@@ -166,7 +176,9 @@ def uses(domain, fanouts):
 @pytest.mark.parametrize("m", PLAIN, ids=name)
 def test_without_inference_the_fewest_nodes_are_added(m):
     rng = np.random.default_rng(4)
-    noisy = [rng.integers(-50, 50, math.prod(m.fanouts[: level + 1])) for level in range(len(m.fanouts))]
+    noisy = [
+        rng.integers(-50, 50, math.prod(m.fanouts[: level + 1])) for level in range(len(m.fanouts))
+    ]
     estimate = m._estimate(noisy)
     np.testing.assert_array_equal(estimate.counts, noisy[-1][: m.domain])
     a, b = ranges(m.domain)
@@ -175,18 +187,24 @@ def test_without_inference_the_fewest_nodes_are_added(m):
     for k, (first, last) in enumerate(zip(a, b, strict=True)):
         nodes = fewest(m, first, last)
         assert values[k] == sum(noisy[level][i] for level, i in nodes)
-        assert variances[k] == pytest.approx(sum(float(m._noise_variances[level]) for level, _ in nodes))
+        assert variances[k] == pytest.approx(
+            sum(float(m._noise_variances[level]) for level, _ in nodes)
+        )
         for level, _ in nodes:
             used[level] += 1
     assert used == uses(m.domain, m.fanouts)
     assert m.sampled_average_variance() == pytest.approx(variances.mean())
-    ideal = sum(n * 2 / (m._epsilon * share) ** 2 for n, share in zip(used, m.shares, strict=True)) / len(a)
+    ideal = sum(
+        n * 2 / (m._epsilon * share) ** 2 for n, share in zip(used, m.shares, strict=True)
+    ) / len(a)
     assert m.average_variance(exact=True) == ideal
 
 
 def test_inference_never_makes_a_range_worse():
     for m in PLAIN:
-        with_inference = Hierarchy(m.domain, m.epsilon, m.branching, budget=[float(s) for s in m.shares])
+        with_inference = Hierarchy(
+            m.domain, m.epsilon, m.branching, budget=[float(s) for s in m.shares]
+        )
         a, b = ranges(m.domain)
         assert (with_inference.variance(a, b) <= m.variance(a, b) * (1 + 1e-9)).all()
 
@@ -219,7 +237,9 @@ def test_unbiased_and_as_variable_as_predicted(m):
         return np.abs(e.mean(axis=0) / np.sqrt(v / len(e))).max()
 
     def worst_square(e, v):
-        return np.abs((e**2 / v).mean(axis=0) - 1).max() / math.sqrt(5 / len(e))  # kurtosis is at most 6, that of Laplace noise
+        return np.abs((e**2 / v).mean(axis=0) - 1).max() / math.sqrt(
+            5 / len(e)
+        )  # kurtosis is at most 6, that of Laplace noise
 
     assert worst_mean(errors, variances) < 6
     assert worst_square(errors, variances) < 6
@@ -235,17 +255,25 @@ def test_intervals_cover(epsilon, confidence):
     flat = Flat(20000, epsilon).release(counts, np.random.default_rng(1))
     cells = np.arange(20000)
     low, high = flat.interval(cells, cells, confidence)
-    assert ((low <= 5) & (high >= 5)).mean() > confidence - 4 * math.sqrt(confidence * (1 - confidence) / 20000) - 0.002
+    assert ((low <= 5) & (high >= 5)).mean() > confidence - 4 * math.sqrt(
+        confidence * (1 - confidence) / 20000
+    ) - 0.002
     low, high = flat.interval(cells[:-10:10], cells[9:-1:10], confidence)
-    assert ((low <= 50) & (high >= 50)).mean() > confidence - 4 * math.sqrt(confidence * (1 - confidence) / 2000)
+    assert ((low <= 50) & (high >= 50)).mean() > confidence - 4 * math.sqrt(
+        confidence * (1 - confidence) / 2000
+    )
     tree = Hierarchy(4096, epsilon, 16).release(np.full(4096, 5), np.random.default_rng(2))
     low, high = tree.interval(0, 99, confidence)
     assert isinstance(low, float)
-    assert high - low == pytest.approx(2 * (0.5 + math.sqrt(tree.variance(0, 99)) * half_width(confidence)))
+    assert high - low == pytest.approx(
+        2 * (0.5 + math.sqrt(tree.variance(0, 99)) * half_width(confidence))
+    )
 
 
 def half_width(confidence):
-    return max(stats.norm.ppf((1 + confidence) / 2), stats.laplace.ppf((1 + confidence) / 2) / math.sqrt(2))
+    return max(
+        stats.norm.ppf((1 + confidence) / 2), stats.laplace.ppf((1 + confidence) / 2) / math.sqrt(2)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ privacy
@@ -255,7 +283,9 @@ def half_width(confidence):
 def test_budget_is_kept(m):
     audit = m.audit()
     assert audit.holds
-    ratio = math.prod((1 / noise.alpha for noise in m.noise if noise is not None), start=Fraction(1))
+    ratio = math.prod(
+        (1 / noise.alpha for noise in m.noise if noise is not None), start=Fraction(1)
+    )
     assert audit.ratio == ratio
     assert audit.allowed == 1 / Privacy.from_epsilon(m.epsilon).alpha
     assert math.log(ratio) == pytest.approx(m.epsilon, rel=2e-7)
@@ -267,12 +297,20 @@ def test_budget_is_kept(m):
 
 @pytest.mark.parametrize("epsilon", [2.0**-28, 1e-5, 0.1, 1, 30, 1024, 5000, "1/3", Fraction(7, 5)])
 @pytest.mark.parametrize(
-    "kind", [Flat, Wavelet, lambda d, e: Hierarchy(d, e, 2), lambda d, e: Hierarchy(d, e, 4, budget="geometric")]
+    "kind",
+    [
+        Flat,
+        Wavelet,
+        lambda d, e: Hierarchy(d, e, 2),
+        lambda d, e: Hierarchy(d, e, 4, budget="geometric"),
+    ],
 )
 def test_budget_is_kept_at_any_epsilon(kind, epsilon):
     m = kind(16, epsilon)
     assert m.audit().holds
-    losses = [math.log(noise.alpha.denominator) - math.log(noise.alpha.numerator) for noise in m.noise]
+    losses = [
+        math.log(noise.alpha.denominator) - math.log(noise.alpha.numerator) for noise in m.noise
+    ]
     assert sum(losses) == pytest.approx(min(float(Fraction(epsilon)), 1024), rel=2e-7, abs=1e-12)
     m.release(np.zeros(16, dtype=int), np.random.default_rng(0))
 
@@ -305,7 +343,9 @@ def test_every_level_gets_its_own_noise():
         scaled = (noise.astype(float) ** 2).mean() / float(m.noise[level].variance)
         assert abs(scaled - 1) < 6 * math.sqrt(5 / len(noise))
         assert abs(scaled * 4 - 1) > 6 * math.sqrt(5 / len(noise))
-        assert len(noise) < 1000 or abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 6 / math.sqrt(len(noise))
+        assert len(noise) < 1000 or abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 6 / math.sqrt(
+            len(noise)
+        )
 
 
 def test_a_privacy_violation_releases_nothing():
@@ -319,7 +359,9 @@ def test_a_privacy_violation_releases_nothing():
 def test_randomness():
     counts = np.arange(20)
     for m in (Flat(20, 1.0), Hierarchy(20, 1.0, 3), Wavelet(20, 1.0)):
-        first, second, third = (m.release(counts, np.random.default_rng(s)).counts for s in (1, 1, 2))
+        first, second, third = (
+            m.release(counts, np.random.default_rng(s)).counts for s in (1, 1, 2)
+        )
         assert (first == second).all()
         assert (first != third).any()
         assert (m.release(counts).counts != m.release(counts).counts).any()
@@ -332,7 +374,12 @@ def test_randomness():
 
 @pytest.mark.parametrize(
     ("domain", "branching", "printed"),
-    [(1 << 8, 2, "220.06"), (1 << 9, 2, "305.54"), (1 << 8, 16, "79.23"), (1 << 8, [16, 16], "79.23")],
+    [
+        (1 << 8, 2, "220.06"),
+        (1 << 9, 2, "305.54"),
+        (1 << 8, 16, "79.23"),
+        (1 << 8, [16, 16], "79.23"),
+    ],
 )
 def test_table_of_average_variances(domain, branching, printed):
     """Qardaji et al., table 3 (thesis, table 5.4), epsilon = 1: to the last digit with continuous noise, and not with discrete."""
@@ -342,7 +389,9 @@ def test_table_of_average_variances(domain, branching, printed):
     assert m.sampled_average_variance() < m.average_variance()
 
 
-@pytest.mark.parametrize(("domain", "printed", "found"), [(1 << 8, 221.62, 221.13), (1 << 9, 306.31, 305.95)])
+@pytest.mark.parametrize(
+    ("domain", "printed", "found"), [(1 << 8, 221.62, 221.13), (1 << 9, 306.31, 305.95)]
+)
 def test_table_of_average_variances_of_wavelets(domain, printed, found):
     """What is printed is 0.2 % and 0.1 % more than the exact average over all ranges."""
     m = Wavelet(domain, 1.0)
@@ -363,7 +412,8 @@ def test_conclusions_of_the_table():
     """The wavelet does as well as H_2 and worse than H_16 by a factor (thesis, section 5.5.2: at least 1.86)."""
     for k, ratio in ((8, 2.79), (9, 1.86), (10, 2.1), (11, 2.4)):
         wavelet, two, sixteen = (
-            m.average_variance() for m in (Wavelet(1 << k, 1.0), Hierarchy(1 << k, 1.0, 2), Hierarchy(1 << k, 1.0, 16))
+            m.average_variance()
+            for m in (Wavelet(1 << k, 1.0), Hierarchy(1 << k, 1.0, 2), Hierarchy(1 << k, 1.0, 16))
         )
         assert wavelet / sixteen > ratio
         assert abs(wavelet / two - 1) < 0.01
@@ -384,12 +434,20 @@ def test_proposition_1_and_equations_1_to_4(b, h):
         brute = 0
         for j in range(1, n // b**level + 1):
             for k in range(1, b + 1):
-                left, right = (j - 1) * b**level + (k - 1) * b ** (level - 1) + 1, (j - 1) * b**level + k * b ** (level - 1)
+                left, right = (
+                    (j - 1) * b**level + (k - 1) * b ** (level - 1) + 1,
+                    (j - 1) * b**level + k * b ** (level - 1),
+                )
                 brute += left * (n - right + 1) - ((j - 1) * b**level + 1) * (n - j * b**level + 1)
         assert printed == brute
         assert used[h - level] == brute + (b if level == h else 0)
     # Equation (1), with what the O() hides, and with the b nodes that answer the range of everything when the root is not asked.
-    total = (b - 1) * Fraction(h * n * n, 2) - Fraction((b + 1) * n * n, 3) + (b - 1) * n * h + Fraction((b + 1) * n, 3)
+    total = (
+        (b - 1) * Fraction(h * n * n, 2)
+        - Fraction((b + 1) * n * n, 3)
+        + (b - 1) * n * h
+        + Fraction((b + 1) * n, 3)
+    )
     leading = (b - 1) * h**3 - Fraction(2 * (b + 1) * h**2, 3)
     hidden = Fraction(2 * (b - 1) * h**3, n) + Fraction(2 * (b + 1) * h**2, 3 * n)
     assert sum(used) == total + b
@@ -449,7 +507,11 @@ def node_variances(b, h):
     found = []
     for level in range(1, h + 1):
         length = b ** (level - 1)
-        found.append(spectrum.mean([Fraction(length * length, s) if s >= length else Fraction(length) for s in sizes]))
+        found.append(
+            spectrum.mean(
+                [Fraction(length * length, s) if s >= length else Fraction(length) for s in sizes]
+            )
+        )
     return found
 
 
@@ -463,7 +525,9 @@ def test_proposition_4_and_algorithm_1(b, h):
     found = node_variances(b, h)
     for level in range(1, h + 1):
         below = b * down[level - 2] if level > 1 else None
-        combined = up[level - 1] if below is None else below * up[level - 1] / (below + up[level - 1])
+        combined = (
+            up[level - 1] if below is None else below * up[level - 1] / (below + up[level - 1])
+        )
         assert found[level - 1] == combined
         assert found[level - 1] > Fraction(b - 1, b + 1)
         assert up[level - 1] > Fraction(b - 1, b)
@@ -476,18 +540,25 @@ def test_two_levels_of_section_3_3():
     for b in (2, 3, 16):
         v, above = Fraction(3, 7), Fraction(5, 11)
         total = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b))
-        printed = (b * (b - 1) * (b + 1) * v * v + 3 * b * (b - 1) * above * v) / (6 * (above + b * v))
+        printed = (b * (b - 1) * (b + 1) * v * v + 3 * b * (b - 1) * above * v) / (
+            6 * (above + b * v)
+        )
         assert total == printed  # and not total / (b - 1)
         v = above = Fraction(b - 1, b)
         mean = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b)) / (b - 1)
         assert mean / Fraction(b, 2) == Fraction((b - 1) * (b + 4), 3 * b * (b + 1))
-        assert mean == Fraction((b * b + 4 * b) * (b - 1), 6 * (b + 1) * b)  # printed as equal to the line above
+        assert mean == Fraction(
+            (b * b + 4 * b) * (b - 1), 6 * (b + 1) * b
+        )  # printed as equal to the line above
 
 
 def solve(matrix, right):
     """Gauss-Jordan elimination over the rationals."""
     n = len(matrix)
-    rows = [[Fraction(x) for x in row] + [Fraction(x) for x in extra] for row, extra in zip(matrix, right, strict=True)]
+    rows = [
+        [Fraction(x) for x in row] + [Fraction(x) for x in extra]
+        for row, extra in zip(matrix, right, strict=True)
+    ]
     for i in range(n):
         pivot = next(k for k in range(i, n) if rows[k][i])
         rows[i], rows[pivot] = rows[pivot], rows[i]
@@ -502,7 +573,9 @@ def test_figure_1():
     """N = 8, b = 2, nodes n1 .. n14 level by level: the printed weights, exactly, from rational least squares."""
     rows = [[int(x) for x in row] for row in design(Hierarchy(8, 1.0, 2))[0]]
     information = [[sum(row[i] * row[k] for row in rows) for k in range(8)] for i in range(8)]
-    cells = solve(information, [[row[i] for row in rows] for i in range(8)])  # weight of n1 .. n14 in each leaf
+    cells = solve(
+        information, [[row[i] for row in rows] for i in range(8)]
+    )  # weight of n1 .. n14 in each leaf
 
     def weights(**printed):
         return [printed.get(f"n{k}", Fraction(0)) for k in range(1, 15)]
@@ -514,7 +587,9 @@ def test_figure_1():
     ninth = {"n4": f(5, 21), "n1": f(1, 7), "n3": f(-2, 21), "n7": f(-1, 21), "n8": f(-1, 21)}
     assert cells[2] == weights(**ninth, n9=f(13, 21), n10=f(-8, 21))
     q = [sum(column) for column in zip(*cells[:3], strict=True)]
-    assert q == weights(n1=f(3, 7), n3=f(8, 21), n4=f(1, 21), n7=f(4, 21), n8=f(4, 21), n9=f(11, 21), n10=f(-10, 21))
+    assert q == weights(
+        n1=f(3, 7), n3=f(8, 21), n4=f(1, 21), n7=f(4, 21), n8=f(4, 21), n9=f(11, 21), n10=f(-10, 21)
+    )
     assert sum(w * w for w in q) == f(399, 441)
     # The same variance from the spectrum, and the same weights from the two passes.
     spectrum = tree_spectrum(tree_over(8, (2, 2, 2)), [f(1)] * 3)
@@ -545,7 +620,9 @@ def test_best_branching_by_brute_force(domain, padded):
     every = {}
     for fanouts in lists:
         tree = tree_over(domain, fanouts)
-        every[fanouts] = float(tree_spectrum(tree, [unit * len(fanouts) ** 2] * len(fanouts)).mean(tree.moments()))
+        every[fanouts] = float(
+            tree_spectrum(tree, [unit * len(fanouts) ** 2] * len(fanouts)).mean(tree.moments())
+        )
     found = best_branching(domain, 0.5, padded=padded, alternatives=5)
     expected = sorted(every.values())[:5]
     assert [row.average_variance for row in found.table] == pytest.approx(expected)
@@ -553,7 +630,9 @@ def test_best_branching_by_brute_force(domain, padded):
     assert found.best == found.table[0]
     for row in found.table:
         if min(row.fanouts) > 1:
-            assert Hierarchy(domain, 0.5, row.fanouts).average_variance() == pytest.approx(row.average_variance)
+            assert Hierarchy(domain, 0.5, row.fanouts).average_variance() == pytest.approx(
+                row.average_variance
+            )
 
 
 @pytest.mark.parametrize(
@@ -582,7 +661,10 @@ def test_best_branchings(k, divisors, any_list):
 
 
 def test_order_of_branchings_matters():
-    table = {row.fanouts: row.average_variance for row in best_branching(512, 1.0, padded=False, alternatives=1000).table}
+    table = {
+        row.fanouts: row.average_variance
+        for row in best_branching(512, 1.0, padded=False, alternatives=1000).table
+    }
     assert len(table) == 2**8
     assert table[16, 16, 2] < table[2, 16, 16]
     assert round(table[16, 16, 2], 2) == 150.74
@@ -615,17 +697,24 @@ def test_budgets():
 
 
 @pytest.mark.parametrize("inference", [True, False])
-@pytest.mark.parametrize(("domain", "branching"), [(256, 2), (512, 16), (81, 3), (100, 4), (7, 2), (1, 2), (64, [4, 2, 2, 4])])
+@pytest.mark.parametrize(
+    ("domain", "branching"),
+    [(256, 2), (512, 16), (81, 3), (100, 4), (7, 2), (1, 2), (64, [4, 2, 2, 4])],
+)
 def test_optimal_budget_is_a_minimum(domain, branching, inference):
     best = Hierarchy(domain, 1.0, branching, inference, budget="optimal")
     least = best.average_variance()
     rng = np.random.default_rng(9)
     for other in ("equal", "geometric"):
-        assert least <= Hierarchy(domain, 1.0, branching, inference, budget=other).average_variance() * (1 + 1e-12)
+        assert least <= Hierarchy(
+            domain, 1.0, branching, inference, budget=other
+        ).average_variance() * (1 + 1e-12)
     shares = np.array([float(s) for s in best.shares])
     for _ in range(20):
         other = shares * np.exp(rng.normal(0, 0.05, len(shares)))
-        assert least <= Hierarchy(domain, 1.0, branching, inference, budget=list(other)).average_variance() * (1 + 1e-9)
+        assert least <= Hierarchy(
+            domain, 1.0, branching, inference, budget=list(other)
+        ).average_variance() * (1 + 1e-9)
 
 
 def test_optimal_budget_of_two_levels_by_a_grid():
@@ -646,11 +735,16 @@ def test_a_level_without_budget_is_a_tree_without_it():
 # ------------------------------------------------------------------------------------------------ several dimensions
 
 
-@pytest.mark.parametrize(("side", "d", "branching"), [(4, 2, 2), (6, 2, [2, 3]), (5, 2, 2), (4, 3, 2), (3, 3, 3)])
+@pytest.mark.parametrize(
+    ("side", "d", "branching"), [(4, 2, 2), (6, 2, [2, 3]), (5, 2, 2), (4, 3, 2), (3, 3, 3)]
+)
 def test_boxes_by_dense_algebra(side, d, branching):
     fanouts = Hierarchy(side, 1.0, branching).fanouts
     h, n = len(fanouts), math.prod(fanouts)
-    one = [np.kron(np.eye(n // size), np.ones(size)) for size in (math.prod(fanouts[level + 1 :]) for level in range(h))]
+    one = [
+        np.kron(np.eye(n // size), np.ones(size))
+        for size in (math.prod(fanouts[level + 1 :]) for level in range(h))
+    ]
     rows = []
     for blocks in one:
         full = np.ones((1, 1))
@@ -676,15 +770,24 @@ def test_boxes_by_dense_algebra(side, d, branching):
             parent = (rows[level] @ rows[level - 1].T).argmax(axis=1)
             inside = inside & ~parents[:, parent]
         nodes += inside.sum()
-    assert hierarchy_average_variance(side, d, branching, 1.0, inference=False) == pytest.approx(nodes / len(boxes) * 2 * h**2)
+    assert hierarchy_average_variance(side, d, branching, 1.0, inference=False) == pytest.approx(
+        nodes / len(boxes) * 2 * h**2
+    )
 
 
 def test_one_dimension_is_the_hierarchy():
     for domain, branching in ((64, 4), (100, 3), (512, [16, 16, 2])):
         for inference in (True, False):
             expected = Hierarchy(domain, "1/2", branching, inference).average_variance(exact=True)
-            assert hierarchy_average_variance(domain, 1, branching, "1/2", inference, exact=True) == expected
-    assert flat_average_variance(100, 1, 0.5, exact=True) == Flat(100, 0.5).average_variance(exact=True) == Fraction(102, 3) * 8
+            assert (
+                hierarchy_average_variance(domain, 1, branching, "1/2", inference, exact=True)
+                == expected
+            )
+    assert (
+        flat_average_variance(100, 1, 0.5, exact=True)
+        == Flat(100, 0.5).average_variance(exact=True)
+        == Fraction(102, 3) * 8
+    )
 
 
 def best_ratio(side, d, branchings=None):
@@ -706,7 +809,9 @@ def test_hierarchies_hardly_help_in_three_dimensions():
     assert best_ratio(1 << 6, 3) == pytest.approx(1.204, abs=1e-3)
     assert best_ratio(1 << 7, 3, range(2, 40)) == pytest.approx(0.973, abs=1e-3)
     # Without inference flat wins there by far.
-    assert hierarchy_average_variance(1 << 7, 3, 12, 1.0, inference=False) > 2 * flat_average_variance(1 << 7, 3, 1.0)
+    assert hierarchy_average_variance(
+        1 << 7, 3, 12, 1.0, inference=False
+    ) > 2 * flat_average_variance(1 << 7, 3, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------ what answers look like
@@ -725,7 +830,9 @@ def test_shapes_and_types(m):
     assert estimate.counts.shape == (m.domain,)
     assert not estimate.counts.flags.writeable
     assert estimate.prefix(last) == estimate.range(0, last)
-    np.testing.assert_allclose(estimate.range(np.arange(m.domain), np.arange(m.domain)), estimate.counts, atol=1e-9)
+    np.testing.assert_allclose(
+        estimate.range(np.arange(m.domain), np.arange(m.domain)), estimate.counts, atol=1e-9
+    )
     low, high = estimate.interval([0], [last])
     assert low[0] < estimate.range(0, last) < high[0]
     cdf = estimate.cdf()
@@ -733,11 +840,15 @@ def test_shapes_and_types(m):
     assert np.isnan(cdf).all() if estimate.prefix(last) <= 0 else cdf[-1] == 1
     assert type(m).__name__ in repr(estimate)
     if not isinstance(m, Hierarchy) or m.inference:  # what is consistent adds up
-        np.testing.assert_allclose(estimate.prefix(np.arange(m.domain)), np.cumsum(estimate.counts), atol=1e-9)
+        np.testing.assert_allclose(
+            estimate.prefix(np.arange(m.domain)), np.cumsum(estimate.counts), atol=1e-9
+        )
 
 
 @pytest.mark.parametrize(
-    "m", [Flat(4, 1.0), Hierarchy(4, 1.0, 2), Hierarchy(4, 1.0, 2, inference=False), Wavelet(4, 1.0)], ids=name
+    "m",
+    [Flat(4, 1.0), Hierarchy(4, 1.0, 2), Hierarchy(4, 1.0, 2, inference=False), Wavelet(4, 1.0)],
+    ids=name,
 )
 @pytest.mark.parametrize(
     ("a", "b", "index"),
@@ -788,7 +899,9 @@ def test_a_domain_of_a_million():
     scaled = (estimate.range(a, b) - (starts[b + 1] - starts[a])) ** 2 / estimate.variance(a, b)
     assert 0.3 < scaled.mean() < 2.5  # the top levels are shared by all questions
     short = rng.integers(0, (1 << 20) - 8, 100_000)
-    scaled = (estimate.range(short, short + 7) - (starts[short + 8] - starts[short])) ** 2 / estimate.variance(short, short + 7)
+    scaled = (
+        estimate.range(short, short + 7) - (starts[short + 8] - starts[short])
+    ) ** 2 / estimate.variance(short, short + 7)
     assert abs(scaled.mean() - 1) < 0.05
     assert m.average_variance() == pytest.approx(1196.3504, abs=1e-4)
 
@@ -804,7 +917,12 @@ def test_large_counts():
     """Up to 2^52 people: exact integers, and float answers that lose nothing to the size of the total."""
     counts = np.zeros(64, dtype=np.int64)
     counts[[3, 40]] = 1 << 51
-    for m in (Flat(64, 5.0), Hierarchy(64, 5.0, 4), Hierarchy(64, 5.0, 4, inference=False), Wavelet(64, 5.0)):
+    for m in (
+        Flat(64, 5.0),
+        Hierarchy(64, 5.0, 4),
+        Hierarchy(64, 5.0, 4, inference=False),
+        Wavelet(64, 5.0),
+    ):
         estimate = m.release(counts, np.random.default_rng(0))
         assert abs(estimate.range(3, 3) - (1 << 51)) < 60
         assert abs(estimate.range(4, 39)) < 100
@@ -901,7 +1019,9 @@ def test_refused_trees():
 
 def test_equality_and_immutability():
     assert Hierarchy(8, 1.0, [2, 4]) == Hierarchy(8, 1.0, (2, 4))
-    assert hash(Hierarchy(8, 1.0, [2, 4], budget=[1, 2])) == hash(Hierarchy(8, 1.0, (2, 4), budget=(1, 2)))
+    assert hash(Hierarchy(8, 1.0, [2, 4], budget=[1, 2])) == hash(
+        Hierarchy(8, 1.0, (2, 4), budget=(1, 2))
+    )
     assert Hierarchy(8, 1.0, 2) != Hierarchy(8, 1.0, 2, inference=False)
     with pytest.raises(AttributeError):
         Flat(8, 1.0).domain = 4

@@ -60,10 +60,14 @@ class TestPaddedCircle(RangeContract):
     def make(self, domain, epsilon):
         if type(domain) is not int or not 1 <= domain < 1 << 24:
             return CircularHistogram(domain, epsilon)
-        circle = 4 if domain == 1 else 6 if domain <= 4 else 8 if domain == 5 else 4 * (domain // 4 + 1)
+        circle = (
+            4 if domain == 1 else 6 if domain <= 4 else 8 if domain == 5 else 4 * (domain // 4 + 1)
+        )
         blocks = divisors(circle)
         names = tuple(self.names[k % len(self.names)] for k in range(len(blocks)))
-        chances = [Fraction(2 * (k + 1), len(blocks) * (len(blocks) + 1)) for k in range(len(blocks))]
+        chances = [
+            Fraction(2 * (k + 1), len(blocks) * (len(blocks) + 1)) for k in range(len(blocks))
+        ]
         return CircularHistogram(domain, epsilon, circle, blocks, names, chances)
 
 
@@ -100,10 +104,14 @@ class Dense:
 
     def __init__(self, protocol: CircularHistogram, users: np.ndarray) -> None:
         self.protocol, self.users, m = protocol, users, protocol.circle
-        self.precisions = [n / user_variance(protocol, level) for n, level in zip(users, protocol.levels, strict=True)]
+        self.precisions = [
+            n / user_variance(protocol, level)
+            for n, level in zip(users, protocol.levels, strict=True)
+        ]
         self.blocks = [incidences(level) for level in protocol.levels]
         information = sum(
-            tau / len(b) * np.einsum("abx,aby->xy", b, b) for tau, b in zip(self.precisions, self.blocks, strict=True)
+            tau / len(b) * np.einsum("abx,aby->xy", b, b)
+            for tau, b in zip(self.precisions, self.blocks, strict=True)
         )
         centre = np.eye(m) - 1 / m
         values, vectors = np.linalg.eigh(centre @ information @ centre)
@@ -128,8 +136,12 @@ class Dense:
                     supporters = level.base._supporters(counts[angle])
                     told = supporters / float(level.base.p - level.base.q)
                     n = counts[angle].sum() / counts.sum() * self.users[k]
-                    beyond = told - n * seen_from @ even  # q n / (p - q) as well, but that is the same for all blocks of the angle
-                    right += self.precisions[k] / self.users[k] * seen_from.T @ (beyond - beyond.mean())
+                    beyond = (
+                        told - n * seen_from @ even
+                    )  # q n / (p - q) as well, but that is the same for all blocks of the angle
+                    right += (
+                        self.precisions[k] / self.users[k] * seen_from.T @ (beyond - beyond.mean())
+                    )
         result = even + self.covariance @ right
         return (result + self.shares * (1 - result[self.items].sum()))[self.items]
 
@@ -147,15 +159,29 @@ class Dense:
 FULL = [
     CircularHistogram(6, 1.0),
     CircularHistogram(12, 0.5, circle=12),
-    CircularHistogram(16, 1.1, circle=16, blocks=(2, 16), oracle=("GRR", "ProjectiveGeometry"), probabilities=("1/3", "2/3")),
-    CircularHistogram(30, 3.0, circle=30, oracle=("GRR", "OLH", "SubsetSelection", "GRR", "OLH", "ProjectiveGeometry", "OLH")),
+    CircularHistogram(
+        16,
+        1.1,
+        circle=16,
+        blocks=(2, 16),
+        oracle=("GRR", "ProjectiveGeometry"),
+        probabilities=("1/3", "2/3"),
+    ),
+    CircularHistogram(
+        30,
+        3.0,
+        circle=30,
+        oracle=("GRR", "OLH", "SubsetSelection", "GRR", "OLH", "ProjectiveGeometry", "OLH"),
+    ),
     CircularHistogram(7, 1.0),
     CircularHistogram(2, 1.0),
 ]
 PADDED = [
     CircularHistogram(9, 1.0, circle=12),
     CircularHistogram(10, 1.1, circle=12, oracle="SubsetSelection"),
-    CircularHistogram(13, 0.5, circle=16, blocks=(4, 8, 16), oracle=("OLH", "GRR", "ProjectiveGeometry")),
+    CircularHistogram(
+        13, 0.5, circle=16, blocks=(4, 8, 16), oracle=("OLH", "GRR", "ProjectiveGeometry")
+    ),
     CircularHistogram(11, 2.0, circle=30, blocks=(3, 15, 30), probabilities=("1/2", "1/3", "1/6")),
     CircularHistogram(31, 1.0),
     CircularHistogram(1, 1.0),
@@ -174,13 +200,17 @@ circles = pytest.mark.parametrize("protocol", FULL + PADDED, ids=named)
 def some_reports(protocol: CircularHistogram, seed: int, asked: tuple[int, ...]):
     """Of a population that is not even, and of some levels only."""
     rng = np.random.default_rng(seed)
-    reports = protocol.privatize(np.minimum(rng.geometric(0.2, size=60 * len(protocol.levels)) - 1, protocol.domain - 1), rng)
+    reports = protocol.privatize(
+        np.minimum(rng.geometric(0.2, size=60 * len(protocol.levels)) - 1, protocol.domain - 1), rng
+    )
     return protocol.aggregate(reports[np.isin(reports["level"], asked)])
 
 
 def choices_of_levels(protocol: CircularHistogram):
     number = len(protocol.levels)
-    return [asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)][:12]
+    return [
+        asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)
+    ][:12]
 
 
 @circles
@@ -188,8 +218,13 @@ def test_the_fourier_solution_is_least_squares(protocol) -> None:
     """Of all levels, and of any one or two of them."""
     for seed, asked in enumerate(choices_of_levels(protocol)):
         aggregate = some_reports(protocol, seed, asked)
-        twin, found = Dense(protocol, protocol._users(aggregate)), protocol.estimate(aggregate).frequencies
-        np.testing.assert_allclose(found, twin.estimate(aggregate), rtol=0, atol=1e-9 * max(1, np.abs(found).max()))
+        twin, found = (
+            Dense(protocol, protocol._users(aggregate)),
+            protocol.estimate(aggregate).frequencies,
+        )
+        np.testing.assert_allclose(
+            found, twin.estimate(aggregate), rtol=0, atol=1e-9 * max(1, np.abs(found).max())
+        )
         assert found.sum() == pytest.approx(1, abs=1e-9)
 
 
@@ -202,14 +237,20 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
     smooth = np.cos(2 * np.pi * np.arange(d) * np.arange(1, 4)[:, None] / protocol.circle)
     some_inf = False
     for asked in choices_of_levels(protocol):
-        users = np.where(np.isin(np.arange(len(protocol.levels)), asked), rng.integers(5, 500, len(protocol.levels)), 0).astype(
-            float
-        )
+        users = np.where(
+            np.isin(np.arange(len(protocol.levels)), asked),
+            rng.integers(5, 500, len(protocol.levels)),
+            0,
+        ).astype(float)
         twin = Dense(protocol, users)
         expected = twin.variances(ranges)
         scale = expected[np.isfinite(expected)].max(initial=0.0)
-        np.testing.assert_allclose(protocol._own_range_variance(first, last, users), expected, rtol=1e-9, atol=1e-9 * scale)
-        np.testing.assert_allclose(protocol._own_linear_variance(ranges, users), expected, rtol=1e-9, atol=1e-9 * scale)
+        np.testing.assert_allclose(
+            protocol._own_range_variance(first, last, users), expected, rtol=1e-9, atol=1e-9 * scale
+        )
+        np.testing.assert_allclose(
+            protocol._own_linear_variance(ranges, users), expected, rtol=1e-9, atol=1e-9 * scale
+        )
         for weights in (random, smooth, np.ones((1, d)), np.full((1, d), 0.1), ranges * 1e6):
             expected = twin.variances(weights)
             scale = expected[np.isfinite(expected)].max(initial=0.0)
@@ -221,8 +262,12 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
                 rows = of_workload(workload, first, last)
                 mean = twin.variances(ranges)[rows].mean() if rows.any() else 0.0
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(CircularHistogram, "_expected_users", lambda self, n, users=users: users)
-                    assert protocol._average_variance(1, workload) == pytest.approx(mean, rel=1e-9, abs=1e-15)
+                    patch.setattr(
+                        CircularHistogram, "_expected_users", lambda self, n, users=users: users
+                    )
+                    assert protocol._average_variance(1, workload) == pytest.approx(
+                        mean, rel=1e-9, abs=1e-15
+                    )
     assert some_inf == (len(protocol.levels) > 1 and d > 1)
 
 
@@ -271,14 +316,22 @@ class Enumerated:
             twin = level_twin(level)
             rows = np.zeros(len(twin.reports), dtype=protocol.report_dtype)
             rows["level"] = k
-            rows["body"][:, : twin.reports.dtype.itemsize] = twin.reports.view(np.uint8).reshape(len(rows), -1)
+            rows["body"][:, : twin.reports.dtype.itemsize] = twin.reports.view(np.uint8).reshape(
+                len(rows), -1
+            )
             self.rows.append(rows)
-            self.chances.append(np.array([[float(p) for p in row[: protocol.domain]] for row in twin.table]))
+            self.chances.append(
+                np.array([[float(p) for p in row[: protocol.domain]] for row in twin.table])
+            )
         first = [rows[0] for rows in self.rows]
         self.origin = self.estimate(first)
         self.effects = []
         for k, rows in enumerate(self.rows):
-            others = [self.estimate([*first[:k], row, *first[k + 1 :]]) for row in rows] if users[k] else np.zeros((len(rows), 1))
+            others = (
+                [self.estimate([*first[:k], row, *first[k + 1 :]]) for row in rows]
+                if users[k]
+                else np.zeros((len(rows), 1))
+            )
             self.effects.append(np.array(others) - self.origin)
             if not users[k]:
                 self.effects[k] = np.zeros((len(rows), protocol.domain))
@@ -296,10 +349,14 @@ SMALL = [
     CircularHistogram(4, 1.0, 4, (4,)),
     CircularHistogram(5, 0.5, 5, (5,), "GRR"),
     CircularHistogram(4, 1.0, 4),
-    CircularHistogram(6, 1.0, 6, (2, 3, 6), ("GRR", "OLH", "SubsetSelection"), ("1/2", "1/4", "1/4")),
+    CircularHistogram(
+        6, 1.0, 6, (2, 3, 6), ("GRR", "OLH", "SubsetSelection"), ("1/2", "1/4", "1/4")
+    ),
     CircularHistogram(6, 0.5, 6),
     CircularHistogram(4, 1.0, 6, (6,), "OLH"),
-    CircularHistogram(4, 2.0, 6, (2, 3, 6), ("OLH", "GRR", "ProjectiveGeometry"), ("1/2", "1/4", "1/4")),
+    CircularHistogram(
+        4, 2.0, 6, (2, 3, 6), ("OLH", "GRR", "ProjectiveGeometry"), ("1/2", "1/4", "1/4")
+    ),
     CircularHistogram(5, 1.0, 6, (3, 6), "SubsetSelection", ("1/4", "3/4")),
     CircularHistogram(9, 1.0, 12),
     CircularHistogram(9, 1.0, 12, (4, 12), ("GRR", "ProjectiveGeometry")),
@@ -311,14 +368,25 @@ small = pytest.mark.parametrize("protocol", SMALL, ids=lambda p: f"{named(p)}-{p
 def test_estimates_are_unbiased(protocol) -> None:
     """For every item, whatever the numbers of users of the levels; with any reports at all they are affine in the counts."""
     rng = np.random.default_rng(1)
-    for users in (tuple(range(1, len(protocol.levels) + 1)), tuple(rng.integers(1, 40, len(protocol.levels)).tolist())):
+    for users in (
+        tuple(range(1, len(protocol.levels) + 1)),
+        tuple(rng.integers(1, 40, len(protocol.levels)).tolist()),
+    ):
         twin = Enumerated(protocol, users)
         close(twin.mean(), np.eye(protocol.domain), 10)
         for _ in range(3):
-            drawn = [rng.integers(len(rows), size=n) for rows, n in zip(twin.rows, users, strict=True)]
+            drawn = [
+                rng.integers(len(rows), size=n) for rows, n in zip(twin.rows, users, strict=True)
+            ]
             reports = np.concatenate([rows[d] for rows, d in zip(twin.rows, drawn, strict=True)])
-            expected = twin.origin + sum(x[d].mean(axis=0) for x, d in zip(twin.effects, drawn, strict=True))
-            close(protocol.estimate(protocol.aggregate(rng.permutation(reports))).frequencies, expected, 10)
+            expected = twin.origin + sum(
+                x[d].mean(axis=0) for x, d in zip(twin.effects, drawn, strict=True)
+            )
+            close(
+                protocol.estimate(protocol.aggregate(rng.permutation(reports))).frequencies,
+                expected,
+                10,
+            )
 
 
 @small
@@ -330,10 +398,14 @@ def test_finite_variances_are_of_unbiased_estimates(protocol) -> None:
     for asked in choices_of_levels(protocol):
         users = tuple(5 if k in asked else 0 for k in range(len(protocol.levels)))
         mean = Enumerated(protocol, users).mean() @ ranges.T
-        finite = np.isfinite(protocol._own_range_variance(first, last, np.array(users, dtype=float)))
+        finite = np.isfinite(
+            protocol._own_range_variance(first, last, np.array(users, dtype=float))
+        )
         close(mean[:, finite], ranges.T[:, finite], 10)
         assert finite.any()
-        if not finite.all() and protocol.circle == d:  # the test can fail; with padding some are told by what is known of the sum
+        if (
+            not finite.all() and protocol.circle == d
+        ):  # the test can fail; with padding some are told by what is known of the sum
             assert np.abs(mean - ranges.T)[:, ~finite].max() > 1e-3
 
 
@@ -343,7 +415,9 @@ def test_a_wrong_sign_of_the_angle_is_biased(monkeypatch) -> None:
 
     def supporters(self, counts):
         result = np.empty(self.domain, dtype=np.int64)
-        begins = (np.arange(self.blocks) * self.width + np.arange(self.width)[:, None]) % self.domain
+        begins = (
+            np.arange(self.blocks) * self.width + np.arange(self.width)[:, None]
+        ) % self.domain
         result[begins] = self.base._supporters(counts)
         return result
 
@@ -351,7 +425,9 @@ def test_a_wrong_sign_of_the_angle_is_biased(monkeypatch) -> None:
     assert np.abs(Enumerated(protocol, (1, 2, 3)).mean() - np.eye(6)).max() > 0.05
 
 
-@pytest.mark.parametrize("names", ["GRR", "SubsetSelection", ("SubsetSelection", "GRR", "GRR", "SubsetSelection", "GRR")])
+@pytest.mark.parametrize(
+    "names", ["GRR", "SubsetSelection", ("SubsetSelection", "GRR", "GRR", "SubsetSelection", "GRR")]
+)
 def test_variances_of_an_even_population_are_exact(names) -> None:
     """Where no pairs of blocks differ from others, and without padding."""
     protocol, users = CircularHistogram(12, 1.0, 12, oracle=names), (3, 4, 5, 6, 7)
@@ -378,22 +454,34 @@ def arrangements(counts: tuple[int, ...]):
     for chosen in itertools.combinations(range(n), counts[-1]):
         for rest in arrangements(counts[:-1]):
             others = iter(rest)
-            yield tuple(len(counts) - 1 if person in chosen else next(others) for person in range(n))
+            yield tuple(
+                len(counts) - 1 if person in chosen else next(others) for person in range(n)
+            )
 
 
 @pytest.mark.parametrize(
     ("protocol", "people"),
     [
         (
-            CircularHistogram(6, 1.0, 6, (2, 3, 6), ("GRR", "OLH", "SubsetSelection"), ("1/2", "1/4", "1/4")),
+            CircularHistogram(
+                6, 1.0, 6, (2, 3, 6), ("GRR", "OLH", "SubsetSelection"), ("1/2", "1/4", "1/4")
+            ),
             (0, 0, 0, 1, 3, 3, 4, 5),
         ),
         (
-            CircularHistogram(4, 2.0, 6, (2, 3, 6), ("OLH", "GRR", "ProjectiveGeometry"), ("1/2", "1/4", "1/4")),
+            CircularHistogram(
+                4, 2.0, 6, (2, 3, 6), ("OLH", "GRR", "ProjectiveGeometry"), ("1/2", "1/4", "1/4")
+            ),
             (0, 0, 0, 0, 0, 1, 3, 3),
         ),
-        (CircularHistogram(5, 1.0, 6, (3, 6), "SubsetSelection", ("1/4", "3/4")), (4, 4, 4, 4, 2, 2, 1, 0)),
-        (CircularHistogram(9, 0.5, 12, (4, 12), "ProjectiveGeometry", ("1/2", "1/2")), (8, 8, 8, 8)),
+        (
+            CircularHistogram(5, 1.0, 6, (3, 6), "SubsetSelection", ("1/4", "3/4")),
+            (4, 4, 4, 4, 2, 2, 1, 0),
+        ),
+        (
+            CircularHistogram(9, 0.5, 12, (4, 12), "ProjectiveGeometry", ("1/2", "1/2")),
+            (8, 8, 8, 8),
+        ),
         (CircularHistogram(4, 0.5, 6, (6,), "GRR"), (0, 1, 1, 1)),
     ],
     ids=lambda value: named(value) if isinstance(value, CircularHistogram) else "",
@@ -408,18 +496,27 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
     twin, (first, last) = Enumerated(protocol, users), all_ranges(d)
     ranges = indicators(first, last, d)
     # For each level and person: the mean and the variance of what they add to each range.
-    moment = [moments(p, x @ ranges.T / k) for p, x, k in zip(twin.chances, twin.effects, users, strict=True)]
+    moment = [
+        moments(p, x @ ranges.T / k)
+        for p, x, k in zip(twin.chances, twin.effects, users, strict=True)
+    ]
     mean, variance = (np.array([m[j][people] for m in moment]) for j in range(2))
     person, ways = np.arange(n), np.array(list(arrangements(users)))
     expectations = np.array([mean[way, person].sum(axis=0) for way in ways])
-    total = expectations.var(axis=0) * (n - 1) / n + np.mean([variance[way, person].sum(axis=0) for way in ways], axis=0)
+    total = expectations.var(axis=0) * (n - 1) / n + np.mean(
+        [variance[way, person].sum(axis=0) for way in ways], axis=0
+    )
     f = np.bincount(people, minlength=d) / n
-    np.testing.assert_allclose(protocol.linear_variance(n, ranges, f), total, rtol=1e-6, atol=1e-9 * total.max())
+    np.testing.assert_allclose(
+        protocol.linear_variance(n, ranges, f), total, rtol=1e-6, atol=1e-9 * total.max()
+    )
     for workload in WORKLOADS:
         expected = math.sqrt(total[of_workload(workload, first, last)].mean())
         assert protocol.average_rmse(n, workload, f) == pytest.approx(expected, rel=1e-6)
         wrong = protocol.average_rmse(n, workload, np.roll(f, 1))
-        assert (f[0] == f[-1]) or wrong != pytest.approx(expected, rel=1e-6)  # the population matters
+        assert (f[0] == f[-1]) or wrong != pytest.approx(
+            expected, rel=1e-6
+        )  # the population matters
 
 
 # ---------------------------------------------------------------------------------------------------- simulated
@@ -428,7 +525,9 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
 class Simulated:
     """The mean squared error over all ranges, with the standard error of that, and of each prefix: for a population of n."""
 
-    def __init__(self, protocol: CircularHistogram, held: np.ndarray, repeats: int, seed: int, server=None) -> None:
+    def __init__(
+        self, protocol: CircularHistogram, held: np.ndarray, repeats: int, seed: int, server=None
+    ) -> None:
         rng, d, n = np.random.default_rng(seed), protocol.domain, int(held.sum())
         server = server or protocol
         reports = protocol.privatize(np.tile(np.repeat(np.arange(d), held), repeats), rng)
@@ -437,16 +536,23 @@ class Simulated:
             sent = server.aggregate(reports[k * n : (k + 1) * n])
             errors[k] = np.cumsum(server.estimate(sent).frequencies - held / n)
             sums = np.concatenate([[0.0], errors[k]])
-            squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2) / (d * (d + 1) / 2)  # over all pairs of cuts
+            squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2) / (
+                d * (d + 1) / 2
+            )  # over all pairs of cuts
         self.mean, self.error = squares.mean(), squares.std(ddof=1) / math.sqrt(repeats)
-        self.bias = np.abs(errors[:, :-1].mean(axis=0)) / (errors[:, :-1].std(axis=0) / math.sqrt(repeats))
+        self.bias = np.abs(errors[:, :-1].mean(axis=0)) / (
+            errors[:, :-1].std(axis=0) / math.sqrt(repeats)
+        )
 
     def rejects(self, rmse: float) -> bool:
         """A false alarm rate of 1e-6 in all: 4.95 standard errors for the mean and, by Bonferroni, 5.95 for up to 99 prefixes.
 
         Another 0.4% of the root is for what a prediction from the expected numbers of users of the levels neglects.
         """
-        return abs(self.mean / rmse**2 - 1) > 4.95 * self.error / rmse**2 + 0.008 or self.bias.max() > 5.95
+        return (
+            abs(self.mean / rmse**2 - 1) > 4.95 * self.error / rmse**2 + 0.008
+            or self.bias.max() > 5.95
+        )
 
     def tolerance(self) -> float:
         """Of the root, relative."""
@@ -457,7 +563,9 @@ SIMULATED = [
     CircularHistogram(16, 0.5, 16, (2, 4, 16)),
     CircularHistogram(13, 1.1, 16, oracle=("GRR", "OLH", "SubsetSelection", "ProjectiveGeometry")),
     CircularHistogram(64, 1.1, 64, (4, 16, 64), "ProjectiveGeometry", ("1/2", "3/10", "1/5")),
-    CircularHistogram(64, 3.0, 70, (5, 14, 70), ("GRR", "ProjectiveGeometry", "ProjectiveGeometry")),
+    CircularHistogram(
+        64, 3.0, 70, (5, 14, 70), ("GRR", "ProjectiveGeometry", "ProjectiveGeometry")
+    ),
     CircularHistogram(100, 0.5, 108, (2, 6, 108), ("GRR", "OLH", "SubsetSelection")),
 ]
 
@@ -475,7 +583,9 @@ def test_predictions_against_simulation(protocol) -> None:
     assert found.rejects(predicted / 1.06)
 
 
-@pytest.mark.parametrize("protocol", [CircularHistogram(16, 4.0, 16, (4, 16)), CircularHistogram(13, 4.0, 15)], ids=named)
+@pytest.mark.parametrize(
+    "protocol", [CircularHistogram(16, 4.0, 16, (4, 16)), CircularHistogram(13, 4.0, 15)], ids=named
+)
 def test_predictions_for_a_population_against_simulation(protocol) -> None:
     """Nearly everybody holds one item: the error is not that of an even population, and is what is predicted."""
     d = protocol.domain
@@ -503,7 +613,10 @@ def test_a_wrong_probability_is_rejected() -> None:
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 7, 16, 17, 21, 100])
 def test_the_whole_range_is_one_and_certain(domain) -> None:
     rng = np.random.default_rng(domain)
-    for protocol in (CircularHistogram(domain, 1.1), CircularHistogram(domain, 1.1, 2 * domain + 4, oracle="GRR")):
+    for protocol in (
+        CircularHistogram(domain, 1.1),
+        CircularHistogram(domain, 1.1, 2 * domain + 4, oracle="GRR"),
+    ):
         for held in (1, 50, 1000):
             estimate = protocol.estimate(protocol.simulate(np.full(domain, held), rng))
             assert estimate.range(0, domain - 1) == pytest.approx(1, abs=1e-9)
@@ -516,13 +629,17 @@ def test_the_whole_range_is_one_and_certain(domain) -> None:
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 17])
 def test_tiny_domains(domain) -> None:
     protocol, rng = CircularHistogram(domain, 1.0), np.random.default_rng(0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(np.arange(4000) % domain, rng)))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(np.arange(4000) % domain, rng))
+    )
     first, last = all_ranges(domain)
     truth = np.bincount(np.arange(4000) % domain, minlength=domain).cumsum() / 4000
     errors = estimate.range(first, last) - (truth[last] - np.r_[0, truth][first])
     assert (np.abs(errors) <= 5.9 * np.sqrt(estimate.variance(first, last)) + 1e-9).all()
     for workload in WORKLOADS:
-        assert (protocol.average_rmse(4000, workload) > 0) == (domain > (2 if workload == "ranges" else 1))
+        assert (protocol.average_rmse(4000, workload) > 0) == (
+            domain > (2 if workload == "ranges" else 1)
+        )
     assert protocol.variance(4000) >= 0
     assert protocol.audit().holds
 
@@ -544,22 +661,37 @@ def test_long_ranges_of_large_circles(size) -> None:
     """Whether blocks tell a range is decided without rounding: all of one level only, and two whose widths share a factor."""
     blocks = (2, size // 64, size // 16, size)
     protocol = CircularHistogram(size, 1.0, size, blocks, "ProjectiveGeometry")
-    length = np.unique(np.r_[np.arange(1, 200), size // 2 + np.arange(-3, 4), size - np.arange(1, 200)])
-    for users, step in (((5.0, 0, 0, 0), size // 2), ((0, 3.0, 4.0, 0), 16), ((0, 7.0, 0, 0), 64), ((1.0, 0, 0, 2.0), 1)):
+    length = np.unique(
+        np.r_[np.arange(1, 200), size // 2 + np.arange(-3, 4), size - np.arange(1, 200)]
+    )
+    for users, step in (
+        ((5.0, 0, 0, 0), size // 2),
+        ((0, 3.0, 4.0, 0), 16),
+        ((0, 7.0, 0, 0), 64),
+        ((1.0, 0, 0, 2.0), 1),
+    ):
         found = protocol._own_range_variance(np.zeros_like(length), length - 1, np.array(users))
         assert (np.isfinite(found) == (length % step == 0)).all()
         assert (found > 0).all()
     odd = np.zeros((2, size))
     odd[0, :-1], odd[1, : size - 16] = 1.0, 1.0
-    assert np.isfinite(protocol._own_linear_variance(odd, np.array([0, 3.0, 4.0, 0]))).tolist() == [False, True]
+    assert np.isfinite(protocol._own_linear_variance(odd, np.array([0, 3.0, 4.0, 0]))).tolist() == [
+        False,
+        True,
+    ]
 
 
 def test_privatize_and_simulate_agree() -> None:
     """Means and variances of all counts, over a population that is not even; 5.5 standard errors, for fewer than 200 counts."""
-    protocol, held = CircularHistogram(5, 1.0, 6, oracle=("GRR", "OLH", "SubsetSelection")), np.array([20, 0, 5, 9, 1])
+    protocol, held = (
+        CircularHistogram(5, 1.0, 6, oracle=("GRR", "OLH", "SubsetSelection")),
+        np.array([20, 0, 5, 9, 1]),
+    )
     rng, runs = np.random.default_rng(5), 1500
     one = np.array([protocol.simulate(held, rng).counts for _ in range(runs)], dtype=float)
-    reports = protocol.privatize(np.tile(np.repeat(np.arange(5), held), runs), rng).reshape(runs, -1)
+    reports = protocol.privatize(np.tile(np.repeat(np.arange(5), held), runs), rng).reshape(
+        runs, -1
+    )
     two = np.array([protocol.aggregate(row).counts for row in reports], dtype=float)
     scale = np.sqrt((one.var(axis=0) + two.var(axis=0)) / runs) + 1e-12
     assert (np.abs(one.mean(axis=0) - two.mean(axis=0)) < 5.5 * scale).all()
@@ -572,7 +704,10 @@ def test_levels_of_probability_zero() -> None:
     protocol = CircularHistogram(9, 1.0, 12, (3, 6, 12), "GRR", (0, "1/2", "1/2"))
     reports = protocol.privatize(np.arange(900) % 9, np.random.default_rng(0))
     assert set(reports["level"].tolist()) == {1, 2}
-    for aggregate in (protocol.aggregate(reports), protocol.simulate(np.full(9, 100), np.random.default_rng(0))):
+    for aggregate in (
+        protocol.aggregate(reports),
+        protocol.simulate(np.full(9, 100), np.random.default_rng(0)),
+    ):
         assert [bool(c) for c in aggregate.counts[:3]] == [False, True, True]
         assert np.isfinite(protocol.estimate(aggregate).variance(0, np.arange(9))).all()
     assert math.isfinite(protocol.average_rmse(100))
@@ -595,13 +730,17 @@ def test_round_up() -> None:
         assert circle - domain <= max(3, domain / 16)
         assert domain < 8 or circle % 4 == 0
         assert circle <= 1 << 25
-        assert (circle > domain) <= (domain & (domain - 1) != 0 or domain == 1)  # powers of two stay
+        assert (circle > domain) <= (
+            domain & (domain - 1) != 0 or domain == 1
+        )  # powers of two stay
         assert round_up(circle) == circle or domain < 8
 
 
 def test_parameters() -> None:
     protocol = CircularHistogram(9, 1.0, 12, (4, 12), ("GRR", "OLH"), ("1/3", "2/3"))
-    lists = CircularHistogram(np.int64(9), 1.0, np.int64(12), [np.int64(4), 12], ["GRR", "OLH"], ["1/3", "2/3"])
+    lists = CircularHistogram(
+        np.int64(9), 1.0, np.int64(12), [np.int64(4), 12], ["GRR", "OLH"], ["1/3", "2/3"]
+    )
     assert protocol == lists
     assert hash(protocol) == hash(lists)
     assert protocol.parameters == lists.parameters
@@ -666,7 +805,10 @@ def test_blocks_that_do_not_cut_a_circle() -> None:
 
 def test_the_audit_is_the_worst_level() -> None:
     protocol = CircularHistogram(6, 1.3, 6, (2, 3, 6), ("GRR", "SubsetSelection", "OLH"))
-    ratios = [ratio_of(level_twin(level).table, [(a, b) for a in range(6) for b in range(a)]) for level in protocol.levels]
+    ratios = [
+        ratio_of(level_twin(level).table, [(a, b) for a in range(6) for b in range(a)])
+        for level in protocol.levels
+    ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) > 1
 
@@ -679,7 +821,13 @@ def test_wrong_numbers_of_users(n) -> None:
 
 def test_wrong_populations() -> None:
     protocol = CircularHistogram(4, 1.0)
-    for frequencies in ([0.5, 0.5], [0.5, 0.5, 0.5, -0.5], [1.0, 1.0, 0, 0], [math.nan, 1, 0, 0], np.full((1, 4), 0.25)):
+    for frequencies in (
+        [0.5, 0.5],
+        [0.5, 0.5, 0.5, -0.5],
+        [1.0, 1.0, 0, 0],
+        [math.nan, 1, 0, 0],
+        np.full((1, 4), 0.25),
+    ):
         with pytest.raises(ValueError, match="frequencies must be"):
             protocol.average_rmse(100, "ranges", frequencies)
     large = CircularHistogram(protocol.largest_population + 1, 1.0)
@@ -706,7 +854,12 @@ def test_what_blocks_can_have_counted(name) -> None:
             moved[held] -= 1
             moved[rng.integers(size)] += 1
             wanted = moved.reshape(level._shape).tobytes() in two
-            assert level._consistent(Aggregate(level._signature, 2, moved.reshape(level._shape).copy())) == wanted, number
+            assert (
+                level._consistent(
+                    Aggregate(level._signature, 2, moved.reshape(level._shape).copy())
+                )
+                == wanted
+            ), number
     for change in (1 << 62, -1):
         wrong = every[0].copy()
         wrong.ravel()[:] += change

@@ -37,7 +37,14 @@ def asked(tmp_path, capsys):
         aggregate = protocol.aggregate(protocol.privatize(values, np.random.default_rng(1)))
         save_protocol(tmp_path / "protocol.json", protocol)
         save_aggregate(tmp_path / "aggregate.ldp", aggregate)
-        return run(capsys, "query", tmp_path / "aggregate.ldp", "--protocol", tmp_path / "protocol.json", *questions), aggregate
+        return run(
+            capsys,
+            "query",
+            tmp_path / "aggregate.ldp",
+            "--protocol",
+            tmp_path / "protocol.json",
+            *questions,
+        ), aggregate
 
     return ask
 
@@ -51,7 +58,14 @@ def test_collect_then_query(tmp_path, capsys):
     save_protocol(tmp_path / "protocol.json", protocol)
     for k, part in enumerate(np.array_split(reports, 3)):
         write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
-    collect = ["collect", tmp_path / "reports", "--protocol", tmp_path / "protocol.json", "--out", tmp_path / "aggregate.ldp"]
+    collect = [
+        "collect",
+        tmp_path / "reports",
+        "--protocol",
+        tmp_path / "protocol.json",
+        "--out",
+        tmp_path / "aggregate.ldp",
+    ]
     code, out, _ = run(capsys, *collect, "--resume", tmp_path / "state")
     assert (code, "4000 reports of 3 files counted, 0 files refused" in out) == (0, True)
     assert load_aggregate(tmp_path / "aggregate.ldp", protocol) == protocol.aggregate(reports)
@@ -59,7 +73,15 @@ def test_collect_then_query(tmp_path, capsys):
     code, _, err = run(capsys, *collect)
     assert (code, "exists; use --force" in err) == (2, True)
     (tmp_path / "reports" / "3.parquet").write_text("hello")
-    code, _, _ = run(capsys, *collect, "--force", "--resume", tmp_path / "state", "--refused", tmp_path / "refused.csv")
+    code, _, _ = run(
+        capsys,
+        *collect,
+        "--force",
+        "--resume",
+        tmp_path / "state",
+        "--refused",
+        tmp_path / "refused.csv",
+    )
     assert code == 1
     rows = list(csv.reader((tmp_path / "refused.csv").read_text().splitlines()))
     assert rows[0] == ["file", "reports left out", "reason"]
@@ -67,7 +89,18 @@ def test_collect_then_query(tmp_path, capsys):
     assert load_aggregate(tmp_path / "aggregate.ldp", protocol).n == 4000
 
     query = ["query", tmp_path / "aggregate.ldp", "--protocol", tmp_path / "protocol.json"]
-    code, out, _ = run(capsys, *query, "--range", "0:9", "--range", "3", "--quantile", "0.5", "--out", tmp_path / "answers.csv")
+    code, out, _ = run(
+        capsys,
+        *query,
+        "--range",
+        "0:9",
+        "--range",
+        "3",
+        "--quantile",
+        "0.5",
+        "--out",
+        tmp_path / "answers.csv",
+    )
     assert (code, "3 answers from 4000 reports" in out) == (0, True)
     answers = table((tmp_path / "answers.csv").read_text())
     estimate = protocol.estimate(protocol.aggregate(reports))
@@ -77,12 +110,19 @@ def test_collect_then_query(tmp_path, capsys):
 
 
 def test_items(asked):
-    for protocol in (frequency.GRR(20, 2.0), frequency.HadamardCountMeanSketch(20, 2.0), rangeq.HierarchicalHistogram(20, 2.0)):
+    for protocol in (
+        frequency.GRR(20, 2.0),
+        frequency.HadamardCountMeanSketch(20, 2.0),
+        rangeq.HierarchicalHistogram(20, 2.0),
+    ):
         (code, out, _), aggregate = asked(protocol, NUMBERS, "--item", "3", "--item", "17:19")
         estimate = protocol.estimate(aggregate)
         low, high = estimate.interval()
         assert code == 0
-        expected = {f"item {x}": pytest.approx([estimate.frequencies[x], low[x], high[x]]) for x in (3, 17, 18, 19)}
+        expected = {
+            f"item {x}": pytest.approx([estimate.frequencies[x], low[x], high[x]])
+            for x in (3, 17, 18, 19)
+        }
         assert table(out) == expected
 
 
@@ -94,18 +134,25 @@ def test_without_a_question(asked):
     assert list(table(out)) == [f"quantile 0.{k}" for k in range(1, 10)]
     protocol = frequency.marginals.InpHT(frequency.marginals.Domain(RECORDS), 1, 2.0)
     (code, out, _), _ = asked(protocol, np.stack([NUMBERS % 4, NUMBERS % 6], axis=1))
-    assert list(table(out)) == [f"where a={x}" for x in range(4)] + [f"where b={x}" for x in range(6)]
+    assert list(table(out)) == [f"where a={x}" for x in range(4)] + [
+        f"where b={x}" for x in range(6)
+    ]
 
 
 def test_heavy_hitters(asked):
-    for protocol in (frequency.heavy.PrefixExtension(16, 3.0), frequency.heavy.OneBit(frequency.heavy.PrefixExtension(8, 0.6))):
+    for protocol in (
+        frequency.heavy.PrefixExtension(16, 3.0),
+        frequency.heavy.OneBit(frequency.heavy.PrefixExtension(8, 0.6)),
+    ):
         (code, out, _), aggregate = asked(protocol, np.repeat([7, 200], [30_000, 10_000]))
         found = protocol.find(aggregate)
         assert (code, list(table(out))) == (0, list(map(str, found.items)))
         assert "7" in table(out)
         (code, _, err), _ = asked(protocol, [7], "--item", "7")
         assert (code, "ask no other question" in err) == (2, True)
-    (code, out, _), _ = asked(frequency.heavy.OneBit(frequency.GRR(5, 0.6)), NUMBERS % 5, "--item", "2")
+    (code, out, _), _ = asked(
+        frequency.heavy.OneBit(frequency.GRR(5, 0.6)), NUMBERS % 5, "--item", "2"
+    )
     assert (code, list(table(out))) == (0, ["item 2"])
 
 
@@ -123,7 +170,9 @@ def test_conditions(asked):
     (code, out, _), aggregate = asked(protocol, people, "--where", "b=1:4,a=2")
     estimate = protocol.estimate(aggregate)
     low, high = estimate.interval(["b", "a"], [[1, 2]], [[4, 2]])
-    assert table(out)["where b=1:4,a=2"] == pytest.approx([estimate.answer([("b", 1, 4), ("a", 2, 2)]), low[0], high[0]])
+    assert table(out)["where b=1:4,a=2"] == pytest.approx(
+        [estimate.answer([("b", 1, 4), ("a", 2, 2)]), low[0], high[0]]
+    )
     (code, out, err), _ = asked(rangeq.grids.TDG(RECORDS, 2.0, 4000), people, "--where", "a=1:2")
     assert (code, table(out)["where a=1:2"][1:]) == (0, [None, None])
     assert "TDG has no confidence intervals" in err
@@ -132,9 +181,17 @@ def test_conditions(asked):
 @pytest.mark.parametrize(
     ("protocol", "question", "message"),
     [
-        (frequency.GRR(20, 2.0), ["--range", "1:2"], "GRR does not answer --range; it answers --item"),
+        (
+            frequency.GRR(20, 2.0),
+            ["--range", "1:2"],
+            "GRR does not answer --range; it answers --item",
+        ),
         (frequency.GRR(20, 2.0), ["--item", "20"], "items are 0 .. 19"),
-        (frequency.GRR(20, 2.0), ["--item", "-1"], "expected one argument|a value or a closed range"),
+        (
+            frequency.GRR(20, 2.0),
+            ["--item", "-1"],
+            "expected one argument|a value or a closed range",
+        ),
         (frequency.GRR(20, 2.0), ["--item=3:2"], "the left end is above the right one"),
         (frequency.GRR(20, 2.0), ["--confidence", "1"], "confidence"),
         (frequency.GRR(20, 2.0), ["--out", "x.txt"], "must end in .csv"),
@@ -161,7 +218,13 @@ def test_nothing_that_is_read_is_replaced(tmp_path, capsys):
     before = {path: path.read_bytes() for path in (place, reports)}
     collect = ["collect", "--force", tmp_path / "reports", "--protocol", place, "--out"]
     same = tmp_path / "x.csv"
-    for wrong in ([reports], [place], [same, "--refused", same], [same, "--resume", same], [tmp_path / "y", "--resume", reports]):
+    for wrong in (
+        [reports],
+        [place],
+        [same, "--refused", same],
+        [same, "--resume", same],
+        [tmp_path / "y", "--resume", reports],
+    ):
         code, _, err = run(capsys, *collect, *wrong)
         assert (code, "would replace" in err) == (2, True)
     assert {path: path.read_bytes() for path in (place, reports)} == before
@@ -172,7 +235,14 @@ def test_odd_names_reach_neither_terminal_nor_table(tmp_path, capsys):
     save_protocol(tmp_path / "protocol.json", frequency.GRR(4, 1.0))
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "a\x1b[31m\udcff.parquet").write_text("x")
-    collect = ["collect", tmp_path / "reports", "--protocol", tmp_path / "protocol.json", "--out", tmp_path / "x"]
+    collect = [
+        "collect",
+        tmp_path / "reports",
+        "--protocol",
+        tmp_path / "protocol.json",
+        "--out",
+        tmp_path / "x",
+    ]
     code, out, _ = run(capsys, *collect, "--refused", tmp_path / "refused.csv")
     assert (code, "\x1b" in out, "a\\x1b[31m\\udcff.parquet" in out) == (1, False, True)
     assert "\\udcff" in (tmp_path / "refused.csv").read_text()
@@ -187,9 +257,20 @@ def test_files_that_are_not_what_they_should_be(tmp_path, capsys, asked):
     assert run(capsys, "query", place, "--protocol", place)[0] == 1
     assert run(capsys, "query", aggregate, "--protocol", aggregate)[0] == 1
     assert run(capsys, "query", tmp_path / "missing", "--protocol", place)[0] == 2
-    assert run(capsys, "collect", tmp_path / "missing", "--protocol", place, "--out", tmp_path / "x")[0] == 2
+    assert (
+        run(capsys, "collect", tmp_path / "missing", "--protocol", place, "--out", tmp_path / "x")[
+            0
+        ]
+        == 2
+    )
     (tmp_path / "empty").mkdir()
-    assert run(capsys, "collect", tmp_path / "empty", "--protocol", place, "--out", tmp_path / "x")[0] == 2
+    assert (
+        run(capsys, "collect", tmp_path / "empty", "--protocol", place, "--out", tmp_path / "x")[0]
+        == 2
+    )
     assert not (tmp_path / "x").exists()
     _, _, err = run(capsys, "query", aggregate, "--protocol", tmp_path / "other.json")
-    assert f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha" in err
+    assert (
+        f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha"
+        in err
+    )

@@ -58,7 +58,9 @@ def designed(k: int, epsilon, rounds: int = 2) -> Mechanism:
 def skewed(k: int, epsilon: float) -> Mechanism:
     """Far from alike in all directions, and for every two inputs."""
     steep = Privacy.from_epsilon(epsilon / (k - 1)).alpha
-    return Mechanism(named.geometric(k - 1, steep).table, Privacy(steep ** (k - 1), neighbours="all"))
+    return Mechanism(
+        named.geometric(k - 1, steep).table, Privacy(steep ** (k - 1), neighbours="all")
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- the contract
@@ -84,12 +86,17 @@ class CompositeContract(RangeContract):
         except (ValueError, TypeError):  # whatever is wrong is for the protocol to say
             mechanism = self.mechanism(k, 1.0)
         below = BELOW[domain // k] if valid and domain > k else ()
-        chances = [Fraction(2 * (level + 1), (len(below) + 1) * (len(below) + 2)) for level in range(len(below) + 1)]
+        chances = [
+            Fraction(2 * (level + 1), (len(below) + 1) * (len(below) + 2))
+            for level in range(len(below) + 1)
+        ]
         return Composite(domain, epsilon, mechanism, below, NAMES[: len(below)], chances)
 
     def pytest_generate_tests(self, metafunc):
         if "big" in metafunc.fixturenames:
-            metafunc.parametrize("big", [(3, 3), (20, 0.1), (1000, 1)], ids=["D3-eps3", "D20-eps0.1", "D1000-eps1"])
+            metafunc.parametrize(
+                "big", [(3, 3), (20, 0.1), (1000, 1)], ids=["D3-eps3", "D20-eps0.1", "D1000-eps1"]
+            )
         else:
             super().pytest_generate_tests(metafunc)
 
@@ -168,7 +175,9 @@ class Dense:
     def variances_of(self, weights: np.ndarray, frequencies: np.ndarray, n: int) -> np.ndarray:
         """For a population, by enumeration of all reports of all levels; disjoint samples share its own variance."""
         total = -(weights**2 @ frequencies - (weights @ frequencies) ** 2) / n
-        for k, (oracle, g, own) in enumerate(zip(self.protocol.levels, self.nodes, self.users, strict=True)):
+        for k, (oracle, g, own) in enumerate(
+            zip(self.protocol.levels, self.nodes, self.users, strict=True)
+        ):
             table, scores = exact_level(oracle, self.protocol)
             chances = table @ (g @ frequencies)
             added = scores @ self.effect(k).T @ weights.T
@@ -181,7 +190,9 @@ PROTOCOLS = [
     Composite(12, 0.5, designed(6, 0.5), (2,), ("SubsetSelection",), ("1/3", "2/3")),
     Composite(18, 1.1, mixed(3, 1.1), (3, 2), ("GRR", "HRR"), ("1/5", "3/10", "1/2")),
     Composite(24, 2.0, skewed(6, 2.0), (2, 2), ("HRR", "GRR")),
-    Composite(16, 3.0, skewed(4, 1.5), (2, 2), ("GRR", "GRR")),  # the mechanism loses less than is allowed
+    Composite(
+        16, 3.0, skewed(4, 1.5), (2, 2), ("GRR", "GRR")
+    ),  # the mechanism loses less than is allowed
     Composite(16, 1.1, designed(2, 1.1), (2, 2, 2), ("GRR", "SUE", "ProjectiveGeometry")),
     Composite(7, 1.0, designed(7, 1.0)),
     Composite(6, 1.0, skewed(6, 1.0), (), (), (1,)),
@@ -198,7 +209,9 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=name_of)
 
 def choices_of_levels(protocol: Composite):
     number = len(protocol.levels)
-    return [asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)]
+    return [
+        asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)
+    ]
 
 
 @protocols
@@ -206,10 +219,15 @@ def test_estimates_are_those_of_least_squares(protocol) -> None:
     """Of all levels, and of any one or two of them."""
     for seed, asked in enumerate(choices_of_levels(protocol)):
         rng = np.random.default_rng(seed)
-        values = np.minimum(rng.geometric(0.2, size=80 * len(protocol.levels)) - 1, protocol.domain - 1)
+        values = np.minimum(
+            rng.geometric(0.2, size=80 * len(protocol.levels)) - 1, protocol.domain - 1
+        )
         reports = protocol.privatize(values, rng)
         aggregate = protocol.aggregate(reports[np.isin(reports["level"], asked)])
-        twin, found = Dense(protocol, protocol._users(aggregate)), protocol.estimate(aggregate).frequencies
+        twin, found = (
+            Dense(protocol, protocol._users(aggregate)),
+            protocol.estimate(aggregate).frequencies,
+        )
         close(found, twin.estimate(aggregate), 100 * np.abs(found).max())
         assert found.sum() == pytest.approx(1, abs=1e-12)
 
@@ -221,21 +239,36 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
     first, last = all_ranges(d)
     ranges, unseen = indicators(first, last, d), False
     for asked in choices_of_levels(protocol):
-        users = np.isin(np.arange(len(protocol.levels)), asked) * rng.integers(5, 500, len(protocol.levels)).astype(float)
+        users = np.isin(np.arange(len(protocol.levels)), asked) * rng.integers(
+            5, 500, len(protocol.levels)
+        ).astype(float)
         twin = Dense(protocol, users)
         expected = twin.variances(ranges)
         scale = expected[np.isfinite(expected)].max()
-        np.testing.assert_allclose(protocol._own_range_variance(first, last, users), expected, rtol=1e-8, atol=1e-9 * scale)
-        for weights in (ranges, rng.normal(size=(5, d)), np.ones((1, d)), np.full((1, d), 0.1), ranges * 1e6):
+        np.testing.assert_allclose(
+            protocol._own_range_variance(first, last, users), expected, rtol=1e-8, atol=1e-9 * scale
+        )
+        for weights in (
+            ranges,
+            rng.normal(size=(5, d)),
+            np.ones((1, d)),
+            np.full((1, d), 0.1),
+            ranges * 1e6,
+        ):
             found, expected = protocol._own_linear_variance(weights, users), twin.variances(weights)
             scale = expected[np.isfinite(expected)].max(initial=0.0) + np.abs(weights).max() ** 2
-            slack = 1e-12 if np.isfinite(twin.variances(ranges)).all() else 1e-5  # what is not known is a large number there
+            slack = (
+                1e-12 if np.isfinite(twin.variances(ranges)).all() else 1e-5
+            )  # what is not known is a large number there
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=slack * scale)
             unseen = unseen or np.isinf(found).any()
     assert unseen == (len(protocol.levels) > 1)
     users = rng.integers(5, 500, len(protocol.levels)).astype(float)
     many = rng.normal(size=(2, 3, d))
-    np.testing.assert_allclose(protocol._own_linear_variance(many, users), quadratic(many, Dense(protocol, users).covariance))
+    np.testing.assert_allclose(
+        protocol._own_linear_variance(many, users),
+        quadratic(many, Dense(protocol, users).covariance),
+    )
 
 
 def test_what_an_estimate_tells_of_its_errors() -> None:
@@ -268,14 +301,18 @@ def test_estimates_are_unbiased(protocol) -> None:
     close(1 / d + total, np.eye(d), 10)
 
 
-@pytest.mark.parametrize(("domain", "branching", "name"), [(12, (4, 3), "OUE"), (24, (3, 2, 4), "GRR"), (5, (5,), "GRR")])
+@pytest.mark.parametrize(
+    ("domain", "branching", "name"), [(12, (4, 3), "OUE"), (24, (3, 2, 4), "GRR"), (5, (5,), "GRR")]
+)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilon) -> None:
     """From the same counts the same estimates, and the same errors."""
     names, height = ("GRR", *[name] * (len(branching) - 1)), len(branching)
     chances = tuple(Fraction(2 * (k + 1), height * (height + 1)) for k in range(height))
     tree = HierarchicalHistogram(domain, epsilon, branching, names, True, chances)
-    composite = Composite(domain, epsilon, grr(branching[0], epsilon), branching[1:], names[1:], chances)
+    composite = Composite(
+        domain, epsilon, grr(branching[0], epsilon), branching[1:], names[1:], chances
+    )
     assert composite.level_weights == tree.level_weights
     assert composite.audit().ratio == tree.audit().ratio
     rng, (first, last) = np.random.default_rng(1), all_ranges(domain)
@@ -287,12 +324,18 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
         one, two = composite.estimate(mine), tree.estimate(theirs)
         close(one.frequencies, two.frequencies, np.abs(two.frequencies).max())
         with np.errstate(invalid="ignore"):
-            np.testing.assert_allclose(one.variance(first, last), two.variance(first, last), rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(
+                one.variance(first, last), two.variance(first, last), rtol=1e-9, atol=1e-14
+            )
         weights = rng.normal(size=(3, domain))
-        np.testing.assert_allclose(one.linear(weights).variance, two.linear(weights).variance, rtol=1e-9)
+        np.testing.assert_allclose(
+            one.linear(weights).variance, two.linear(weights).variance, rtol=1e-9
+        )
     for workload in WORKLOADS:
         for f in (None, held / held.sum(), even):
-            assert composite.average_rmse(1000, workload, f) == pytest.approx(tree.average_rmse(1000, workload, f), rel=1e-9)
+            assert composite.average_rmse(1000, workload, f) == pytest.approx(
+                tree.average_rmse(1000, workload, f), rel=1e-9
+            )
     assert composite.variance(1000) == pytest.approx(tree.variance(1000))
     assert composite.difference_variance(1000) == pytest.approx(tree.difference_variance(1000))
 
@@ -305,7 +348,10 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
     """Over all queries of a workload, for even and for other populations."""
     d, n, rng = protocol.domain, 1000, np.random.default_rng(7)
     first, last = all_ranges(d)
-    ranges, users = indicators(first, last, d), n * np.array(protocol.level_weights, dtype=float) / WORD
+    ranges, users = (
+        indicators(first, last, d),
+        n * np.array(protocol.level_weights, dtype=float) / WORD,
+    )
     twin, f = Dense(protocol, users), (last - first + 1) / d
     heavy = np.where(np.arange(d) == 1, 0.9, 0.1 / (d - 1))
     even = twin.variances(ranges) - f * (1 - f) / n
@@ -316,7 +362,9 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
         assert protocol.average_rmse(n, workload) == pytest.approx(expected, rel=1e-8, abs=1e-9)
         for g, variances in populations:
             expected = math.sqrt(max(variances[rows].mean(), 0.0))
-            assert protocol.average_rmse(n, workload, g) == pytest.approx(expected, rel=1e-8, abs=1e-9)
+            assert protocol.average_rmse(n, workload, g) == pytest.approx(
+                expected, rel=1e-8, abs=1e-9
+            )
     singles = twin.variances(np.eye(d))
     assert protocol.variance(n) == pytest.approx(singles.mean(), rel=1e-9)
     # Of differences of two items, the mean over pairs.
@@ -331,18 +379,25 @@ def test_levels_of_probability_zero(workload) -> None:
     for chances in itertools.product((0, 1), repeat=3):
         if not any(chances):
             continue
-        protocol = Composite(16, 1.0, mechanism, (2, 2), names, [Fraction(c, sum(chances)) for c in chances])
+        protocol = Composite(
+            16, 1.0, mechanism, (2, 2), names, [Fraction(c, sum(chances)) for c in chances]
+        )
         found = protocol.average_rmse(1000, workload)
         assert math.isfinite(found) == bool(chances[-1])
         if chances[-1]:
             users = np.array(chances) * 1000 / sum(chances)
             first, last = all_ranges(16)
             rows, f = of_workload(workload, first, last), (last - first + 1) / 16
-            variances = Dense(protocol, users).variances(indicators(first, last, 16)) - f * (1 - f) / 1000
+            variances = (
+                Dense(protocol, users).variances(indicators(first, last, 16)) - f * (1 - f) / 1000
+            )
             assert found == pytest.approx(math.sqrt(variances[rows].mean()))
         reports = protocol.privatize(np.arange(1600) % 16, np.random.default_rng(0))
         assert {k for k in range(3) if chances[k]} == set(reports["level"].tolist())
-        for aggregate in (protocol.aggregate(reports), protocol.simulate(np.full(16, 100), np.random.default_rng(0))):
+        for aggregate in (
+            protocol.aggregate(reports),
+            protocol.simulate(np.full(16, 100), np.random.default_rng(0)),
+        ):
             assert (aggregate.counts[:3] > 0).tolist() == [bool(c) for c in chances]
             estimate = protocol.estimate(aggregate)
             assert np.isfinite(estimate.frequencies).all()
@@ -384,7 +439,10 @@ def test_predictions_for_a_population_against_simulation() -> None:
 
 def test_a_wrong_probability_is_rejected() -> None:
     """A planted error: clients whose mechanism is of another epsilon than the server believes, by 8%."""
-    server, client = (Composite(16, 1.1, krr(8, epsilon), (2,), ("GRR",), ("3/4", "1/4")) for epsilon in (1.1, 1.012))
+    server, client = (
+        Composite(16, 1.1, krr(8, epsilon), (2,), ("GRR",), ("3/4", "1/4"))
+        for epsilon in (1.1, 1.012)
+    )
     held = np.r_[np.full(8, 90), np.full(8, 10)]
     predicted = server.average_rmse(800, "all ranges", held / 800)
     assert not Simulated(server, held, 1500, 5).rejects(predicted)
@@ -399,11 +457,18 @@ def test_a_wrong_probability_is_rejected() -> None:
 
 def test_privatize_and_simulate_agree() -> None:
     """Means and variances of all counts, over a population that is not even; 5.5 standard errors, for fewer than 100 counts."""
-    protocol, held = Composite(6, 1.0, designed(3, 1.0), (2,), ("OLH",), ("2/5", "3/5")), np.array([20, 0, 5, 9, 1, 3])
+    protocol, held = (
+        Composite(6, 1.0, designed(3, 1.0), (2,), ("OLH",), ("2/5", "3/5")),
+        np.array([20, 0, 5, 9, 1, 3]),
+    )
     rng, runs = np.random.default_rng(5), 1500
     one = np.array([protocol.simulate(held, rng).counts for _ in range(runs)], dtype=float)
-    reports = protocol.privatize(np.tile(np.repeat(np.arange(6), held), runs), rng).reshape(runs, -1)
-    two = np.array([protocol.aggregate(np.ascontiguousarray(row)).counts for row in reports], dtype=float)
+    reports = protocol.privatize(np.tile(np.repeat(np.arange(6), held), runs), rng).reshape(
+        runs, -1
+    )
+    two = np.array(
+        [protocol.aggregate(np.ascontiguousarray(row)).counts for row in reports], dtype=float
+    )
     scale = np.sqrt((one.var(axis=0) + two.var(axis=0)) / runs) + 1e-12
     assert (np.abs(one.mean(axis=0) - two.mean(axis=0)) < 5.5 * scale).all()
     random = one.var(axis=0) > 1e-9
@@ -416,24 +481,38 @@ def test_privatize_and_simulate_agree() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize(("blocks", "width"), [(2, 1), (2, 2), (3, 4), (5, 3), (8, 1), (8, 8), (1, 5)])
+@pytest.mark.parametrize(
+    ("blocks", "width"), [(2, 1), (2, 2), (3, 4), (5, 3), (8, 1), (8, 8), (1, 5)]
+)
 def test_what_queries_cover_of_blocks(blocks: int, width: int, workload: str) -> None:
     first, last = all_ranges(blocks * width)
     queries = indicators(first, last, blocks * width)[of_workload(workload, first, last)]
     covered = queries.reshape(len(queries), blocks, width).mean(axis=-1)
-    np.testing.assert_allclose(_gram_of_blocks(blocks, width, workload), covered.T @ covered / max(len(queries), 1), atol=1e-12)
+    np.testing.assert_allclose(
+        _gram_of_blocks(blocks, width, workload),
+        covered.T @ covered / max(len(queries), 1),
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize(
     ("mechanism", "domain", "epsilon"),
-    [(designed(8, 1.1), 8, 1.1), (designed(8, 1.1), 64, 1.1), (skewed(5, 2.0), 20, 2.0), (krr(16, 0.5), 256, 0.5)],
+    [
+        (designed(8, 1.1), 8, 1.1),
+        (designed(8, 1.1), 64, 1.1),
+        (skewed(5, 2.0), 20, 2.0),
+        (krr(16, 0.5), 256, 0.5),
+    ],
     ids=["8", "8x8", "5x4", "16x16"],
 )
 def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None:
     """The first-order conditions of a convex problem, by differences; and nothing at random, or beside them, is better."""
     protocol = compose(mechanism, domain, epsilon, workload)
-    assert protocol.tree.branching == (mechanism.inputs, *[2] * round(math.log2(domain / mechanism.inputs)))
+    assert protocol.tree.branching == (
+        mechanism.inputs,
+        *[2] * round(math.log2(domain / mechanism.inputs)),
+    )
     height, rng = protocol.tree.height, np.random.default_rng(domain)
     shares = np.array(protocol.level_weights, dtype=float) / WORD
 
@@ -453,7 +532,9 @@ def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None
         for moved in (other, 0.99 * shares + 0.01 * other):
             assert average(moved) >= least * (1 - 1e-8)
     uniform = replace(protocol, probabilities=None)
-    assert protocol.average_rmse(1 << 20, workload) <= uniform.average_rmse(1 << 20, workload) * (1 + 1e-9)
+    assert protocol.average_rmse(1 << 20, workload) <= uniform.average_rmse(1 << 20, workload) * (
+        1 + 1e-9
+    )
     if height > 1:  # the test can fail: these are not optimal
         assert average(shares[::-1] * 0.5 + 0.5 / height) > least * (1 + 1e-4)
 
@@ -463,14 +544,18 @@ def test_every_level_has_the_best_oracle() -> None:
     for k in range(len(protocol.oracle)):
         for name in ("GRR", "OUE", "HRR", "SubsetSelection"):
             names = [*protocol.oracle[:k], name, *protocol.oracle[k + 1 :]]
-            assert replace(protocol, oracle=names).average_rmse(1 << 20) >= protocol.average_rmse(1 << 20) * (1 - 1e-9)
+            assert replace(protocol, oracle=names).average_rmse(1 << 20) >= protocol.average_rmse(
+                1 << 20
+            ) * (1 - 1e-9)
 
 
 def test_a_mechanism_that_says_next_to_nothing_is_not_asked() -> None:
     weak = krr(8, 0.01)
     protocol = compose(weak, 64, 2.0)
     assert protocol.level_weights[0] < WORD / 100
-    assert protocol.average_rmse(1 << 20) < replace(protocol, probabilities=None).average_rmse(1 << 20)
+    assert protocol.average_rmse(1 << 20) < replace(protocol, probabilities=None).average_rmse(
+        1 << 20
+    )
     assert protocol.audit().holds
 
 
@@ -490,7 +575,9 @@ def large() -> Mechanism:
 def test_gains_at_65536_items() -> None:
     """With 128 blocks: at most 0.95 of the error of the best tree."""
     alternatives = optimise(1 << 16, 1.1, LARGE).alternatives
-    best = min(rmse for protocol, rmse in alternatives if not isinstance(protocol, CircularHistogram))
+    best = min(
+        rmse for protocol, rmse in alternatives if not isinstance(protocol, CircularHistogram)
+    )
     assert compose(large(), 1 << 16, 1.1).average_rmse(LARGE) <= 0.95 * best
 
 
@@ -502,7 +589,9 @@ def test_the_prediction_is_confirmed() -> None:
         errors = protocol.estimate(protocol.simulate(held, rng)).frequencies - 1 / d
         sums = np.concatenate([[0.0], np.cumsum(errors)])
         # Over all pairs of cuts, less single items; see `rangeq.tree`.
-        squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2 - (errors**2).sum()) / (d * (d - 1) / 2)
+        squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2 - (errors**2).sum()) / (
+            d * (d - 1) / 2
+        )
     error = squares.std(ddof=1) / math.sqrt(repeats) / squares.mean() / 2
     assert error < 0.03 / 4.95
     assert math.sqrt(squares.mean()) == pytest.approx(protocol.average_rmse(2 * d), rel=0.03)
@@ -557,7 +646,9 @@ def test_a_mechanism_that_loses_more_than_epsilon() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [None, "krr", 4, [[1]], named.geometric(3, "1/2"), GRR(4, 1.0)], ids=lambda m: type(m).__name__
+    "mechanism",
+    [None, "krr", 4, [[1]], named.geometric(3, "1/2"), GRR(4, 1.0)],
+    ids=lambda m: type(m).__name__,
 )
 def test_mechanisms_that_are_not_local(mechanism) -> None:
     with pytest.raises(ValueError, match="must be a local one"):
@@ -572,7 +663,10 @@ def test_a_mechanism_of_one_input() -> None:
 def test_mechanisms_that_do_not_identify() -> None:
     for mechanism in (
         named.uniform(3, Privacy(1, neighbours="all")),
-        Mechanism([["1/2", "1/4", "1/4", "1/2"], ["1/2", "3/4", "3/4", "1/2"]], Privacy("1/3", neighbours="all")),
+        Mechanism(
+            [["1/2", "1/4", "1/4", "1/2"], ["1/2", "3/4", "3/4", "1/2"]],
+            Privacy("1/3", neighbours="all"),
+        ),
     ):
         with pytest.raises(NotIdentifiable, match="rank"):
             Composite(8, 2.0, mechanism, (2,), ("GRR",))
@@ -612,7 +706,13 @@ def test_mechanisms_that_do_not_identify() -> None:
     ids=str,
 )
 def test_wrong_parameters(arguments) -> None:
-    right = {"domain": 16, "epsilon": 1.0, "mechanism": krr(4, 1.0), "branching": (2, 2), "oracle": ("GRR", "GRR")}
+    right = {
+        "domain": 16,
+        "epsilon": 1.0,
+        "mechanism": krr(4, 1.0),
+        "branching": (2, 2),
+        "oracle": ("GRR", "GRR"),
+    }
     assert Composite(**right).audit().holds
     with pytest.raises((ValueError, TypeError)):
         Composite(**{**right, **arguments})
@@ -627,7 +727,9 @@ def test_wrong_compositions(domain, epsilon, workload) -> None:
         compose(krr(4, 1.0), domain, epsilon, workload)
 
 
-@pytest.mark.parametrize("mechanism", [None, 4, named.geometric(3, "1/2")], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "mechanism", [None, 4, named.geometric(3, "1/2")], ids=lambda m: type(m).__name__
+)
 def test_wrong_mechanisms_to_compose(mechanism) -> None:
     with pytest.raises(ValueError, match="local"):
         compose(mechanism, 8, 1.0)

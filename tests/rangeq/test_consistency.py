@@ -11,11 +11,26 @@ from rangeq import Tree
 from rangeq.consistency import consistent, contrast_precisions
 from tests.rangeq.test_tree import level_matrices
 
-SHAPES = [(2, 2), (4, 2), (16, 2), (27, 3), (16, 4), (12, (3, 4)), (24, (2, 3, 4)), (24, (4, 3, 2)), (7, (7,)), (5, 2)]
-trees = pytest.mark.parametrize("tree", [Tree.of(d, b) for d, b in SHAPES], ids=[f"D{d}-{b}" for d, b in SHAPES])
+SHAPES = [
+    (2, 2),
+    (4, 2),
+    (16, 2),
+    (27, 3),
+    (16, 4),
+    (12, (3, 4)),
+    (24, (2, 3, 4)),
+    (24, (4, 3, 2)),
+    (7, (7,)),
+    (5, 2),
+]
+trees = pytest.mark.parametrize(
+    "tree", [Tree.of(d, b) for d, b in SHAPES], ids=[f"D{d}-{b}" for d, b in SHAPES]
+)
 
 
-def dense(tree: Tree, estimates: list[np.ndarray], precisions: np.ndarray, root: float) -> np.ndarray:
+def dense(
+    tree: Tree, estimates: list[np.ndarray], precisions: np.ndarray, root: float
+) -> np.ndarray:
     """Minimise the sum of tau (estimate - sum of leaves)^2 subject to the sum of all leaves, by Lagrange's equations."""
     matrices = level_matrices(tree)
     information = sum(t * g.T @ g for t, g in zip(precisions, matrices, strict=True))
@@ -37,7 +52,9 @@ def test_random_precisions(tree: Tree, root: float) -> None:
         estimates = some_estimates(tree, seed)
         precisions = np.random.default_rng(seed + 10).lognormal(0, 2, tree.height)
         np.testing.assert_allclose(
-            consistent(tree, estimates, precisions, root), dense(tree, estimates, precisions, root), atol=1e-9
+            consistent(tree, estimates, precisions, root),
+            dense(tree, estimates, precisions, root),
+            atol=1e-9,
         )
 
 
@@ -57,13 +74,17 @@ def test_what_no_level_tells_apart_is_shared_equally(tree: Tree) -> None:
     estimates, precisions = some_estimates(tree, 5), np.arange(1.0, tree.height + 1)
     for kept in range(tree.height):
         some = np.where(np.arange(tree.height) < kept, precisions, 0.0)
-        found = consistent(tree, [e if t else e * math.nan for e, t in zip(estimates, some, strict=True)], some)
+        found = consistent(
+            tree, [e if t else e * math.nan for e, t in zip(estimates, some, strict=True)], some
+        )
         if kept == 0:
             np.testing.assert_allclose(found, 1 / tree.leaves)
             continue
         above = Tree(tree.nodes[kept - 1], tree.branching[:kept])
         expected = dense(above, estimates[:kept], precisions[:kept], 1.0)
-        np.testing.assert_allclose(found, np.repeat(expected, tree.widths[kept - 1]) / tree.widths[kept - 1], atol=1e-9)
+        np.testing.assert_allclose(
+            found, np.repeat(expected, tree.widths[kept - 1]) / tree.widths[kept - 1], atol=1e-9
+        )
 
 
 @trees
@@ -71,7 +92,9 @@ def test_precisions_may_have_any_scale(tree: Tree) -> None:
     estimates, precisions = some_estimates(tree, 2), np.arange(1.0, tree.height + 1)
     expected = consistent(tree, estimates, precisions)
     for scale in (1e-30, 1e30):
-        np.testing.assert_allclose(consistent(tree, estimates, scale * precisions), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            consistent(tree, estimates, scale * precisions), expected, rtol=1e-9, atol=1e-12
+        )
 
 
 @trees
@@ -79,7 +102,9 @@ def test_consistent_estimates_are_kept(tree: Tree) -> None:
     leaves = np.random.default_rng(3).normal(size=tree.leaves)
     leaves += (1 - leaves.sum()) / tree.leaves
     estimates = [g @ leaves for g in level_matrices(tree)]
-    np.testing.assert_allclose(consistent(tree, estimates, np.arange(1.0, tree.height + 1)), leaves, atol=1e-10)
+    np.testing.assert_allclose(
+        consistent(tree, estimates, np.arange(1.0, tree.height + 1)), leaves, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize(("b", "height"), [(2, 1), (2, 5), (3, 3), (4, 3), (8, 2)])
@@ -94,7 +119,9 @@ def test_equal_variances_give_the_printed_passes(b: int, height: int) -> None:
     for level in range(height - 2, -1, -1):
         i = height - level
         own, below = (b**i - b ** (i - 1)) / (b**i - 1), (b ** (i - 1) - 1) / (b**i - 1)
-        averaged[level] = own * estimates[level] + below * averaged[level + 1].reshape(-1, b).sum(axis=1)
+        averaged[level] = own * estimates[level] + below * averaged[level + 1].reshape(-1, b).sum(
+            axis=1
+        )
         q = contrast_precisions(tree, one)
         assert 1 / q[level] == pytest.approx(own)
         assert q[level + 1] / b / q[level] == pytest.approx(below)
@@ -111,7 +138,9 @@ def test_equal_variances_give_the_printed_passes(b: int, height: int) -> None:
     levels = second_pass(printed=False)
     np.testing.assert_allclose(found, levels[-1], atol=1e-12)
     for nodes, matrix in zip(levels, level_matrices(tree), strict=True):
-        np.testing.assert_allclose(matrix @ found, nodes, atol=1e-12)  # every node is the sum of its children
+        np.testing.assert_allclose(
+            matrix @ found, nodes, atol=1e-12
+        )  # every node is the sum of its children
     if height > 1:
         as_printed = second_pass(printed=True)
         assert np.abs(as_printed[-2] - as_printed[-1].reshape(-1, b).sum(axis=1)).max() > 1e-3
@@ -128,7 +157,9 @@ def test_the_root_is_the_sum(tree: Tree) -> None:
 def test_precisions_of_contrasts() -> None:
     """Q_{j+1} is the sum over l > j of tau_l over the number of level-l nodes under a child."""
     tree = Tree(24, (2, 3, 4))
-    assert contrast_precisions(tree, [1.0, 2.0, 5.0]).tolist() == pytest.approx([1 + 2 / 3 + 5 / 12, 2 + 5 / 4, 5])
+    assert contrast_precisions(tree, [1.0, 2.0, 5.0]).tolist() == pytest.approx(
+        [1 + 2 / 3 + 5 / 12, 2 + 5 / 4, 5]
+    )
     given = np.array([1.0, 2.0, 5.0])
     contrast_precisions(tree, given)
     assert given.tolist() == [1, 2, 5]  # not changed

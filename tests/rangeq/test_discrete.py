@@ -48,7 +48,11 @@ def p_value(draws, probabilities):
 
 
 @SETTINGS
-@given(st.fractions(min_value=Fraction(1, 1000), max_value=1).filter(lambda a: a < 1), st.integers(1, 300), st.integers(1, 200))
+@given(
+    st.fractions(min_value=Fraction(1, 1000), max_value=1).filter(lambda a: a < 1),
+    st.integers(1, 300),
+    st.integers(1, 200),
+)
 def test_powers_are_enclosed(alpha, exponent, bits):
     low, high = _power(alpha, exponent, bits)
     assert low <= alpha**exponent * 2**bits <= high
@@ -56,11 +60,17 @@ def test_powers_are_enclosed(alpha, exponent, bits):
 
 
 @SETTINGS
-@given(st.fractions(min_value=Fraction(1, 1000), max_value=1).filter(lambda a: a < 1), st.integers(1, 300), st.integers(1, 3))
+@given(
+    st.fractions(min_value=Fraction(1, 1000), max_value=1).filter(lambda a: a < 1),
+    st.integers(1, 300),
+    st.integers(1, 3),
+)
 def test_leading_words_of_powers(alpha, exponent, words):
     if alpha > 1 - Fraction(1, 1 << 46):
         return
-    assert DiscreteLaplace(alpha)._leading(exponent, words) == math.floor(alpha**exponent * 2 ** (64 * words))
+    assert DiscreteLaplace(alpha)._leading(exponent, words) == math.floor(
+        alpha**exponent * 2 ** (64 * words)
+    )
 
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(3, 4), Fraction(5, 8)])
@@ -69,7 +79,9 @@ def test_leading_words_of_powers_that_end(alpha):
     noise = DiscreteLaplace(alpha)
     for exponent in (1, 2, 3, 20, 21, 22, 63, 64, 65, 128):
         for words in (1, 2, 3):
-            assert noise._leading(exponent, words) == math.floor(alpha**exponent * 2 ** (64 * words))
+            assert noise._leading(exponent, words) == math.floor(
+                alpha**exponent * 2 ** (64 * words)
+            )
 
 
 # ------------------------------------------------------------------------------------------------ words
@@ -87,7 +99,14 @@ def definition(alpha, stride, length, numbers):
 
 
 @pytest.mark.parametrize(
-    "alpha", [Fraction(1, 2), Fraction(1, 3), Fraction(3, 4), Fraction(49, 50), Privacy.from_epsilon(1.0).alpha]
+    "alpha",
+    [
+        Fraction(1, 2),
+        Fraction(1, 3),
+        Fraction(3, 4),
+        Fraction(49, 50),
+        Privacy.from_epsilon(1.0).alpha,
+    ],
 )
 def test_draw_at_every_threshold(alpha):
     """The neighbours of the first words of all powers: they never tie."""
@@ -107,7 +126,9 @@ def test_a_word_that_ties_is_decided_by_the_next(alpha):
     for k in (1, 2, 5):
         first = math.floor(alpha**k * WORD)
         second = math.floor(alpha**k * WORD**2) - first * WORD
-        if second == 0:  # the power ends with its first word: U is at least the power whatever comes after it, but 0
+        if (
+            second == 0
+        ):  # the power ends with its first word: U is at least the power whatever comes after it, but 0
             assert played(lambda tape: noise.geometric(1, tape), [first, 1])[0] == k - 1
             continue
         assert played(lambda tape: noise.geometric(1, tape), [first, second - 1])[0] == k
@@ -115,7 +136,10 @@ def test_a_word_that_ties_is_decided_by_the_next(alpha):
         third = math.floor(alpha**k * WORD**3) - (first * WORD + second) * WORD
         if third:
             assert played(lambda tape: noise.geometric(1, tape), [first, second, third - 1])[0] == k
-            assert played(lambda tape: noise.geometric(1, tape), [first, second, third + 1])[0] == k - 1
+            assert (
+                played(lambda tape: noise.geometric(1, tape), [first, second, third + 1])[0]
+                == k - 1
+            )
 
 
 def test_beyond_the_table_it_starts_afresh():
@@ -123,7 +147,9 @@ def test_beyond_the_table_it_starts_afresh():
     none, one = WORD - 1, WORD // 2 - 1
     # The word 0 ties with nothing: every power of the table is at least 2^-64.
     assert played(lambda tape: noise.geometric(1, tape), [0, none]).tolist() == [noise._length]
-    assert played(lambda tape: noise.geometric(1, tape), [0, 0, one]).tolist() == [2 * noise._length + 1]
+    assert played(lambda tape: noise.geometric(1, tape), [0, 0, one]).tolist() == [
+        2 * noise._length + 1
+    ]
     # Only the draws that are beyond are continued, each with its own words.
     found = played(lambda tape: noise.geometric(4, tape), [0, none, 0, one, none, 0, one])
     assert found.tolist() == [noise._length, 0, 2 * noise._length + 1, 1]
@@ -138,14 +164,22 @@ def test_remainders_at_every_threshold(alpha):
     for u in range(1 << bits):
         first = u << (64 - bits)
         if u == 0:
-            assert played(lambda tape: noise._remainders(1, tape), [first, WORD - 1]).tolist() == [0]
+            assert played(lambda tape: noise._remainders(1, tape), [first, WORD - 1]).tolist() == [
+                0
+            ]
             continue
         power = math.floor(alpha**u * WORD)
         assert played(lambda tape: noise._remainders(1, tape), [first, power - 1]).tolist() == [u]
-        assert played(lambda tape: noise._remainders(1, tape), [first, power + 1, 0, 0]).tolist() == [0]
+        assert played(
+            lambda tape: noise._remainders(1, tape), [first, power + 1, 0, 0]
+        ).tolist() == [0]
         second = math.floor(alpha**u * WORD**2) - power * WORD
-        assert played(lambda tape: noise._remainders(1, tape), [first, power, second - 1]).tolist() == [u]
-        assert played(lambda tape: noise._remainders(1, tape), [first, power, second + 1, 0, 0]).tolist() == [0]
+        assert played(
+            lambda tape: noise._remainders(1, tape), [first, power, second - 1]
+        ).tolist() == [u]
+        assert played(
+            lambda tape: noise._remainders(1, tape), [first, power, second + 1, 0, 0]
+        ).tolist() == [0]
 
 
 def test_remainders_of_several_digits():
@@ -157,9 +191,15 @@ def test_remainders_of_several_digits():
     low, high = 5, 1
     first = ((high << 6) | low) << (64 - bits)
     powers = [math.floor(alpha**low * WORD), math.floor(alpha ** (high << 6) * WORD)]
-    assert played(lambda tape: noise._remainders(1, tape), [first, powers[0] - 1, powers[1] - 1]).tolist() == [64 + 5]
-    assert played(lambda tape: noise._remainders(1, tape), [first, powers[0] + 1, 0, 0, 0]).tolist() == [0]
-    assert played(lambda tape: noise._remainders(1, tape), [first, powers[0] - 1, powers[1] + 1, 0, 0, 0]).tolist() == [0]
+    assert played(
+        lambda tape: noise._remainders(1, tape), [first, powers[0] - 1, powers[1] - 1]
+    ).tolist() == [64 + 5]
+    assert played(
+        lambda tape: noise._remainders(1, tape), [first, powers[0] + 1, 0, 0, 0]
+    ).tolist() == [0]
+    assert played(
+        lambda tape: noise._remainders(1, tape), [first, powers[0] - 1, powers[1] + 1, 0, 0, 0]
+    ).tolist() == [0]
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -171,7 +211,9 @@ def test_tables(alpha):
     assert len(noise._powers) == noise._length
     for k in {1, 2, noise._length // 2, noise._length} & set(range(1, noise._length + 1)):
         if noise._stride * k < 10**5:
-            assert noise._powers[noise._length - k] == math.floor(alpha ** (noise._stride * k) * WORD)
+            assert noise._powers[noise._length - k] == math.floor(
+                alpha ** (noise._stride * k) * WORD
+            )
     assert (np.diff(noise._powers.astype(object)) >= 0).all()
     if noise._shift:
         assert float(alpha) ** noise._stride > 0.96
@@ -186,7 +228,9 @@ def test_tables(alpha):
 SEEDED = 200_000
 
 
-@pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10), Privacy.from_epsilon(1.0).alpha])
+@pytest.mark.parametrize(
+    "alpha", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10), Privacy.from_epsilon(1.0).alpha]
+)
 def test_distribution_of_geometric(alpha):
     draws = DiscreteLaplace(alpha).geometric(SEEDED, bit_source(np.random.default_rng(5)))
     assert draws.min() == 0
@@ -206,15 +250,22 @@ def unfolded(draws):
     return np.where(draws > 0, 2 * draws - 1, -2 * draws)
 
 
-@pytest.mark.parametrize("alpha", [Fraction(1, 100), Fraction(1, 2), Fraction(4, 5), Fraction(49, 50)])
+@pytest.mark.parametrize(
+    "alpha", [Fraction(1, 100), Fraction(1, 2), Fraction(4, 5), Fraction(49, 50)]
+)
 def test_distribution_of_noise(alpha):
     draws = DiscreteLaplace(alpha).draw(SEEDED, bit_source(np.random.default_rng(6)))
     assert draws.dtype == np.int64
     assert draws.shape == (SEEDED,)
     assert p_value(unfolded(draws), folded(alpha, 2000)) > FALSE_ALARM
     # A planted error: an alpha 3 % too small, and noise that is shifted.
-    assert p_value(unfolded(draws), folded(alpha * Fraction(97, 100), 2000)) < FALSE_ALARM or alpha < Fraction(1, 10)
-    assert p_value(unfolded(draws + (1 if alpha < Fraction(9, 10) else 3)), folded(alpha, 2000)) < FALSE_ALARM
+    assert p_value(
+        unfolded(draws), folded(alpha * Fraction(97, 100), 2000)
+    ) < FALSE_ALARM or alpha < Fraction(1, 10)
+    assert (
+        p_value(unfolded(draws + (1 if alpha < Fraction(9, 10) else 3)), folded(alpha, 2000))
+        < FALSE_ALARM
+    )
     assert p_value(unfolded(draws), folded(alpha * Fraction(3, 4), 2000)) < FALSE_ALARM
 
 
@@ -234,7 +285,12 @@ def test_distribution_when_alpha_is_near_one(epsilon):
     low = np.bincount(draws & 7, minlength=8)
     expected = float(1 - alpha) * np.exp(-rate * np.arange(8)) / -math.expm1(-8 * rate)
     assert stats.chisquare(low, expected / expected.sum() * SEEDED).pvalue > FALSE_ALARM
-    assert stats.chisquare(low + np.array([900, -900, 0, 0, 0, 0, 0, 0]), expected / expected.sum() * SEEDED).pvalue < FALSE_ALARM
+    assert (
+        stats.chisquare(
+            low + np.array([900, -900, 0, 0, 0, 0, 0, 0]), expected / expected.sum() * SEEDED
+        ).pvalue
+        < FALSE_ALARM
+    )
 
 
 def test_chunks_are_all_filled():

@@ -18,7 +18,9 @@ KINDS = [
     HierarchicalHistogram(20, 1.0, 4, "HRR", consistent=False),
     Flat(20, 1.0),
 ]
-kinds = pytest.mark.parametrize("protocol", KINDS, ids=lambda p: f"{type(p).__name__}-{getattr(p, 'consistent', True)}")
+kinds = pytest.mark.parametrize(
+    "protocol", KINDS, ids=lambda p: f"{type(p).__name__}-{getattr(p, 'consistent', True)}"
+)
 HELD = np.arange(20) * 30 + 10
 
 
@@ -87,7 +89,9 @@ def test_wrong_ends(ends) -> None:
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
     inconsistent = HierarchicalHistogram(5, 1.0, 2, consistent=False)
-    estimate = inconsistent.estimate(inconsistent.simulate(np.full(5, 100), np.random.default_rng(0)))
+    estimate = inconsistent.estimate(
+        inconsistent.simulate(np.full(5, 100), np.random.default_rng(0))
+    )
     for answer in (estimate.range, estimate.variance, estimate.interval):
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
@@ -145,10 +149,15 @@ def test_quantiles_lean_to_neither_side() -> None:
     """Where noise is many times a step of the cdf, the first item that reaches phi would be far too low."""
     protocol, rng = HaarHRR(4096, 1.1), np.random.default_rng(5)
     phi = np.arange(1, 10) / 10
-    off = [protocol.estimate(protocol.simulate(np.full(4096, 25), rng)).quantile(phi) / 4096 - phi for _ in range(40)]
+    off = [
+        protocol.estimate(protocol.simulate(np.full(4096, 25), rng)).quantile(phi) / 4096 - phi
+        for _ in range(40)
+    ]
     mean, deviation = np.mean(off), np.std(np.mean(off, axis=1)) / 40**0.5
     assert abs(mean) < 5 * deviation
-    assert 5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])  # a lean of 0.01 would be seen
+    assert (
+        5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])
+    )  # a lean of 0.01 would be seen
 
 
 @kinds
@@ -281,7 +290,9 @@ def test_a_million_queries(protocol) -> None:
 def test_nobody_has_no_quantiles() -> None:
     """Nor distributions: nothing is known, and NaN must not pass for item 0."""
     protocol = HaarHRR(8, 1.0)
-    estimate = protocol.estimate(protocol.simulate(np.zeros(8, dtype=int), np.random.default_rng(0)))
+    estimate = protocol.estimate(
+        protocol.simulate(np.zeros(8, dtype=int), np.random.default_rng(0))
+    )
     assert estimate.quantile_interval(0.5) == (0, 7)
     assert np.isnan(estimate.range(0, 3))
     with pytest.raises(ValueError):  # noqa: PT011

@@ -28,7 +28,9 @@ def test_slots_are_uniform_over_the_padded_set() -> None:
     assert set(np.unique(again)) == {9, 32}
     assert (again == 9).mean() == pytest.approx(0.5, abs=5.5 * 0.5 / 200)
     large = sets.sampled([list(range(8))] * 40_000, rng)
-    assert np.bincount(large, minlength=33)[:8] / 40_000 == pytest.approx(np.full(8, 1 / 8), abs=5.5 * math.sqrt(0.11 / 40_000))
+    assert np.bincount(large, minlength=33)[:8] / 40_000 == pytest.approx(
+        np.full(8, 1 / 8), abs=5.5 * math.sqrt(0.11 / 40_000)
+    )
     assert (large < 8).all()
 
 
@@ -41,14 +43,18 @@ def test_two_rounds_find_and_estimate_the_heavy_items() -> None:
     frequent = protocol.frequent(estimate)
     assert frequent.tolist() == [3, 9, 20]
     second = protocol.second
-    answer = second.estimate(second.aggregate(second.privatize(protocol.sampled_again(held, frequent, rng), rng)))
+    answer = second.estimate(
+        second.aggregate(second.privatize(protocol.sampled_again(held, frequent, rng), rng))
+    )
     found = protocol.distribution(answer, frequent)
     # A range's deviation is 3 times that of the protocol, about 0.02 here; 0.12 is six of them.
     assert found.range(0, 31) == pytest.approx(4 / 3, abs=0.12)
     assert found.range(4, 15) == pytest.approx(2 / 3, abs=0.12)
     assert found.range(10, 19) == 0
     # Both reports together keep the budget.
-    assert first.audit().ratio * second.audit().ratio <= first.audit().allowed * second.audit().allowed
+    assert (
+        first.audit().ratio * second.audit().ratio <= first.audit().allowed * second.audit().allowed
+    )
     assert float(first.audit().allowed * second.audit().allowed) <= math.exp(6.0)
 
 

@@ -12,9 +12,26 @@ import pytest
 
 from frequency import GRR, SubsetSelection
 from frequency.oracle import CellOracle
-from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram, Optimised, Tree, optimise
+from rangeq import (
+    CircularHistogram,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+    Optimised,
+    Tree,
+    optimise,
+)
 from rangeq.circle import divisors, seen
-from rangeq.optimise import ORACLES, _costs_on_a_circle, best_oracle, describe, least_rmse, least_shares, per_user, probabilities
+from rangeq.optimise import (
+    ORACLES,
+    _costs_on_a_circle,
+    best_oracle,
+    describe,
+    least_rmse,
+    least_shares,
+    per_user,
+    probabilities,
+)
 from rangeq.protocol import even_rmse
 from rangeq.tree import WORKLOADS
 from tests.rangeq.test_protocols import RangeContract, level_twin
@@ -31,7 +48,11 @@ def found(domain: int, epsilon: float, workload: str) -> Optimised:
 
 
 def published(domain: int, epsilon: float) -> list:
-    trees = [HierarchicalHistogram(domain, epsilon, b, name) for b in (2, 4, 8, 16) for name in ("OUE", "HRR")]
+    trees = [
+        HierarchicalHistogram(domain, epsilon, b, name)
+        for b in (2, 4, 8, 16)
+        for name in ("OUE", "HRR")
+    ]
     return [Flat(domain, epsilon), HaarHRR(domain, epsilon), *trees]
 
 
@@ -52,24 +73,39 @@ def test_never_worse_than_the_best_published(domain: int, workload: str) -> None
         assert errors[0] >= result.bound * (1 - 1e-9)  # no protocol is below it
         if domain >= 16:  # an optimised circle and an optimised tree, not published ones
             for kind in (CircularHistogram, HierarchicalHistogram):
-                own = [rmse for p, rmse in result.alternatives if isinstance(p, kind) and getattr(p, "probabilities", None)]
+                own = [
+                    rmse
+                    for p, rmse in result.alternatives
+                    if isinstance(p, kind) and getattr(p, "probabilities", None)
+                ]
                 assert min(own) < best
 
 
-@pytest.mark.parametrize(("epsilon", "ratio"), [(0.2, 0.83), (0.6, 0.80), (1.1, 0.745), (1.4, 0.74)])
+@pytest.mark.parametrize(
+    ("epsilon", "ratio"), [(0.2, 0.83), (0.6, 0.80), (1.1, 0.745), (1.4, 0.74)]
+)
 def test_gains_at_256_items(epsilon: float, ratio: float) -> None:
     """And there is no more to gain: what no protocol can do better is 1.2% away."""
-    best, result = min(protocol.average_rmse(N) for protocol in published(256, epsilon)), found(256, epsilon, "ranges")
+    best, result = (
+        min(protocol.average_rmse(N) for protocol in published(256, epsilon)),
+        found(256, epsilon, "ranges"),
+    )
     assert isinstance(result.protocol, CircularHistogram)
     assert result.rmse <= ratio * best
     assert result.bound <= result.rmse <= 1.012 * result.bound
 
 
-@pytest.mark.parametrize(("epsilon", "ratio"), [(0.2, 0.80), (0.6, 0.77), (1.1, 0.745), (1.4, 0.745)])
+@pytest.mark.parametrize(
+    ("epsilon", "ratio"), [(0.2, 0.80), (0.6, 0.77), (1.1, 0.745), (1.4, 0.745)]
+)
 def test_gains_at_65536_items(epsilon: float, ratio: float) -> None:
     result = optimise(1 << 16, epsilon, N)
     kinds = (Flat, HaarHRR, HierarchicalHistogram)
-    best = min(rmse for p, rmse in result.alternatives if isinstance(p, kinds) and getattr(p, "probabilities", None) is None)
+    best = min(
+        rmse
+        for p, rmse in result.alternatives
+        if isinstance(p, kinds) and getattr(p, "probabilities", None) is None
+    )
     assert result.rmse <= ratio * best
     assert result.bound <= result.rmse <= 1.012 * result.bound
 
@@ -81,7 +117,13 @@ def test_the_prediction_is_confirmed() -> None:
     squares = np.zeros(repeats)
     for k in range(repeats):
         sums = np.concatenate(
-            [[0], np.cumsum(protocol.estimate(protocol.simulate(np.full(256, n // 256), rng)).frequencies - even)]
+            [
+                [0],
+                np.cumsum(
+                    protocol.estimate(protocol.simulate(np.full(256, n // 256), rng)).frequencies
+                    - even
+                ),
+            ]
         )
         # Over all pairs of cuts, less single items; see `rangeq.tree`.
         pairs = len(sums) * (sums**2).sum() - sums.sum() ** 2
@@ -99,11 +141,17 @@ def average(tree: Tree, variances: np.ndarray, workload: str, shares: np.ndarray
 
 
 @pytest.mark.parametrize("workload", ["ranges", "all ranges", "prefixes"])
-@pytest.mark.parametrize(("domain", "branching"), [(8, 2), (100, 2), (256, 2), (243, 3), (256, 4), (17, 3)])
+@pytest.mark.parametrize(
+    ("domain", "branching"), [(8, 2), (100, 2), (256, 2), (243, 3), (256, 4), (17, 3)]
+)
 def test_probabilities_are_optimal(domain: int, branching: int, workload: str) -> None:
     """The first-order conditions of a convex problem, by differences; and nothing at random is better."""
     tree, rng = Tree.of(domain, branching), np.random.default_rng(domain)
-    for variances in (np.ones(tree.height), rng.uniform(0.5, 4, tree.height), 2.0 + np.arange(tree.height)):
+    for variances in (
+        np.ones(tree.height),
+        rng.uniform(0.5, 4, tree.height),
+        2.0 + np.arange(tree.height),
+    ):
         shares = probabilities(tree, variances, workload)
         assert shares.sum() == pytest.approx(1)
         assert (shares >= 0).all()
@@ -116,12 +164,23 @@ def test_probabilities_are_optimal(domain: int, branching: int, workload: str) -
         gains = np.array(gains)
         assert (gains > -1e-4).all()  # no level would gain
         assert np.abs(gains[shares > 1e-3]).max() < 1e-3  # and all that have users are alike
-        for other in [*rng.dirichlet(np.ones(tree.height), 100), np.full(tree.height, 1 / tree.height)]:
+        for other in [
+            *rng.dirichlet(np.ones(tree.height), 100),
+            np.full(tree.height, 1 / tree.height),
+        ]:
             assert average(tree, variances, workload, other) >= least * (1 - 1e-9)
             near = 0.99 * shares + 0.01 * other
             assert average(tree, variances, workload, near) >= least * (1 - 1e-9)
         # The test can fail: these are not optimal.
-        assert average(tree, variances, workload, 0.7 * shares + 0.3 / tree.height * np.arange(tree.height, 0, -1)) != least
+        assert (
+            average(
+                tree,
+                variances,
+                workload,
+                0.7 * shares + 0.3 / tree.height * np.arange(tree.height, 0, -1),
+            )
+            != least
+        )
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -133,12 +192,16 @@ def test_costs_on_a_circle_are_those_of_its_average_variance(circle: int, worklo
     users = protocol._expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
     expected = protocol._average_variance(1000, workload)
-    assert costs @ (1 / protocol._information(users)[1:]) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    assert costs @ (1 / protocol._information(users)[1:]) == pytest.approx(
+        expected, rel=1e-9, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("domain", [48_000, 50_000])
-def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(domain: int, workload: str, monkeypatch) -> None:
+def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
+    domain: int, workload: str, monkeypatch
+) -> None:
     """The mean variance, for any shares of the levels, within 1%."""
     circle, rng = 50_000, np.random.default_rng(0)
     few, costs = _costs_on_a_circle(domain, circle, workload)
@@ -146,9 +209,14 @@ def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(domain: in
     every, exact = _costs_on_a_circle(domain, circle, workload)
     assert len(few) < 0.55 * len(every) == 0.55 * circle / 2
     gains = np.array([seen(circle, circle // m)[1:] * m**0.1 for m in divisors(circle)])
-    for shares in [np.full(len(gains), 1 / len(gains)), *rng.dirichlet(np.full(len(gains), 0.5), 5)]:
+    for shares in [
+        np.full(len(gains), 1 / len(gains)),
+        *rng.dirichlet(np.full(len(gains), 0.5), 5),
+    ]:
         precisions = shares @ gains
-        assert costs @ (1 / precisions[few - 1]) == pytest.approx(exact @ (1 / precisions), rel=0.01)
+        assert costs @ (1 / precisions[few - 1]) == pytest.approx(
+            exact @ (1 / precisions), rel=0.01
+        )
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -177,7 +245,10 @@ def test_each_level_has_the_best_short_oracle() -> None:
     for nodes, held in ((2, 2), (5, 5), (16, 11), (1000, 1000)):
         for epsilon in (0.1, 1.1, 3.0):
             oracle, variance = best_oracle(nodes, held, epsilon)
-            rated = [(per_user(kind(nodes, epsilon), held), kind(nodes, epsilon).report_bits) for kind in ORACLES.values()]
+            rated = [
+                (per_user(kind(nodes, epsilon), held), kind(nodes, epsilon).report_bits)
+                for kind in ORACLES.values()
+            ]
             assert variance == min(v for v, bits in rated if bits <= 256) == per_user(oracle, held)
             assert oracle.report_bits <= 256
 
@@ -188,7 +259,11 @@ def test_each_level_of_a_circle_has_the_best_oracle_of_few_cells() -> None:
         assert isinstance(protocol, CircularHistogram)
         for level in protocol.levels:
             held = -(-100 // level.width)
-            made = [kind(level.blocks, epsilon) for kind in ORACLES.values() if issubclass(kind, CellOracle)]
+            made = [
+                kind(level.blocks, epsilon)
+                for kind in ORACLES.values()
+                if issubclass(kind, CellOracle)
+            ]
             least = min(per_user(oracle, held) for oracle in made if oracle.report_bits <= 64)
             assert per_user(level.base, held) == least
             assert level.base.report_bits <= 64
@@ -232,7 +307,9 @@ def test_eigenvalues_of_the_gram_matrix(domain: int, workload: str) -> None:
     odds = math.exp(0.7)
     variance = np.sqrt(claimed).sum() ** 2 / (domain * len(queries)) * 4 * odds / (odds - 1) ** 2
     expected = even_rmse(domain, 1000, workload, variance / 1000)
-    assert least_rmse(domain, 0.7, 1000, workload) == pytest.approx(expected, rel=1e-8)  # alpha is rational
+    assert least_rmse(domain, 0.7, 1000, workload) == pytest.approx(
+        expected, rel=1e-8
+    )  # alpha is rational
 
 
 def information(table: np.ndarray) -> np.ndarray:
@@ -247,7 +324,10 @@ def at_random(domain: int, odds: float, rng: np.random.Generator, extremal: bool
     rows = rng.uniform(1, odds, size=(rng.integers(domain, 4 * domain), domain))
     if extremal:
         rows = np.where(rows > rng.uniform(1, odds, size=(len(rows), 1)), odds, 1.0)
-    rows = np.concatenate([rows, 1 + odds - rows]) * np.tile(rng.uniform(0.1, 1, len(rows)), 2)[:, None]
+    rows = (
+        np.concatenate([rows, 1 + odds - rows])
+        * np.tile(rng.uniform(0.1, 1, len(rows)), 2)[:, None]
+    )
     return rows / rows.sum(axis=0)
 
 
@@ -255,7 +335,11 @@ def turned(domain: int, odds: float, rng: np.random.Generator) -> np.ndarray:
     """Rows of two values and what they become on a circle turned: no mirror images."""
     sets = [rng.permutation(domain) < k for k in range(1, domain)]
     rows = np.concatenate(
-        [rng.uniform(0.1, 1) * np.array([np.roll(np.where(s, odds, 1.0), k) for k in range(domain)]) for s in sets]
+        [
+            rng.uniform(0.1, 1)
+            * np.array([np.roll(np.where(s, odds, 1.0), k) for k in range(domain)])
+            for s in sets
+        ]
     )
     return rows / rows.sum(axis=0)
 
@@ -302,7 +386,10 @@ def test_no_mechanism_is_below_the_bound(domain: int, epsilon: float) -> None:
             if len(queries) and (domain, workload) != (2, "ranges"):
                 weights = queries @ basis
                 variance = np.trace(weights @ np.linalg.solve(known, weights.T)) / len(queries) / n
-                error, least = even_rmse(domain, n, workload, variance), least_rmse(domain, epsilon, n, workload)
+                error, least = (
+                    even_rmse(domain, n, workload, variance),
+                    least_rmse(domain, epsilon, n, workload),
+                )
                 assert error >= least * (1 - 1e-8)
                 nearest = min(nearest, error / least if least else math.inf)
     assert nearest < 1.3 or epsilon > 2  # the bound says something
@@ -312,9 +399,16 @@ def test_the_largest_trace_is_attained() -> None:
     """By rows of two values, one in 1 + e^eps of them e^eps; any others have less."""
     for domain, odds in ((4, 3.0), (6, 2.0), (6, 5.0), (8, 7.0)):
         most, size = domain * (odds - 1) ** 2 / (4 * odds), round(domain / (1 + odds))
-        rows = np.array([np.roll(np.r_[np.full(size, odds), np.ones(domain - size)], k) for k in range(domain)])
+        rows = np.array(
+            [np.roll(np.r_[np.full(size, odds), np.ones(domain - size)], k) for k in range(domain)]
+        )
         assert np.trace(information(rows / rows.sum(axis=0))) == pytest.approx(most)
-        longer = np.array([np.roll(np.r_[np.full(size + 1, odds), np.ones(domain - size - 1)], k) for k in range(domain)])
+        longer = np.array(
+            [
+                np.roll(np.r_[np.full(size + 1, odds), np.ones(domain - size - 1)], k)
+                for k in range(domain)
+            ]
+        )
         assert np.trace(information(longer / longer.sum(axis=0))) < most * 0.999
         larger = np.trace(information(rows**1.01 / (rows**1.01).sum(axis=0)))
         assert larger > most * 1.001  # of more than epsilon: the test can fail
@@ -322,7 +416,9 @@ def test_the_largest_trace_is_attained() -> None:
 
 def test_the_bound_shrinks_with_the_root_of_the_users() -> None:
     for workload in WORKLOADS:
-        assert least_rmse(17, 1.0, 100, workload) == pytest.approx(10 * least_rmse(17, 1.0, 10_000, workload))
+        assert least_rmse(17, 1.0, 100, workload) == pytest.approx(
+            10 * least_rmse(17, 1.0, 10_000, workload)
+        )
         assert least_rmse(1, 1.0, 100, workload) == 0
         assert least_rmse(17, Fraction(1), 100, workload) == least_rmse(17, 1, 100, workload)
     assert least_rmse(2, 1.0, 100, "ranges") == 0
@@ -336,7 +432,9 @@ def least_of_trees(tree: Tree, epsilon: float, workload: str) -> float:
     """
     odds, nodes = math.exp(epsilon), np.array([1, *tree.nodes])
     roots = np.sqrt(tree.costs(workload) * np.array(tree.widths) * np.diff(nodes)).sum()
-    return even_rmse(tree.domain, N, workload, roots**2 / (tree.leaves * (odds - 1) ** 2 / (4 * odds)) / N)
+    return even_rmse(
+        tree.domain, N, workload, roots**2 / (tree.leaves * (odds - 1) ** 2 / (4 * odds)) / N
+    )
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -345,7 +443,11 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
     binary = Tree.of(256, 2)
     for epsilon in (e for e in EPSILONS if e < 5):
         result, least = found(256, epsilon, workload), least_of_trees(binary, epsilon, workload)
-        trees = [(p, rmse) for p, rmse in result.alternatives if not isinstance(p, CircularHistogram) and p.tree.leaves == 256]
+        trees = [
+            (p, rmse)
+            for p, rmse in result.alternatives
+            if not isinstance(p, CircularHistogram) and p.tree.leaves == 256
+        ]
         assert len(trees) >= 8
         for protocol, rmse in trees:
             own = least_of_trees(protocol.tree, epsilon, workload)
@@ -360,7 +462,9 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
 # The prediction of HaarHRR on which all rests.
 
 
-@pytest.mark.parametrize(("epsilon", "printed"), [(0.2, 3.800), (0.6, 1.300), (1.1, 0.757), (1.4, 0.627)])
+@pytest.mark.parametrize(
+    ("epsilon", "printed"), [(0.2, 3.800), (0.6, 1.300), (1.1, 0.757), (1.4, 0.627)]
+)
 def test_haar_hrr_for_users_spread_out(epsilon: float, printed: float) -> None:
     """The figures are for independent samples; the users themselves are estimated better, by the mean of f(1-f)/n."""
     contrast = math.tanh(epsilon / 2)
@@ -412,7 +516,10 @@ def test_the_table(capsys) -> None:
     assert any("HaarHRR" in line for line in lines)
     assert describe(Flat(8, 1.0)) == "Flat, OUE"
     assert describe(HierarchicalHistogram(8, 1.0, 2, "HRR")) == "HH 2x2x2, HRR"
-    assert describe(CircularHistogram(7, 1.0, 8, (2, 8), "GRR", ("1/4", "3/4"))) == "Circle of 8: 2 0.250, 8 0.750"
+    assert (
+        describe(CircularHistogram(7, 1.0, 8, (2, 8), "GRR", ("1/4", "3/4")))
+        == "Circle of 8: 2 0.250, 8 0.750"
+    )
     optimise(5, 1.0, 100)
     assert capsys.readouterr() == ("", "")
     optimise(5, 1.0, 100, progress=True)
@@ -422,11 +529,16 @@ def test_the_table(capsys) -> None:
 def test_what_is_found_is_a_protocol_like_any_other() -> None:
     protocol = found(17, 1.1, "ranges").protocol
     assert isinstance(protocol, CircularHistogram)
-    again = CircularHistogram(17, 1.1, protocol.circle, protocol.blocks, protocol.oracle, protocol.probabilities)
+    again = CircularHistogram(
+        17, 1.1, protocol.circle, protocol.blocks, protocol.oracle, protocol.probabilities
+    )
     assert again == protocol
     assert protocol.audit().holds
     estimate = protocol.estimate(protocol.simulate(np.full(17, 100), np.random.default_rng(0)))
     assert estimate.range(0, 16) == pytest.approx(1)
     reports = protocol.privatize(np.arange(17), np.random.default_rng(0))
-    assert protocol.reports_from_bytes(protocol.reports_to_bytes(reports)).tobytes() == reports.tobytes()
+    assert (
+        protocol.reports_from_bytes(protocol.reports_to_bytes(reports)).tobytes()
+        == reports.tobytes()
+    )
     assert sum(protocol.level_weights) == 1 << 64

@@ -23,7 +23,9 @@ def people() -> tuple[np.ndarray, np.ndarray]:
     return bits, np.clip(rng.normal(14 + 6 * bits, 6).astype(int), 0, 31)
 
 
-@pytest.mark.parametrize("protocol", [HaarHRR(64, 3.0), HierarchicalHistogram(64, 3.0, (2, 4, 4, 2), "GRR")], ids=repr)
+@pytest.mark.parametrize(
+    "protocol", [HaarHRR(64, 3.0), HierarchicalHistogram(64, 3.0, (2, 4, 4, 2), "GRR")], ids=repr
+)
 def test_auc_is_right_with_the_error_that_is_stated(protocol, people) -> None:  # type: ignore[no-untyped-def]
     pairs, (bits, scores) = Paired(protocol), people
     truth = slow_auc(bits[:3000], scores[:3000])
@@ -40,7 +42,9 @@ def test_auc_is_right_with_the_error_that_is_stated(protocol, people) -> None:  
 def test_auc_without_noise_is_the_definition(people) -> None:  # type: ignore[no-untyped-def]
     protocol = HierarchicalHistogram(64, 40.0, (64,), "GRR")  # every report is true
     pairs, (bits, scores) = Paired(protocol), people
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(pairs.items(bits, scores), np.random.default_rng(3))))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(pairs.items(bits, scores), np.random.default_rng(3)))
+    )
     assert pairs.auc(estimate).value == pytest.approx(slow_auc(bits, scores), abs=1e-9)
 
 
@@ -52,7 +56,9 @@ def test_means_over_ranges_of_keys() -> None:
     first, last = np.array([0, 16, 0, 8]), np.array([15, 31, 31, 23])
     errors = []
     for _ in range(25):
-        estimate = protocol.estimate(protocol.aggregate(protocol.privatize(pairs.keyed(keys, values, rng), rng)))
+        estimate = protocol.estimate(
+            protocol.aggregate(protocol.privatize(pairs.keyed(keys, values, rng), rng))
+        )
         means, variances = pairs.mean(estimate, first, last)
         truth = [values[(keys >= a) & (keys <= b)].mean() for a, b in zip(first, last, strict=True)]
         errors.append((means - truth) / np.sqrt(variances))
@@ -69,7 +75,9 @@ def test_values_are_rounded_without_bias() -> None:
     rng = np.random.default_rng(5)
     for value in (-1.0, -0.3, 0.0, 0.9, 1.0):
         ones = pairs.keyed(np.full(100_000, 3), np.full(100_000, value), rng) == 7
-        assert ones.mean() == pytest.approx((1 + value) / 2, abs=5.5 * math.sqrt(0.25 / 100_000))  # beyond 5.5 sigma: 4e-8
+        assert ones.mean() == pytest.approx(
+            (1 + value) / 2, abs=5.5 * math.sqrt(0.25 / 100_000)
+        )  # beyond 5.5 sigma: 4e-8
     assert set(np.unique(pairs.keyed([0, 3], [-1.0, 1.0]))) == {0, 7}
 
 

@@ -21,7 +21,16 @@ from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram
 from rangeq.circle import Blocks
 from rangeq.consistency import consistent
 from rangeq.haar import HaarLevel
-from tests.contracts.oracle import LN3, WORD, OracleContract, Twin, close, moments, ratio_of, reports_of
+from tests.contracts.oracle import (
+    LN3,
+    WORD,
+    OracleContract,
+    Twin,
+    close,
+    moments,
+    ratio_of,
+    reports_of,
+)
 from tests.frequency import test_oracles as oracles
 from tests.rangeq.test_tree import all_ranges, indicators, of_workload
 
@@ -67,7 +76,9 @@ TWINS = {
 
 def level_twin(level):
     own = {HaarLevel: haar_twin, Blocks: blocks_twin}
-    return own[type(level)](level) if type(level) in own else TWINS[type(level).__name__]().twin(level)
+    return (
+        own[type(level)](level) if type(level) in own else TWINS[type(level).__name__]().twin(level)
+    )
 
 
 class RangeContract(OracleContract):
@@ -76,7 +87,9 @@ class RangeContract(OracleContract):
     domains, epsilons, big_domains = (2, 3, 5), (0.1, 1, LN3, 3), (20, 1000)
     symmetric = False
     test_estimates_are_unbiased = test_estimate_is_the_mean_of_the_estimates_of_its_reports = None
-    test_variance_is_the_enumerated_one = test_variances_of_sums_are_unbiased = test_variances_are_unbiased = None
+    test_variance_is_the_enumerated_one = test_variances_of_sums_are_unbiased = (
+        test_variances_are_unbiased
+    ) = None
     test_intervals_of_every_report = test_intervals_are_score_intervals = None
     test_chosen_items_are_entries_of_the_full_estimate = test_wrong_items = None
 
@@ -87,10 +100,14 @@ class RangeContract(OracleContract):
             size = part.reports.dtype.itemsize
             rows = np.zeros(len(part.reports), dtype=oracle.report_dtype)
             rows["level"] = k
-            rows["body"][:, :size] = np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
+            rows["body"][:, :size] = (
+                np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
+            )
             reports.append(rows)
             nodes = oracle._nodes(k, np.arange(oracle.domain))
-            table += [[Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table]
+            table += [
+                [Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table
+            ]
         return Twin(np.concatenate(reports), table)
 
     def test_nobody(self, big):
@@ -105,7 +122,9 @@ class RangeContract(OracleContract):
         last = oracle.domain - 1
         assert math.isnan(estimate.range(0, last))
         assert estimate.variance(0, last) == math.inf
-        assert estimate.interval([0, last], last) == pytest.approx(np.array([[-math.inf] * 2, [math.inf] * 2]))
+        assert estimate.interval([0, last], last) == pytest.approx(
+            np.array([[-math.inf] * 2, [math.inf] * 2])
+        )
         assert estimate.quantile_interval(0.5) == (0, last)
         assert "nan" in estimate.table()
 
@@ -113,7 +132,9 @@ class RangeContract(OracleContract):
         """One level has one report, the others none: infinite variances, finite values, no warnings."""
         oracle = self.make(*big)
         for seed in range(5):
-            estimate = oracle.estimate(oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(seed))))
+            estimate = oracle.estimate(
+                oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(seed)))
+            )
             assert np.isfinite(estimate.frequencies).all()
             assert (estimate.variances >= 0).all()
             assert estimate.range(0, big[0] - 1) == pytest.approx(1)
@@ -163,7 +184,9 @@ class RangeContract(OracleContract):
 
     def test_impossible_aggregates_are_refused(self):
         oracle = self.make(5, 1.0)
-        aggregate = oracle.aggregate(oracle.privatize(self.values(5, 300), np.random.default_rng(1)))
+        aggregate = oracle.aggregate(
+            oracle.privatize(self.values(5, 300), np.random.default_rng(1))
+        )
         for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.levels): 10_000}):
             counts = aggregate.counts.copy()
             for place, amount in change.items():
@@ -181,7 +204,11 @@ class TestTreeOfAllKinds(RangeContract):
     """Of several levels, each with its own oracle, and not as likely as others."""
 
     def make(self, domain, epsilon):
-        tree = HierarchicalHistogram(domain, epsilon, 3).tree if type(domain) is int and 1 <= domain < 1 << 33 else None
+        tree = (
+            HierarchicalHistogram(domain, epsilon, 3).tree
+            if type(domain) is int and 1 <= domain < 1 << 33
+            else None
+        )
         height = tree.height if tree else 1
         names = ("GRR", "SubsetSelection", "OLH", "HRR", "OUE", "GRR", "HRR", "OUE")[:height]
         chances = [Fraction(k + 1, height * (height + 1) // 2) for k in range(height)]
@@ -198,7 +225,9 @@ class TestInconsistent(RangeContract):
 
     def test_somebody(self, big):
         oracle = self.make(*big)
-        estimate = oracle.estimate(oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(0))))
+        estimate = oracle.estimate(
+            oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(0)))
+        )
         assert np.isfinite(estimate.frequencies).all()
         assert (estimate.variance(0, np.arange(big[0])) >= 0).all()
 
@@ -214,7 +243,12 @@ def exact_level(level, protocol):
     """Mean and covariance of what one user of the level adds to its estimates, by the twin; items are uniform over the domain."""
     twin = level_twin(level)
     P = np.array([[float(p) for p in row] for row in twin.table])
-    E = np.array([level.estimate(level.aggregate(twin.reports[r : r + 1])).frequencies for r in range(len(P))])
+    E = np.array(
+        [
+            level.estimate(level.aggregate(twin.reports[r : r + 1])).frequencies
+            for r in range(len(P))
+        ]
+    )
     return P, E
 
 
@@ -235,7 +269,11 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize("protocol", EXACT, ids=lambda p: f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{p.epsilon}")
+@pytest.mark.parametrize(
+    "protocol",
+    EXACT,
+    ids=lambda p: f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{p.epsilon}",
+)
 def test_variances_given_the_levels_are_exact(protocol) -> None:
     """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted for an even population."""
     d, h = protocol.domain, protocol.tree.height
@@ -249,7 +287,9 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
                 solution = np.repeat(solution / 2, 2) + e
             return solution
     else:
-        tau = [1 / (level.difference_variance(1) / 2 + 1 / level.domain) for level in protocol.levels]
+        tau = [
+            1 / (level.difference_variance(1) / 2 + 1 / level.domain) for level in protocol.levels
+        ]
 
         def leaves(estimates):
             return consistent(protocol.tree, estimates, users * np.array(tau))
@@ -258,7 +298,9 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
     origin = leaves(zeros)
     total, covariance = np.zeros((d, d)), np.zeros((d, d))
     for k, level in enumerate(protocol.levels):
-        linear = np.array([leaves([*zeros[:k], unit, *zeros[k + 1 :]]) - origin for unit in np.eye(level.domain)])
+        linear = np.array(
+            [leaves([*zeros[:k], unit, *zeros[k + 1 :]]) - origin for unit in np.eye(level.domain)]
+        )
         P, E = exact_level(level, protocol)
         P = P[:, np.arange(d) // protocol.tree.widths[k]]
         X = E @ linear
@@ -270,20 +312,34 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
     first, last = all_ranges(d)
     weights = indicators(first, last, d)
     estimate = protocol.estimate(aggregate)
-    expected, f = ((weights @ covariance) * weights).sum(axis=1), estimate.range(first, last).clip(0, 1)
-    np.testing.assert_allclose(estimate.variance(first, last), expected - f * (1 - f) / (500 * d), rtol=1e-6, atol=1e-13)
+    expected, f = (
+        ((weights @ covariance) * weights).sum(axis=1),
+        estimate.range(first, last).clip(0, 1),
+    )
+    np.testing.assert_allclose(
+        estimate.variance(first, last), expected - f * (1 - f) / (500 * d), rtol=1e-6, atol=1e-13
+    )
     random, f = np.random.default_rng(0).normal(size=(4, d)), estimate.frequencies
-    expected = ((random @ covariance) * random).sum(axis=1) - (random**2 @ f - (random @ f) ** 2) / (500 * d)
+    expected = ((random @ covariance) * random).sum(axis=1) - (
+        random**2 @ f - (random @ f) ** 2
+    ) / (500 * d)
     np.testing.assert_allclose(estimate.linear(random).variance, expected, rtol=1e-6)
     f = f.clip(0, 1)
-    np.testing.assert_allclose(estimate.variances, np.diag(covariance) - f * (1 - f) / (500 * d), rtol=1e-6)
+    np.testing.assert_allclose(
+        estimate.variances, np.diag(covariance) - f * (1 - f) / (500 * d), rtol=1e-6
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- simulated
 
 SIMULATED = [
     (HierarchicalHistogram(16, 1.0, 4, "OUE"), 3500),
-    (HierarchicalHistogram(16, 1.0, (2, 2, 4), ("GRR", "HRR", "OUE"), True, ("1/5", "3/10", "1/2")), 3500),
+    (
+        HierarchicalHistogram(
+            16, 1.0, (2, 2, 4), ("GRR", "HRR", "OUE"), True, ("1/5", "3/10", "1/2")
+        ),
+        3500,
+    ),
     (HierarchicalHistogram(16, 2.0, 4, "OLH"), 3000),
     (HierarchicalHistogram(16, 1.0, 4, "SubsetSelection"), 3000),
     (HierarchicalHistogram(13, 1.0, 4, "OUE"), 3500),
@@ -295,7 +351,10 @@ SIMULATED = [
 simulated = pytest.mark.parametrize(
     ("protocol", "repeats"),
     SIMULATED,
-    ids=[f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{getattr(p, 'consistent', True)}" for p, _ in SIMULATED],
+    ids=[
+        f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{getattr(p, 'consistent', True)}"
+        for p, _ in SIMULATED
+    ],
 )
 
 
@@ -330,7 +389,11 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
         assert protocol.average_rmse(n, workload) ** 2 == pytest.approx(found, rel=rel), workload
     spread = errors.std(axis=0)
     assert (np.abs(errors.mean(axis=0)) <= 5.5 * spread / math.sqrt(repeats) + 1e-12).all()
-    predicted = protocol.estimate(protocol.simulate(np.full(d, 1 << 14), rng)).variance(first, last) * (d << 14) / n
+    predicted = (
+        protocol.estimate(protocol.simulate(np.full(d, 1 << 14), rng)).variance(first, last)
+        * (d << 14)
+        / n
+    )
     ratio = np.divide(spread**2, predicted, out=np.ones(len(first)), where=predicted > 1e-15)
     assert np.abs(ratio - 1).max() < 5.5 * math.sqrt(2 / repeats) + (0.25 if rel > 0.05 else rel)
     assert np.abs(ratio.mean() - 1) < rel
@@ -342,7 +405,12 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    [HierarchicalHistogram(6, 1.0, (3, 2), ("GRR", "HRR")), HaarHRR(7, 1.0), HierarchicalHistogram(5, 1.0, 2, "OLH"), Flat(5, 1.0)],
+    [
+        HierarchicalHistogram(6, 1.0, (3, 2), ("GRR", "HRR")),
+        HaarHRR(7, 1.0),
+        HierarchicalHistogram(5, 1.0, 2, "OLH"),
+        Flat(5, 1.0),
+    ],
     ids=name_of,
 )
 def test_privatize_and_simulate_agree(protocol) -> None:
@@ -352,7 +420,10 @@ def test_privatize_and_simulate_agree(protocol) -> None:
     one = np.array([protocol.simulate(held, rng).counts for _ in range(runs)], dtype=float)
     # All runs' reports at once, then a run at a time.
     reports = protocol.privatize(np.tile(values, runs), rng).reshape(runs, -1)
-    two = np.array([protocol.aggregate(np.ascontiguousarray(row)).counts for row in reports[:1500]], dtype=float)
+    two = np.array(
+        [protocol.aggregate(np.ascontiguousarray(row)).counts for row in reports[:1500]],
+        dtype=float,
+    )
     scale = np.sqrt(one.var(axis=0) / runs + two.var(axis=0) / len(two)) + 1e-12
     assert (np.abs(one.mean(axis=0) - two.mean(axis=0)) < 5 * scale).all()
     random = one.var(axis=0) > 1e-9
@@ -367,9 +438,14 @@ def test_the_users_are_fixed() -> None:
     f = (last - first + 1) / d
     for protocol in (HierarchicalHistogram(d, 4.0, 2, "OUE"), Flat(d, 4.0)):
         found = np.array(
-            [protocol.estimate(protocol.simulate(np.full(d, n // d), rng)).range(first, last) - f for _ in range(repeats)]
+            [
+                protocol.estimate(protocol.simulate(np.full(d, n // d), rng)).range(first, last) - f
+                for _ in range(repeats)
+            ]
         )
-        assert protocol.average_rmse(n, "all ranges") ** 2 == pytest.approx((found**2).mean(), rel=0.06)
+        assert protocol.average_rmse(n, "all ranges") ** 2 == pytest.approx(
+            (found**2).mean(), rel=0.06
+        )
         assert (f * (1 - f)).mean() / n > 0.15 * (found**2).mean()  # would be seen
 
 
@@ -409,7 +485,9 @@ def test_tiny_domains(domain: int) -> None:
         reports = protocol.privatize(np.arange(4000) % domain, rng)
         estimate = protocol.estimate(protocol.aggregate(reports))
         first, last = all_ranges(domain)
-        score = (estimate.range(first, last) - (last - first + 1) / domain) / np.sqrt(estimate.variance(first, last) + 1e-18)
+        score = (estimate.range(first, last) - (last - first + 1) / domain) / np.sqrt(
+            estimate.variance(first, last) + 1e-18
+        )
         assert np.abs(score).max() < 5
         for workload in ("ranges", "all ranges", "prefixes"):
             assert math.isfinite(protocol.average_rmse(4000, workload))
@@ -448,10 +526,20 @@ def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() ->
 
 
 @pytest.mark.parametrize(
-    "chances", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 2), 0)]
+    "chances",
+    [
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 0, 1),
+        (0, Fraction(1, 2), Fraction(1, 2)),
+        (Fraction(1, 2), Fraction(1, 2), 0),
+    ],
 )
 def test_levels_of_probability_zero(chances) -> None:
-    for protocol in (HierarchicalHistogram(8, 1.0, 2, "OUE", True, chances), HaarHRR(8, 1.0, chances)):
+    for protocol in (
+        HierarchicalHistogram(8, 1.0, 2, "OUE", True, chances),
+        HaarHRR(8, 1.0, chances),
+    ):
         rng = np.random.default_rng(0)
         reports = protocol.privatize(np.arange(800) % 8, rng)
         assert {k for k in range(3) if chances[k]} == set(reports["level"].tolist())
@@ -463,16 +551,45 @@ def test_levels_of_probability_zero(chances) -> None:
 def test_level_weights() -> None:
     assert weights_of(2, None, "level") == (WORD // 2, WORD // 2)
     assert sum(weights_of(7, None, "level")) == WORD
-    assert weights_of(3, ("0.1", "1/5", Fraction(7, 10)), "level")[2] in (WORD * 7 // 10, WORD * 7 // 10 + 1)
-    wrong = [(), (1,), ("1/2",), ("1/2", "1/3"), ("3/2", "-1/2"), (0.1, 0.9, 0.0), ("a", "b"), (0.1, 0.9), (math.nan, 1)]
+    assert weights_of(3, ("0.1", "1/5", Fraction(7, 10)), "level")[2] in (
+        WORD * 7 // 10,
+        WORD * 7 // 10 + 1,
+    )
+    wrong = [
+        (),
+        (1,),
+        ("1/2",),
+        ("1/2", "1/3"),
+        ("3/2", "-1/2"),
+        (0.1, 0.9, 0.0),
+        ("a", "b"),
+        (0.1, 0.9),
+        (math.nan, 1),
+    ]
     for chances in wrong:
-        for make in (lambda c=chances: HierarchicalHistogram(4, 1.0, 2, "OUE", True, c), lambda c=chances: HaarHRR(4, 1.0, c)):
+        for make in (
+            lambda c=chances: HierarchicalHistogram(4, 1.0, 2, "OUE", True, c),
+            lambda c=chances: HaarHRR(4, 1.0, c),
+        ):
             with pytest.raises((ValueError, TypeError)):
                 make()
 
 
 @pytest.mark.parametrize(
-    "name", ["", "oue", "JLOracle", "Tabular", None, 5, ("OUE",), ("OUE", "NOPE"), ("OUE",) * 3, (), [["OUE"], "OUE"]]
+    "name",
+    [
+        "",
+        "oue",
+        "JLOracle",
+        "Tabular",
+        None,
+        5,
+        ("OUE",),
+        ("OUE", "NOPE"),
+        ("OUE",) * 3,
+        (),
+        [["OUE"], "OUE"],
+    ],
 )
 def test_unknown_oracles(name) -> None:
     with pytest.raises((ValueError, TypeError)):
@@ -517,7 +634,8 @@ def test_ratio_of_enumerated_levels() -> None:
     """The audit's worst level: here they differ, as weights are rounded for each."""
     protocol = HierarchicalHistogram(4, 1.3, 2, ("GRR", "SubsetSelection"))
     ratios = [
-        ratio_of(level_twin(level).table, [(a, b) for a in range(level.domain) for b in range(a)]) for level in protocol.levels
+        ratio_of(level_twin(level).table, [(a, b) for a in range(level.domain) for b in range(a)])
+        for level in protocol.levels
     ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) == 2
@@ -532,7 +650,11 @@ def test_reports_name_their_level_and_leave_the_rest_empty() -> None:
     assert protocol.report_bits == 1 + 100
 
 
-@pytest.mark.parametrize("protocol", [HaarHRR(8, 1.0), CircularHistogram(8, 1.0), HierarchicalHistogram(8, 1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "protocol",
+    [HaarHRR(8, 1.0), CircularHistogram(8, 1.0), HierarchicalHistogram(8, 1.0)],
+    ids=repr,
+)
 def test_the_variance_of_sums_is_known_beforehand(protocol):
     """The inherited verb of oracles: single items have the variance that the mean over items has for even populations."""
     even = protocol.linear_variance(100, np.eye(8), np.full(8, 1 / 8))

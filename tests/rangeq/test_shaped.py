@@ -15,7 +15,16 @@ import pytest
 from scipy import stats
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
-from rangeq import CircularHistogram, Distribution, HaarHRR, RangeEstimate, Shaped, ShapedEstimate, optimise, shaped
+from rangeq import (
+    CircularHistogram,
+    Distribution,
+    HaarHRR,
+    RangeEstimate,
+    Shaped,
+    ShapedEstimate,
+    optimise,
+    shaped,
+)
 from rangeq.circle import round_up
 from rangeq.ends import InvalidRange
 from rangeq.optimise import CircleLevels, least_shares
@@ -41,8 +50,13 @@ def densities(kind: str, domain: int) -> np.ndarray:
         "edge": lambda: np.arange(domain) == domain - 1,
         "even": lambda: np.ones(domain),
         "geometric": lambda: 0.9 ** np.arange(domain),
-        "inflated": lambda: np.where(np.arange(domain) == 0, 0.3, 0.7 * np.exp(-(((x - 0.5) * 8) ** 2) / 2) * 3.2 / domain),
-        "spikes": lambda: 0.3 / domain + np.bincount(rng.integers(0, domain, 10), rng.dirichlet(np.ones(10)) * 0.7, domain),
+        "inflated": lambda: np.where(
+            np.arange(domain) == 0, 0.3, 0.7 * np.exp(-(((x - 0.5) * 8) ** 2) / 2) * 3.2 / domain
+        ),
+        "spikes": lambda: (
+            0.3 / domain
+            + np.bincount(rng.integers(0, domain, 10), rng.dirichlet(np.ones(10)) * 0.7, domain)
+        ),
         "white": lambda: rng.random(domain) ** 4,
         "zipf": lambda: 1 / np.arange(1, domain + 1),
         "alternating": lambda: 0.01 + np.arange(domain) % 2,
@@ -131,7 +145,10 @@ def test_few_users(domain: int, users: int) -> None:
     protocol = shaped(domain, 1.0, users)
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        check_distribution(protocol.estimate(protocol.aggregate(protocol.privatize([domain - 1] * users, rng))), domain)
+        check_distribution(
+            protocol.estimate(protocol.aggregate(protocol.privatize([domain - 1] * users, rng))),
+            domain,
+        )
 
 
 @domains
@@ -157,7 +174,9 @@ def test_domains_with_nothing_to_smooth(domain: int) -> None:
     assert protocol.collection == CircularHistogram(domain, 1.0)
     estimate = protocol.estimate(protocol.simulate(np.full(domain, 300), np.random.default_rng(0)))
     first, last = ends_of(domain)
-    np.testing.assert_array_equal(estimate.variance(first, last), estimate.unbiased.variance(first, last))
+    np.testing.assert_array_equal(
+        estimate.variance(first, last), estimate.unbiased.variance(first, last)
+    )
 
 
 def test_scalars_arrays_and_what_is_not_a_range() -> None:
@@ -169,7 +188,9 @@ def test_scalars_arrays_and_what_is_not_a_range() -> None:
     assert estimate.variance([0, 1], [5, 19])[1] == estimate.variance(1, 19) > 0
     half = math.sqrt(estimate.variance(5, 12)) * stats.norm.ppf(0.95)
     low, high = estimate.interval(5, 12, 0.9)
-    assert (low, high) == pytest.approx((max(estimate.range(5, 12) - half, 0), min(estimate.range(5, 12) + half, 1)))
+    assert (low, high) == pytest.approx(
+        (max(estimate.range(5, 12) - half, 0), min(estimate.range(5, 12) + half, 1))
+    )
     for bad in ((-1, 2), (0, 20), (3, 2), (0.0, 2), (True, 2), ([0, 3], [1, 2])):
         for ask in (estimate.range, estimate.variance, estimate.interval):
             with pytest.raises(InvalidRange):
@@ -189,7 +210,14 @@ def test_quantile_intervals_are_crossings_of_the_band() -> None:
     for phi in (0.0, 0.1, 0.5, 0.77, 1.0):
         bands = [estimate.interval(0, item, 0.8) for item in range(40)]
         early = next(item for item, band in enumerate(bands) if band.high >= phi - 1e-12)
-        late = next((item for item, band in enumerate(bands) if max(b.low for b in bands[: item + 1]) >= phi - 1e-12), 39)
+        late = next(
+            (
+                item
+                for item, band in enumerate(bands)
+                if max(b.low for b in bands[: item + 1]) >= phi - 1e-12
+            ),
+            39,
+        )
         assert estimate.quantile_interval(phi, 0.8) == (early, late)
 
 
@@ -210,13 +238,19 @@ def test_reports_and_aggregates_are_those_of_the_collection() -> None:
     values = np.random.default_rng(0).integers(0, 100, 300)
     reports = protocol.privatize(values, np.random.default_rng(1))
     np.testing.assert_array_equal(reports, circle.privatize(values, np.random.default_rng(1)))
-    np.testing.assert_array_equal(protocol.reports_from_bytes(protocol.reports_to_bytes(reports)), reports)
+    np.testing.assert_array_equal(
+        protocol.reports_from_bytes(protocol.reports_to_bytes(reports)), reports
+    )
     aggregate = protocol.aggregate(reports)
     assert aggregate == circle.aggregate(reports)
     assert protocol.aggregate_from_bytes(aggregate.to_bytes()) == aggregate
     held = np.bincount(values, minlength=100)
-    assert protocol.simulate(held, np.random.default_rng(2)) == circle.simulate(held, np.random.default_rng(2))
-    np.testing.assert_array_equal(protocol.estimate(aggregate).unbiased.frequencies, circle.estimate(aggregate).frequencies)
+    assert protocol.simulate(held, np.random.default_rng(2)) == circle.simulate(
+        held, np.random.default_rng(2)
+    )
+    np.testing.assert_array_equal(
+        protocol.estimate(aggregate).unbiased.frequencies, circle.estimate(aggregate).frequencies
+    )
     assert shaped(100, 1.0, 5000) == protocol
     assert shaped(100, Fraction(1), np.int64(5000)).parameters == protocol.parameters
 
@@ -236,11 +270,24 @@ def test_batches_merge() -> None:
 def test_foreign_and_damaged_aggregates_are_refused() -> None:
     protocol = shaped(30, 1.0, 1000)
     good = protocol.simulate(np.full(30, 10), np.random.default_rng(0))
-    others = [shaped(30, 1.1, 1000), shaped(31, 1.0, 1000), shaped(30, 1.0, 10**9), HaarHRR(30, 1.0)]
+    others = [
+        shaped(30, 1.1, 1000),
+        shaped(31, 1.0, 1000),
+        shaped(30, 1.0, 10**9),
+        HaarHRR(30, 1.0),
+    ]
     for other in others:
         with pytest.raises(IncompatibleAggregate):
-            protocol.estimate(other.simulate(np.ones(other.domain, dtype=int), np.random.default_rng(0)))
-    for counts in (-good.counts, good.counts[:-1], good.counts.reshape(1, -1), good.counts + 1, good.counts * 2):
+            protocol.estimate(
+                other.simulate(np.ones(other.domain, dtype=int), np.random.default_rng(0))
+            )
+    for counts in (
+        -good.counts,
+        good.counts[:-1],
+        good.counts.reshape(1, -1),
+        good.counts + 1,
+        good.counts * 2,
+    ):
         with pytest.raises(IncompatibleAggregate):
             protocol.estimate(Aggregate(good.parameters, good.n, counts))
     with pytest.raises(IncompatibleAggregate):
@@ -258,7 +305,9 @@ def test_foreign_and_damaged_aggregates_are_refused() -> None:
 
 @pytest.mark.parametrize("domain", [4, 9, 64])
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
-def test_possible_reports_that_no_population_sends_give_distributions(domain: int, epsilon: float) -> None:
+def test_possible_reports_that_no_population_sends_give_distributions(
+    domain: int, epsilon: float
+) -> None:
     """A thousand copies of one user's report, for some users of every level."""
     protocol = shaped(domain, epsilon, 1000)
     reports = protocol.privatize(np.zeros(60, dtype=int), np.random.default_rng(0))
@@ -291,14 +340,29 @@ def test_bad_epsilons(epsilon) -> None:
 # ---------------------------------------------------------------------------------------------------------------- design
 
 
-DESIGNS = [(16, 0.6, 1000), (65, 1.0, 10**5), (100, 0.2, 10**6), (256, 1.4, 10**6), (1000, 0.6, 10**5), (1024, 1.1, 10**6)]
+DESIGNS = [
+    (16, 0.6, 1000),
+    (65, 1.0, 10**5),
+    (100, 0.2, 10**6),
+    (256, 1.4, 10**6),
+    (1000, 0.6, 10**5),
+    (1024, 1.1, 10**6),
+]
 
 
 @pytest.mark.parametrize(("domain", "epsilon", "n"), [*DESIGNS, (4096, 0.6, 10**6)])
-def test_unshaped_errors_are_at_most_1_7_times_the_least(domain: int, epsilon: float, n: int) -> None:
+def test_unshaped_errors_are_at_most_1_7_times_the_least(
+    domain: int, epsilon: float, n: int
+) -> None:
     """By one part in a hundred more, as levels with next to no users are left out. And a collection for many users is the best."""
-    best = min(error for protocol, error in optimise(domain, epsilon, n).alternatives if isinstance(protocol, CircularHistogram))
-    assert best**2 <= shaped(domain, epsilon, n).collection.average_rmse(n) ** 2 < 1.7 * 1.01 * best**2
+    best = min(
+        error
+        for protocol, error in optimise(domain, epsilon, n).alternatives
+        if isinstance(protocol, CircularHistogram)
+    )
+    assert (
+        best**2 <= shaped(domain, epsilon, n).collection.average_rmse(n) ** 2 < 1.7 * 1.01 * best**2
+    )
     many = shaped(domain, epsilon, 10**12).collection
     assert best**2 * n <= many.average_rmse(10**12) ** 2 * 10**12 * (1 + 1e-6) < 1.04 * best**2 * n
 
@@ -311,7 +375,9 @@ def test_the_more_users_the_less_the_collection_is_tilted() -> None:
 
 
 @pytest.mark.parametrize(("domain", "epsilon", "n"), DESIGNS[:4])
-def test_the_circle_is_one_of_two_and_its_levels_are_what_users_tell(domain: int, epsilon: float, n: int) -> None:
+def test_the_circle_is_one_of_two_and_its_levels_are_what_users_tell(
+    domain: int, epsilon: float, n: int
+) -> None:
     """The precisions that shares were chosen by are those of the collection made."""
     collection = shaped(domain, epsilon, n).collection
     assert collection.circle in (domain, round_up(domain))
@@ -319,7 +385,9 @@ def test_the_circle_is_one_of_two_and_its_levels_are_what_users_tell(domain: int
     shares = np.array(collection.level_weights) / 2**64
     kept = np.isin(levels.blocks, collection.blocks)
     told = n * levels.gains[:, kept] @ shares
-    np.testing.assert_allclose(told, collection._information(n * shares)[levels.frequencies], rtol=1e-9)
+    np.testing.assert_allclose(
+        told, collection._information(n * shares)[levels.frequencies], rtol=1e-9
+    )
     chosen = _tilted(levels, n)
     assert chosen.sum() == pytest.approx(1)
     np.testing.assert_allclose(chosen[kept] / chosen[kept].sum(), shares, atol=1e-9)
@@ -342,7 +410,9 @@ def test_guarded_shares_are_those_of_a_general_solver(domain: int, guard: float)
 
     assert found.sum() == pytest.approx(1)
     assert problem.value / unit * (1 - 1e-6) <= value(found) <= problem.value / unit * (1 + 1e-3)
-    assert value(np.full(len(found), 1 / len(found))) > problem.value / unit * (1 + 2e-3)  # planted: all levels alike
+    assert value(np.full(len(found), 1 / len(found))) > problem.value / unit * (
+        1 + 2e-3
+    )  # planted: all levels alike
 
 
 # ------------------------------------------------------------------------------------------------------ errors and coverage
@@ -360,8 +430,17 @@ def repeated(kind: str, domain: int, epsilon: float, n: int, repeats: int) -> np
         truth = sums[last + 1] - sums[first]
         middle, (low, high) = estimate.range(first, last), estimate.interval(first, last)
         wide = np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9))
-        narrow = np.mean(np.abs(truth - middle) <= np.sqrt(estimate.variance(first, last)) * 1.96 / 3 + 1e-9)
-        rows.append([mean_square(estimate.frequencies, held), mean_square(estimate.unbiased.frequencies, held), wide, narrow])
+        narrow = np.mean(
+            np.abs(truth - middle) <= np.sqrt(estimate.variance(first, last)) * 1.96 / 3 + 1e-9
+        )
+        rows.append(
+            [
+                mean_square(estimate.frequencies, held),
+                mean_square(estimate.unbiased.frequencies, held),
+                wide,
+                narrow,
+            ]
+        )
     return np.array(rows)
 
 
@@ -392,15 +471,23 @@ def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -
     """Where reports tell nearly all, estimates are nearly exact: of these users, whatever others might have been drawn."""
     n = 20_000
     found = repeated(kind, domain, epsilon, n, 40)[:, 0]
-    limit = max(1.2 * least(domain, epsilon, n), 1e-6 / n)  # a millionth of the variance from drawing users is nothing
+    limit = max(
+        1.2 * least(domain, epsilon, n), 1e-6 / n
+    )  # a millionth of the variance from drawing users is nothing
     assert not above(found, limit)
-    if kind == "alternating":  # planted: what drawing the users would add is left in the noise, and taken for it
+    if (
+        kind == "alternating"
+    ):  # planted: what drawing the users would add is left in the noise, and taken for it
         protocol, errors = shaped(domain, epsilon, n), []
         for seed in range(40):
             rng = np.random.default_rng(seed)
             held = rng.multinomial(n, densities(kind, domain))
             told = protocol.collection.transform(protocol.simulate(held, rng))
-            errors.append(mean_square(Smoothing(*told, protocol.collection._size, domain).distribution(), held))
+            errors.append(
+                mean_square(
+                    Smoothing(*told, protocol.collection._size, domain).distribution(), held
+                )
+            )
         assert above(np.array(errors), limit)
 
 
@@ -420,7 +507,9 @@ def test_the_noise_is_that_of_reports_of_these_users() -> None:
     assert above(-np.array(planted), -1.0)  # with the variance from drawing users as well
 
 
-@pytest.mark.parametrize("kind", ["cauchy", "normal", "laplace", "exponential", "step", "spikes", "even"])
+@pytest.mark.parametrize(
+    "kind", ["cauchy", "normal", "laplace", "exponential", "step", "spikes", "even"]
+)
 def test_intervals_cover_on_average(kind: str) -> None:
     found = repeated(kind, 256, 1.0, 50_000, 30)
     assert not above(-found[:, 2], -0.93)
@@ -445,7 +534,9 @@ def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
         # Planted: smoothed around the circle, a tenth of what is within 16 items of the end 0 lies beyond it.
         circular.append(np.mean((estimate.prefix(last) - held[:16].sum() / n / 10 - truth) ** 2))
     best = min(
-        p.average_rmse(n, "prefixes") for p, _ in optimise(domain, epsilon, n).alternatives if isinstance(p, CircularHistogram)
+        p.average_rmse(n, "prefixes")
+        for p, _ in optimise(domain, epsilon, n).alternatives
+        if isinstance(p, CircularHistogram)
     )
     assert not above(np.array(ours), best**2)
     assert np.mean(ours) < best**2

@@ -15,7 +15,9 @@ from rangeq.smoothing import Smoothing
 
 FALSE_ALARM = 1e-6
 SHAPES = [(4, 4), (5, 5), (16, 16), (21, 21), (16, 13), (15, 9), (12, 5), (24, 23)]
-shapes = pytest.mark.parametrize(("size", "domain"), SHAPES, ids=[f"{domain}of{size}" for size, domain in SHAPES])
+shapes = pytest.mark.parametrize(
+    ("size", "domain"), SHAPES, ids=[f"{domain}of{size}" for size, domain in SHAPES]
+)
 
 
 # -------------------------------------------------------------------------------------------------------- the slow twin
@@ -39,7 +41,9 @@ def precisions(size: int, n: float) -> np.ndarray:
     return n * size / (1 + 0.2 * np.arange(size // 2 + 1))
 
 
-def observed(size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def observed(
+    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """The transform of an estimate of such a distribution, with noise of these precisions; and the precisions."""
     information = precisions(size, n)
     white = np.fft.rfft(np.random.default_rng(seed).standard_normal(size))
@@ -48,7 +52,9 @@ def observed(size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed
     return np.fft.rfft(np.pad(held(domain, kind), (0, size - domain))) + noise, information
 
 
-def model(size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0) -> Smoothing:
+def model(
+    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
+) -> Smoothing:
     return Smoothing(*observed(size, domain, kind, n, seed), size, domain)
 
 
@@ -56,7 +62,9 @@ def circulant(variances: np.ndarray, size: int) -> np.ndarray:
     """The covariance of items whose frequencies 1, 2, ... have these variances: as a sum of cosines."""
     result, apart = np.zeros((size, size)), np.arange(size)[:, None] - np.arange(size)
     for k, variance in enumerate(variances, start=1):
-        result += variance / size**2 * np.cos(2 * np.pi * k * apart / size) * (1 if 2 * k == size else 2)
+        result += (
+            variance / size**2 * np.cos(2 * np.pi * k * apart / size) * (1 if 2 * k == size else 2)
+        )
     return result
 
 
@@ -96,7 +104,9 @@ class Dense:
         y = self.basis.T @ self.y
         return float(-0.5 * np.linalg.slogdet(total)[1] - 0.5 * y @ np.linalg.solve(total, y))
 
-    def posterior(self, strengths: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def posterior(
+        self, strengths: np.ndarray, heights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         prior = self.prior(strengths, heights)
         gain = prior @ self.inverse(prior + self.noise)
         return 1 / self.size + gain @ self.y, prior - gain @ prior
@@ -110,7 +120,9 @@ class Dense:
             product = seen @ self.parts[j]
             strengths[j] += allowance / np.sqrt(0.5 * np.trace(product @ product))
         seen = self.inverse(self.stationary(strengths) + self.noise)
-        return strengths, of._heights + allowance * np.sqrt(2) / np.diag(self.jumps.T @ seen @ self.jumps)
+        return strengths, of._heights + allowance * np.sqrt(2) / np.diag(
+            self.jumps.T @ seen @ self.jumps
+        )
 
 
 def test_the_twin_has_the_models_parts() -> None:
@@ -126,9 +138,14 @@ def test_the_twin_has_the_models_parts() -> None:
         np.testing.assert_allclose(of._jumps[: len(expected)], expected, atol=1e-12 * size)
         np.testing.assert_allclose(of._noise, size / precisions(size, 1000.0)[1:])
         rng = np.random.default_rng(0)
-        x = rng.standard_normal((20_000, size)) @ np.linalg.cholesky(circulant(of._noise, size) + 1e-12 * np.eye(size)).T
+        x = (
+            rng.standard_normal((20_000, size))
+            @ np.linalg.cholesky(circulant(of._noise, size) + 1e-12 * np.eye(size)).T
+        )
         # The mean of 20,000 squares of relative deviation at most sqrt(2): 4 % is 4 deviations, and the seed is fixed.
-        np.testing.assert_allclose((np.abs(np.fft.rfft(x, axis=1)[:, 1:]) ** 2).mean(axis=0), of._noise, rtol=0.04)
+        np.testing.assert_allclose(
+            (np.abs(np.fft.rfft(x, axis=1)[:, 1:]) ** 2).mean(axis=0), of._noise, rtol=0.04
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------ posterior
@@ -157,7 +174,10 @@ def test_stated_variances_allow_for_the_errors_of_strengths() -> None:
     _, taken = twin.posterior(of._strengths, of._heights)
     first, last = np.triu_indices(15)
     inside = ((np.arange(16) >= first[:, None]) & (np.arange(16) <= last[:, None])).astype(float)
-    stated, unshaped = of.variance(first, last), np.einsum("ri,ij,rj->r", inside, twin.noise, inside)
+    stated, unshaped = (
+        of.variance(first, last),
+        np.einsum("ri,ij,rj->r", inside, twin.noise, inside),
+    )
     assert (stated > 1.05 * np.einsum("ri,ij,rj->r", inside, taken, inside)).all()
     assert (stated < unshaped).all()
 
@@ -176,7 +196,10 @@ class Recorded(Smoothing):
         self.searches = [*getattr(self, "searches", []), (self._lines.copy(), path)]
 
 
-@pytest.mark.parametrize(("size", "domain", "kind"), [(16, 16, "bump"), (15, 9, "edge"), (21, 21, "even"), (16, 13, "comb")])
+@pytest.mark.parametrize(
+    ("size", "domain", "kind"),
+    [(16, 16, "bump"), (15, 9, "edge"), (21, 21, "even"), (16, 13, "comb")],
+)
 @pytest.mark.parametrize("n", [50.0, 1e6])
 def test_no_round_lowers_the_likelihood(size: int, domain: int, kind: str, n: float) -> None:
     of = Recorded(*observed(size, domain, kind, n), size, domain)
@@ -191,13 +214,18 @@ def test_no_round_lowers_the_likelihood(size: int, domain: int, kind: str, n: fl
     # Planted: a step the other way would have been caught.
     start, end = path[0], path[1]
     back, here, there = (
-        twin.likelihood(*(a * (b / np.maximum(a, 1e-300)) ** power for a, b in zip(start, end, strict=True)))
+        twin.likelihood(
+            *(a * (b / np.maximum(a, 1e-300)) ** power for a, b in zip(start, end, strict=True))
+        )
         for power in (-1, 0, 1)
     )
     assert back < here < there
 
 
-@pytest.mark.parametrize(("size", "domain", "kind"), [(16, 16, "bump"), (24, 20, "bump"), (21, 21, "spikes"), (16, 16, "even")])
+@pytest.mark.parametrize(
+    ("size", "domain", "kind"),
+    [(16, 16, "bump"), (24, 20, "bump"), (21, 21, "spikes"), (16, 16, "even")],
+)
 def test_the_search_ends_near_the_maximum(size: int, domain: int, kind: str) -> None:
     """A tenth of a unit of log-likelihood is far less than data say about any strength; and no strength could still gain much."""
     of = model(size, domain, kind)
@@ -263,7 +291,11 @@ def solved(of: Smoothing) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
     unit = np.linalg.eigvalsh(precision)[-1]
     root = np.linalg.cholesky(precision / unit + np.eye(of._size) * 1e-13).T
     x = cvxpy.Variable(of._size)
-    constraints = [x >= 0, cvxpy.sum(x) == 1, *([x[of._domain :] == 0] if of._domain < of._size else [])]
+    constraints = [
+        x >= 0,
+        cvxpy.sum(x) == 1,
+        *([x[of._domain :] == 0] if of._domain < of._size else []),
+    ]
     problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(root @ (x - mean))), constraints)
     problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     assert problem.status == "optimal"
@@ -273,7 +305,9 @@ def solved(of: Smoothing) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
 
 @shapes
 @pytest.mark.parametrize(("kind", "n"), [("bump", 30.0), ("edge", 1000.0), ("spikes", 1e5)])
-def test_the_distribution_is_that_of_a_general_solver(size: int, domain: int, kind: str, n: float, monkeypatch) -> None:
+def test_the_distribution_is_that_of_a_general_solver(
+    size: int, domain: int, kind: str, n: float, monkeypatch
+) -> None:
     of = model(size, domain, kind, n, seed=size)
     expected, _, mean, precision = solved(of)
     quick = of.distribution()
@@ -295,7 +329,10 @@ def test_the_distribution_is_that_of_a_general_solver(size: int, domain: int, ki
     if kind == "edge" and domain > 8:
         other = smoothing.norm_sub(mean[:domain])
         slope = precision[:domain] @ (np.pad(other, (0, size - domain)) - mean)
-        assert np.ptp(slope[other > 1e-6]) > 20 * unit or slope.min() < slope[other > 1e-6].mean() - 20 * unit
+        assert (
+            np.ptp(slope[other > 1e-6]) > 20 * unit
+            or slope.min() < slope[other > 1e-6].mean() - 20 * unit
+        )
 
 
 def test_a_mean_that_is_a_distribution_is_the_answer() -> None:
@@ -305,7 +342,9 @@ def test_a_mean_that_is_a_distribution_is_the_answer() -> None:
 
 
 @pytest.mark.parametrize("turns", [1, 20, 21])
-def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(turns: int, monkeypatch) -> None:
+def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(
+    turns: int, monkeypatch
+) -> None:
     monkeypatch.setattr(smoothing, "_TURNS", turns)
     for kind in ("edge", "spikes"):
         result = model(24, 23, kind, 1e5).distribution()
@@ -340,15 +379,30 @@ def test_extreme_estimates(size: int) -> None:
     information = precisions(size, 1000.0)
     flat = np.zeros(size // 2 + 1, dtype=complex)
     flat[0] = 1
-    for y in (flat, np.where(np.arange(len(flat)) == 1, 1e6, flat), flat + 1e-300, np.full(len(flat), -1e9 + 0j)):
-        for told in (information, np.where(np.arange(len(flat)) == 1, information, 0.0), information * 1e-15, information * 1e15):
+    for y in (
+        flat,
+        np.where(np.arange(len(flat)) == 1, 1e6, flat),
+        flat + 1e-300,
+        np.full(len(flat), -1e9 + 0j),
+    ):
+        for told in (
+            information,
+            np.where(np.arange(len(flat)) == 1, information, 0.0),
+            information * 1e-15,
+            information * 1e15,
+        ):
             of = Smoothing(y, told, size, size)
-            result, variance = of.distribution(), of.variance(np.arange(size - 1), np.arange(1, size))
+            result, variance = (
+                of.distribution(),
+                of.variance(np.arange(size - 1), np.arange(1, size)),
+            )
             assert (result >= 0).all()
             assert result.sum() == pytest.approx(1, abs=1e-12)
             assert np.isfinite(variance).all()
             assert (variance > -1e-12 * np.abs(variance).max()).all()
-    np.testing.assert_allclose(Smoothing(flat, information, size, size).distribution(), 1 / size, atol=1e-12)
+    np.testing.assert_allclose(
+        Smoothing(flat, information, size, size).distribution(), 1 / size, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("turn", [1, 7])
@@ -359,9 +413,15 @@ def test_a_turn_of_the_circle_moves_only_what_the_ends_say(turn: int) -> None:
         items = np.fft.irfft(y, size)
         mirrored = np.roll(items[::-1], domain)  # item x is now domain - 1 - x, around the circle
         assert mirrored[0] == pytest.approx(items[domain - 1])
-        there, back = Smoothing(y, information, size, domain), Smoothing(np.fft.rfft(mirrored), information, size, domain)
+        there, back = (
+            Smoothing(y, information, size, domain),
+            Smoothing(np.fft.rfft(mirrored), information, size, domain),
+        )
         np.testing.assert_allclose(there.distribution(), back.distribution()[::-1], atol=2e-5)
         first, last = np.triu_indices(domain)
         np.testing.assert_allclose(
-            there.variance(first, last), back.variance(domain - 1 - last, domain - 1 - first), rtol=1e-4, atol=1e-15
+            there.variance(first, last),
+            back.variance(domain - 1 - last, domain - 1 - first),
+            rtol=1e-4,
+            atol=1e-15,
         )

@@ -36,7 +36,11 @@ PRINTED = {
 
 
 def made(kind: str, bits: int, epsilon: float) -> HaarHRR | HierarchicalHistogram:
-    return HaarHRR(1 << bits, epsilon) if kind == "Haar" else HierarchicalHistogram(1 << bits, epsilon, 4, "OUE")
+    return (
+        HaarHRR(1 << bits, epsilon)
+        if kind == "Haar"
+        else HierarchicalHistogram(1 << bits, epsilon, 4, "OUE")
+    )
 
 
 @pytest.mark.parametrize("kind", ["HH4", "Haar"])
@@ -56,7 +60,9 @@ def test_tables_5_2_and_5_3(workload: str, bits: int, kind: str) -> None:
     assert max(ratios) < 1.1
     mean = math.exp(np.mean(np.log(ratios)))
     if (workload, bits) == ("ranges", 16):
-        assert 0.84 < mean < 0.88  # a seventh less than predicted, for all ranges of 2^16 items alone: see the next test
+        assert (
+            0.84 < mean < 0.88
+        )  # a seventh less than predicted, for all ranges of 2^16 items alone: see the next test
     else:
         assert 0.9 < mean < 1.01
 
@@ -70,9 +76,16 @@ HH2 = {
 
 @pytest.mark.parametrize(
     ("branching", "printed"),
-    [(2, HH2["ranges", 16]), (2, HH2["prefixes", 16]), (4, PRINTED["ranges", 16]["HH4"]), (0, PRINTED["ranges", 16]["Haar"])],
+    [
+        (2, HH2["ranges", 16]),
+        (2, HH2["prefixes", 16]),
+        (4, PRINTED["ranges", 16]["HH4"]),
+        (0, PRINTED["ranges", 16]["Haar"]),
+    ],
 )
-def test_ranges_of_2_16_items_begin_at_every_256th(branching: int, printed: tuple[float, ...]) -> None:
+def test_ranges_of_2_16_items_begin_at_every_256th(
+    branching: int, printed: tuple[float, ...]
+) -> None:
     """The numbers are not those of all ranges but of those that begin at multiples of 2^8, which cut few large nodes.
 
     So does the paper sample larger domains. The column HH2 of the table for prefixes is of such ranges too.
@@ -83,7 +96,11 @@ def test_ranges_of_2_16_items_begin_at_every_256th(branching: int, printed: tupl
     last = first + 1 + rng.integers(0, domain - 1 - first)
     ratios = []
     for epsilon, value in zip(EPSILONS, printed, strict=True):
-        protocol = HierarchicalHistogram(domain, epsilon, branching, "OUE") if branching else HaarHRR(domain, epsilon)
+        protocol = (
+            HierarchicalHistogram(domain, epsilon, branching, "OUE")
+            if branching
+            else HaarHRR(domain, epsilon)
+        )
         variance = protocol._own_range_variance(first, last, protocol._expected_users(N)).mean()
         ratios.append(value / 1000 / math.sqrt(variance))
     assert math.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.03)
@@ -100,7 +117,9 @@ def test_predictions_of_the_tables_are_those_of_simulation(epsilon: float, kind:
     truth = np.cumsum(held) / (1 << 12)
     squares = np.zeros((2, repeats))
     for k in range(repeats):
-        error = np.concatenate([[0.0], protocol.estimate(protocol.simulate(held, rng)).cdf() - truth])
+        error = np.concatenate(
+            [[0.0], protocol.estimate(protocol.simulate(held, rng)).cdf() - truth]
+        )
         pairs = 257 * (error**2).sum() - error.sum() ** 2 - (np.diff(error) ** 2).sum()
         squares[:, k] = pairs / (256 * 255 / 2), (error[1:] ** 2).mean()
     for workload, of_runs in zip(("ranges", "prefixes"), squares, strict=True):
@@ -153,7 +172,9 @@ def test_lemma_4_6_and_equation_2_are_bounds(domain: int, b: int, epsilon: float
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
     variance = protocol.estimate(aggregate).variance(first, last) * n
-    node = (frequency_variance(epsilon) + 1 / b) * 1.001  # levels have nearly as many users as expected
+    node = (
+        frequency_variance(epsilon) + 1 / b
+    ) * 1.001  # levels have nearly as many users as expected
     length = last - first + 1
     for width in protocol.tree.widths:
         is_node = (length == width) & (first % width == 0)
@@ -174,7 +195,9 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
     protocol = HaarHRR(1 << bits, epsilon)
     first, last = all_ranges(1 << bits)
     # Of independent samples: a little more.
-    variance = protocol.tree.range_variance(first, last, protocol._contrasts(protocol._expected_users(1)))
+    variance = protocol.tree.range_variance(
+        first, last, protocol._contrasts(protocol._expected_users(1))
+    )
     whole = (frequency_variance(epsilon) + 1) * 1.001
     assert whole == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=2e-3)
     assert (variance <= bits**2 * whole / 2).all()
@@ -189,11 +212,15 @@ def test_fact_1_and_lemma_4_2() -> None:
     domain, epsilon, n = 64, 1.1, 1 << 30
     protocol = HierarchicalHistogram(domain, epsilon, domain, "OUE", consistent=False)
     first, last = all_ranges(domain)
-    estimate = protocol.estimate(protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0)))
+    estimate = protocol.estimate(
+        protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
+    )
     inner = last - first + 1 < domain
     node = frequency_variance(epsilon) / n
     found = estimate.variance(first, last)
     assert found[inner] == pytest.approx(((last - first + 1) * node)[inner], rel=0.02)
     every = ((last - first + 1) * node).sum() / (domain * (domain - 1) / 2)
     assert every == pytest.approx((domain + 2) * node / 3 * (domain + 1) / (domain - 1), rel=1e-9)
-    assert protocol.average_rmse(n) ** 2 == pytest.approx((every - 2 * node / (domain - 1)), rel=0.04)
+    assert protocol.average_rmse(n) ** 2 == pytest.approx(
+        (every - 2 * node / (domain - 1)), rel=0.04
+    )

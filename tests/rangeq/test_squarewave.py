@@ -19,12 +19,20 @@ FALSE_ALARM = 1e-6
 def transition(protocol: SquareWave) -> list[list[Fraction]]:
     """``table[output][value]``, from the definition."""
     b = protocol.reach
-    near = [[v <= y <= v + 2 * b for v in range(protocol.domain)] for y in range(protocol.domain + 2 * b)]
+    near = [
+        [v <= y <= v + 2 * b for v in range(protocol.domain)]
+        for y in range(protocol.domain + 2 * b)
+    ]
     return [[protocol.p if inside else protocol.q for inside in row] for row in near]
 
 
-@pytest.mark.parametrize(("domain", "epsilon"), [(1, 1.0), (2, 0.5), (3, 2.0), (7, 1.0), (64, 0.2), (64, 4.0), (1024, 1.0)])
-def test_probabilities_sum_to_one_and_the_audit_is_the_largest_ratio(domain: int, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("domain", "epsilon"),
+    [(1, 1.0), (2, 0.5), (3, 2.0), (7, 1.0), (64, 0.2), (64, 4.0), (1024, 1.0)],
+)
+def test_probabilities_sum_to_one_and_the_audit_is_the_largest_ratio(
+    domain: int, epsilon: float
+) -> None:
     protocol = SquareWave(domain, epsilon)
     if domain <= 64:
         table = transition(protocol)
@@ -40,7 +48,9 @@ def test_probabilities_sum_to_one_and_the_audit_is_the_largest_ratio(domain: int
 @pytest.mark.parametrize("epsilon", [1e-6, 0.2, 1.0, 5.0])
 def test_bandwidth_and_probabilities_are_those_of_the_paper(epsilon: float) -> None:
     e = math.exp(epsilon)
-    delta = (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)) if epsilon > 1e-3 else 0.5 - epsilon / 3
+    delta = (
+        (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)) if epsilon > 1e-3 else 0.5 - epsilon / 3
+    )
     domain = 1 << 16
     protocol = SquareWave(domain, epsilon)
     assert protocol.reach == pytest.approx(delta * domain, abs=1)
@@ -90,7 +100,9 @@ def test_the_fit_is_that_of_plain_matrices(smooth: bool) -> None:
 
 def test_em_finds_the_maximum_of_the_likelihood() -> None:
     protocol = SquareWave(5, 2.0)
-    aggregate = protocol.simulate(np.array([4000, 1000, 2000, 2000, 1000]), np.random.default_rng(4))
+    aggregate = protocol.simulate(
+        np.array([4000, 1000, 2000, 2000, 1000]), np.random.default_rng(4)
+    )
     fit, table = protocol.fit(aggregate), np.array(transition(protocol), dtype=np.float64)
     gradient = table.T @ (aggregate.counts / (table @ fit.frequencies)) / aggregate.n
     assert gradient.max() < 1 + 1e-3  # at the maximum it is 1 where f > 0, and at most 1 elsewhere
@@ -110,12 +122,18 @@ def test_many_items_are_found_again() -> None:
 
 
 def test_few_users_and_few_items() -> None:
-    assert np.isnan(SquareWave(4, 1.0).estimate(SquareWave(4, 1.0).aggregate(SquareWave(4, 1.0).privatize([]))).frequencies).all()
+    assert np.isnan(
+        SquareWave(4, 1.0)
+        .estimate(SquareWave(4, 1.0).aggregate(SquareWave(4, 1.0).privatize([])))
+        .frequencies
+    ).all()
     with pytest.raises(ValueError, match="no reports"):
         SquareWave(4, 1.0).fit(SquareWave(4, 1.0).simulate(np.zeros(4, dtype=int)))
     for domain in (1, 2):
         protocol = SquareWave(domain, 1.0)
-        estimate = protocol.estimate(protocol.aggregate(protocol.privatize([0], np.random.default_rng(1))), smooth=True)
+        estimate = protocol.estimate(
+            protocol.aggregate(protocol.privatize([0], np.random.default_rng(1))), smooth=True
+        )
         assert estimate.range(0, domain - 1) == pytest.approx(1)
         assert protocol.report_bits == (protocol.outputs - 1).bit_length()
 

@@ -33,9 +33,15 @@ def refuted(squares, predicted, *, at_most=False):
 
 
 def check(name, squares, predicted, *, at_most=False):
-    assert not refuted(squares, predicted, at_most=at_most), (name, math.sqrt(np.mean(squares)), predicted)
+    assert not refuted(squares, predicted, at_most=at_most), (
+        name,
+        math.sqrt(np.mean(squares)),
+        predicted,
+    )
     if at_most:
-        assert refuted(squares, math.sqrt(np.mean(squares)) / 2, at_most=True), "a planted error would be seen"
+        assert refuted(squares, math.sqrt(np.mean(squares)) / 2, at_most=True), (
+            "a planted error would be seen"
+        )
     else:
         assert refuted(squares, predicted / 1.5), "a planted error would be seen"
         assert refuted(squares, predicted * 1.5), "a planted error would be seen"
@@ -70,15 +76,22 @@ def test_frequencies():
             oracle = replace(item.protocol, seed=run) if sketch else item.protocol
             estimate = oracle.estimate(oracle.simulate(even, rng))
             squares.append(float((estimate.frequencies[0] - 1 / domain) ** 2))
-        check(item.name, squares, item.error, at_most=sketch)  # of sketches the worst case is predicted
+        check(
+            item.name, squares, item.error, at_most=sketch
+        )  # of sketches the worst case is predicted
 
 
 def test_the_frequencies_task_says_what_choose_says():
     choice, found = choose(1024, 1.0, 10**6), plan("frequencies", 1024, n=10**6, epsilon=1.0)
     assert found.best.protocol == choice.recommended
     assert found.reason == choice.reason
-    listed = [(item.oracle, item.rmse, item.bits, item.client, item.server) for item in choice.candidates]
-    assert [(item.protocol, item.error, item.bits, item.client, item.server) for item in found.candidates] == listed
+    listed = [
+        (item.oracle, item.rmse, item.bits, item.client, item.server) for item in choice.candidates
+    ]
+    assert [
+        (item.protocol, item.error, item.bits, item.client, item.server)
+        for item in found.candidates
+    ] == listed
     small = plan("frequencies", 4, n=1000, error=0.05)
     assert small.best.name == "GRR"
 
@@ -93,9 +106,13 @@ def test_marginals():
     for item in found.candidates:
         squares = []
         for run in range(RUNS):
-            protocol = replace(item.protocol, width=256) if item.name == "InpHTCMS" else item.protocol
+            protocol = (
+                replace(item.protocol, width=256) if item.name == "InpHTCMS" else item.protocol
+            )
             estimate = protocol.estimate(protocol.simulate(even, rng))
-            squares.append(float(((estimate.marginal(domain.views(2)[run % 6]) - 1 / 4) ** 2).mean()))
+            squares.append(
+                float(((estimate.marginal(domain.views(2)[run % 6]) - 1 / 4) ** 2).mean())
+            )
         # Of the sketch errors are told on average over hash functions; CALM's tables are made non-negative.
         check(item.name, squares, item.error, at_most=item.name in ("InpHTCMS", "CALM"))
 
@@ -115,7 +132,10 @@ def test_ranges_and_prefixes():
     domain, n, rng = 16, 4_800, np.random.default_rng(1)
     even = np.full(domain, n // domain)
     first, last = np.triu_indices(domain, 1)
-    for task, a, b in (("ranges", first, last), ("prefixes", np.zeros(domain, dtype=int), np.arange(domain))):
+    for task, a, b in (
+        ("ranges", first, last),
+        ("prefixes", np.zeros(domain, dtype=int), np.arange(domain)),
+    ):
         found = plan(task, domain, n=n, epsilon=1.0)
         assert {"circle", "tree", "HaarHRR", "HH_4 OUE"} <= {item.name for item in found.candidates}
         for item in found.candidates[: 5 if task == "ranges" else 1]:
@@ -162,14 +182,20 @@ def test_conjunctions():
         squares = []
         for _ in range(20):
             records = rng.integers(0, 8, size=(n, 3))
-            estimate = item.protocol.estimate(item.protocol.aggregate(item.protocol.privatize(records, rng)))
+            estimate = item.protocol.estimate(
+                item.protocol.aggregate(item.protocol.privatize(records, rng))
+            )
             left = rng.integers(0, 5, size=(50, 2))
-            truth = [((records[:, :2] >= a) & (records[:, :2] <= a + 3)).all(axis=1).mean() for a in left]
+            truth = [
+                ((records[:, :2] >= a) & (records[:, :2] <= a + 3)).all(axis=1).mean() for a in left
+            ]
             squares.append(float(((estimate.answers([0, 1], left, left + 3) - truth) ** 2).mean()))
         check(item.name, squares, item.error, at_most=True)
 
 
-@pytest.mark.parametrize(("kind", "bits"), [(PrefixExtension, 12), (PrefixExtension, 22), (TreeHist, 8)])
+@pytest.mark.parametrize(
+    ("kind", "bits"), [(PrefixExtension, 12), (PrefixExtension, 22), (TreeHist, 8)]
+)
 def test_heavy_hitters(kind, bits):
     """An item of the predicted frequency is listed with 95 %; one of half of it hardly ever: binomial tests at 1e-6."""
     n, runs = 20_000, 30 if bits < 20 else 1
@@ -201,18 +227,30 @@ def test_a_search_inverts_the_prediction(task, domain, details):
     forward = plan(task, domain, n=n, epsilon=epsilon, **details)
     known = [item for item in forward.candidates if item.error > 0]  # not NaN
     for item in known[: 2 if task in ("frequencies", "marginals") else 1]:
-        people = {c.name: c for c in plan(task, domain, epsilon=epsilon, error=item.error, **details).candidates}[item.name]
+        people = {
+            c.name: c
+            for c in plan(task, domain, epsilon=epsilon, error=item.error, **details).candidates
+        }[item.name]
         assert people.n <= n
         assert people.error <= item.error
         assert forward.task.offer(item.name, epsilon, people.n - 1).error > item.error
-        cheaper = {c.name: c for c in plan(task, domain, n=n, error=item.error, **details).candidates}[item.name]
+        cheaper = {
+            c.name: c for c in plan(task, domain, n=n, error=item.error, **details).candidates
+        }[item.name]
         assert cheaper.error <= item.error
-        if item.name not in ("tree", "TDG", "HDG"):  # sizes of sets and of grids make these fall in steps, some of them back
+        if item.name not in (
+            "tree",
+            "TDG",
+            "HDG",
+        ):  # sizes of sets and of grids make these fall in steps, some of them back
             assert epsilon * Fraction(97, 100) < cheaper.epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("task", "domain", "details"), tasks())
-@pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (2, 0.01), (10**12, 1e-6), (1000, 300.0), (1000, Fraction(1, 3)), (7, "0.5")])
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [(1, 1.0), (2, 0.01), (10**12, 1e-6), (1000, 300.0), (1000, Fraction(1, 3)), (7, "0.5")],
+)
 def test_extremes_give_a_plan_or_a_typed_error(task, domain, details, n, epsilon):
     found = plan(task, domain, n=n, epsilon=epsilon, **details)
     assert found.candidates
@@ -234,7 +272,10 @@ def test_the_impossible_is_unreachable(task, domain, details):
         *(("heavy hitters", domain, {}) for domain in (0, 65, 2.5, None, [3])),
         ("heavy hitters", 12, {"text": True}),
         ("heavy hitters", 16, {"text": "yes"}),
-        *(("marginals", domain, {}) for domain in ([], [2], 5, [2, 0], {"a": 2}, {"a": "b", "c": 2}, None, "ab")),
+        *(
+            ("marginals", domain, {})
+            for domain in ([], [2], 5, [2, 0], {"a": 2}, {"a": "b", "c": 2}, None, "ab")
+        ),
         *(("marginals", [2, 2], {"k": k}) for k in (0, 3, 1.0, True, "2")),
         *(("conjunctions", domain, {}) for domain in ([], 5, [2, 0], {"a": "b"}, None, "ab")),
         ("ranges", 16, {"branching": 4}),
@@ -249,4 +290,6 @@ def test_what_is_no_domain_and_no_detail_is_refused(task, domain, details):
 def test_details_of_tasks():
     assert plan("heavy hitters", 16, n=1000, epsilon=3, text=True).best.protocol.text
     assert plan("marginals", {"a": 3, "b": 2}, n=1000, epsilon=1).best.protocol.k == 2
-    assert "MSW" in {item.name for item in plan("conjunctions", {"a": 64}, n=10_000, epsilon=1).candidates}
+    assert "MSW" in {
+        item.name for item in plan("conjunctions", {"a": 64}, n=10_000, epsilon=1).candidates
+    }

@@ -25,7 +25,9 @@ SHAPES = [
     (100, (3, 7, 5)),
     (3, (2, 2, 2, 2)),  # half of the root is padding
 ]
-trees = pytest.mark.parametrize("tree", [Tree.of(d, b) for d, b in SHAPES], ids=[f"D{d}-{b}" for d, b in SHAPES])
+trees = pytest.mark.parametrize(
+    "tree", [Tree.of(d, b) for d, b in SHAPES], ids=[f"D{d}-{b}" for d, b in SHAPES]
+)
 
 
 def level_matrices(tree: Tree) -> list[np.ndarray]:
@@ -33,7 +35,9 @@ def level_matrices(tree: Tree) -> list[np.ndarray]:
     return [np.kron(np.eye(nodes), np.ones(tree.leaves // nodes)) for nodes in tree.nodes]
 
 
-def least_squares_covariance(tree: Tree, precisions: np.ndarray, conditioned: bool = True) -> np.ndarray:
+def least_squares_covariance(
+    tree: Tree, precisions: np.ndarray, conditioned: bool = True
+) -> np.ndarray:
     """Of all leaves: every node measured with its level's precision, the root known, and (conditioned) the sum of the items."""
     information = sum(t * g.T @ g for t, g in zip(precisions, level_matrices(tree), strict=True))
     covariance = np.linalg.inv(information)
@@ -82,8 +86,12 @@ def some_precisions(tree: Tree) -> np.ndarray:
 def test_shape(tree: Tree) -> None:
     assert math.prod(tree.branching) == tree.leaves == tree.nodes[-1] >= tree.domain
     assert tree.height == len(tree.branching) == len(tree.nodes) == len(tree.widths)
-    assert tree.occupied == tuple(len({x // width for x in range(tree.domain)}) for width in tree.widths)
-    assert all(nodes * width == tree.leaves for nodes, width in zip(tree.nodes, tree.widths, strict=True))
+    assert tree.occupied == tuple(
+        len({x // width for x in range(tree.domain)}) for width in tree.widths
+    )
+    assert all(
+        nodes * width == tree.leaves for nodes, width in zip(tree.nodes, tree.widths, strict=True)
+    )
 
 
 def test_one_branching_is_used_below_the_first_level() -> None:
@@ -102,7 +110,26 @@ def test_one_branching_is_used_below_the_first_level() -> None:
 
 
 @pytest.mark.parametrize(
-    "branching", [0, 1, -2, True, [], [1], [2], [4, 1, 4], [2.0, 8], ["16"], [16, True], "16", [[16]], [-4, -4], 2.5, None, 4.0]
+    "branching",
+    [
+        0,
+        1,
+        -2,
+        True,
+        [],
+        [1],
+        [2],
+        [4, 1, 4],
+        [2.0, 8],
+        ["16"],
+        [16, True],
+        "16",
+        [[16]],
+        [-4, -4],
+        2.5,
+        None,
+        4.0,
+    ],
 )
 def test_wrong_branchings(branching: object) -> None:
     with pytest.raises(ValueError, match="branching"):
@@ -115,7 +142,9 @@ def test_contrasts_are_those_of_least_squares(tree: Tree) -> None:
     precisions = some_precisions(tree)
     contrasts = 1 / contrast_precisions(tree, precisions)
     dense = least_squares_covariance(tree, precisions, conditioned=False)
-    np.testing.assert_allclose(dense, sum(c * f for c, f in zip(contrasts, contrast_forms(tree), strict=True)), atol=1e-11)
+    np.testing.assert_allclose(
+        dense, sum(c * f for c, f in zip(contrasts, contrast_forms(tree), strict=True)), atol=1e-11
+    )
 
 
 @trees
@@ -127,14 +156,22 @@ def test_variances_are_those_of_least_squares(tree: Tree) -> None:
     expected = quadratic(indicators(first, last, d), dense)
     found = tree.range_variance(first, last, contrasts)
     np.testing.assert_allclose(found, expected, atol=1e-11)
-    assert tree.range_variance(np.array(0), np.array(d - 1), contrasts) == pytest.approx(0, abs=1e-12)
+    assert tree.range_variance(np.array(0), np.array(d - 1), contrasts) == pytest.approx(
+        0, abs=1e-12
+    )
     weights = np.random.default_rng(1).normal(size=(2, 3, d))
-    np.testing.assert_allclose(tree.linear_variance(weights, contrasts), quadratic(weights, dense), atol=1e-11)
-    np.testing.assert_allclose(tree.linear_variance(weights[0, 0], contrasts), quadratic(weights[0, 0], dense), atol=1e-11)
+    np.testing.assert_allclose(
+        tree.linear_variance(weights, contrasts), quadratic(weights, dense), atol=1e-11
+    )
+    np.testing.assert_allclose(
+        tree.linear_variance(weights[0, 0], contrasts), quadratic(weights[0, 0], dense), atol=1e-11
+    )
     for workload in WORKLOADS:
         chosen = of_workload(workload, first, last)
         mean = expected[chosen].mean() if chosen.any() else 0.0
-        assert tree.average_variance(contrasts, workload) == pytest.approx(mean, rel=1e-9, abs=1e-11), workload
+        assert tree.average_variance(contrasts, workload) == pytest.approx(
+            mean, rel=1e-9, abs=1e-11
+        ), workload
 
 
 @trees
@@ -144,7 +181,9 @@ def test_variances_are_never_negative(tree: Tree) -> None:
         contrasts = scale / contrast_precisions(tree, some_precisions(tree))
         first, last = all_ranges(tree.domain)
         assert (tree.range_variance(first, last, contrasts) >= 0).all()
-        assert (tree.linear_variance(indicators(first[:50], last[:50], tree.domain), contrasts) >= 0).all()
+        assert (
+            tree.linear_variance(indicators(first[:50], last[:50], tree.domain), contrasts) >= 0
+        ).all()
         assert tree.linear_variance(np.ones(tree.domain), contrasts) >= 0
 
 
@@ -164,7 +203,9 @@ def test_costs(tree: Tree, workload: str) -> None:
     first, last = all_ranges(tree.domain)
     chosen = of_workload(workload, first, last)
     weights = indicators(first, last, tree.leaves)[chosen]
-    expected = [quadratic(weights, form).mean() if chosen.any() else 0.0 for form in contrast_forms(tree)]
+    expected = [
+        quadratic(weights, form).mean() if chosen.any() else 0.0 for form in contrast_forms(tree)
+    ]
     np.testing.assert_allclose(tree.costs(workload), expected, atol=1e-11)
 
 
@@ -189,12 +230,20 @@ def test_infinite_contrasts(tree: Tree) -> None:
         contrasts = np.arange(1.0, tree.height + 1)
         contrasts[missing] = math.inf
         needed = quadratic(weights, forms[missing]) > 1e-9
-        rest = sum(contrasts[k] * quadratic(weights, form) for k, form in enumerate(forms) if k != missing) + np.zeros(len(first))
-        whole = (first == 0) & (last == tree.domain - 1) & (tree.domain < tree.leaves)  # see the next test
+        rest = sum(
+            contrasts[k] * quadratic(weights, form) for k, form in enumerate(forms) if k != missing
+        ) + np.zeros(len(first))
+        whole = (
+            (first == 0) & (last == tree.domain - 1) & (tree.domain < tree.leaves)
+        )  # see the next test
         found = tree.range_variance(first, last, contrasts)
         expected = np.where(needed, math.inf, rest)
         np.testing.assert_allclose(found[~whole], expected[~whole], atol=1e-11)
-        np.testing.assert_allclose(tree.linear_variance(weights[:, : tree.domain], contrasts)[~whole], expected[~whole], atol=1e-11)
+        np.testing.assert_allclose(
+            tree.linear_variance(weights[:, : tree.domain], contrasts)[~whole],
+            expected[~whole],
+            atol=1e-11,
+        )
         for workload in WORKLOADS:
             chosen = of_workload(workload, first, last) & ~whole
             if needed[chosen].any():
@@ -208,7 +257,9 @@ def test_everything_is_known_whatever_is_missing() -> None:
         for missing in range(tree.height):
             contrasts = np.ones(tree.height)
             contrasts[missing] = math.inf
-            assert tree.range_variance(np.array(0), np.array(domain - 1), contrasts) == pytest.approx(0, abs=1e-12), (
+            assert tree.range_variance(
+                np.array(0), np.array(domain - 1), contrasts
+            ) == pytest.approx(0, abs=1e-12), (
                 domain,
                 missing,
             )
@@ -219,7 +270,9 @@ def test_whether_a_contrast_is_needed_does_not_depend_on_the_scale(scale: float)
     tree = Tree.of(16, 2)
     contrasts = np.array([1.0, 1.0, 1.0, math.inf])
     assert tree.linear_variance(scale * np.eye(16)[0], contrasts) == math.inf
-    pairs = np.repeat(np.random.default_rng(0).normal(size=8), 2)  # the same for both children of every lowest parent
+    pairs = np.repeat(
+        np.random.default_rng(0).normal(size=8), 2
+    )  # the same for both children of every lowest parent
     assert tree.linear_variance(scale * pairs, contrasts) < math.inf
 
 
@@ -235,7 +288,9 @@ def test_large_trees() -> None:
         for level, width in enumerate(tree.widths):
             for node in {a // (2 * width), b // (2 * width)}:
                 low = node * 2 * width
-                left, right = (max(0, min(b, s + width - 1) - max(a, s) + 1) for s in (low, low + width))
+                left, right = (
+                    max(0, min(b, s + width - 1) - max(a, s) + 1) for s in (low, low + width)
+                )
                 total += contrasts[level] * ((left - right) / width) ** 2 / 2
         expected.append(total)
     np.testing.assert_allclose(tree.range_variance(first, last, contrasts), expected, rtol=1e-12)
@@ -265,7 +320,9 @@ def fewest_nodes(tree: Tree, first: int, last: int) -> list[set[int]]:
 
 
 small_trees = pytest.mark.parametrize(
-    "tree", [Tree.of(d, b) for d, b in SHAPES if d <= 27], ids=[f"D{d}-{b}" for d, b in SHAPES if d <= 27]
+    "tree",
+    [Tree.of(d, b) for d, b in SHAPES if d <= 27],
+    ids=[f"D{d}-{b}" for d, b in SHAPES if d <= 27],
 )
 
 
@@ -292,7 +349,10 @@ def number_of_nodes(tree: Tree, first: np.ndarray, last: np.ndarray) -> np.ndarr
     return np.stack([end - left + right - start for left, end, start, right in parts], axis=-1)
 
 
-@pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 2), (81, 3), (256, 4), (125, 5), (256, 16), (100, 2), (100, 3), (200, 7)])
+@pytest.mark.parametrize(
+    ("domain", "b"),
+    [(64, 2), (256, 2), (81, 3), (256, 4), (125, 5), (256, 16), (100, 2), (100, 3), (200, 7)],
+)
 def test_fact_3_and_the_bounds_after_it(domain: int, b: int) -> None:
     """Range queries 4.3: at most (B-1)(2 log_B r + 1) nodes, and 2 (B-1)(log_B D + 1/2) - 1; for prefixes B-1 on each level."""
     tree = Tree.of(domain, b)

@@ -12,8 +12,12 @@ def mechanism(kind, epsilon, n, **options):
 
     made = {
         "unbounded, secure": lambda: mechanisms.Geometric(epsilon=epsilon, **options),
-        "truncated, secure": lambda: mechanisms.GeometricTruncated(epsilon=epsilon, lower=0, upper=n, **options),
-        "folded, secure": lambda: mechanisms.GeometricFolded(epsilon=epsilon, lower=0, upper=n, **options),
+        "truncated, secure": lambda: mechanisms.GeometricTruncated(
+            epsilon=epsilon, lower=0, upper=n, **options
+        ),
+        "folded, secure": lambda: mechanisms.GeometricFolded(
+            epsilon=epsilon, lower=0, upper=n, **options
+        ),
     }
     return choice(made, kind)()
 
@@ -70,7 +74,9 @@ def _privacy():
             low, high = (low, middle) if tested.randomise(0) <= answer else (middle + 1, high)
         return low
 
-    weights = [first(answer - 1) - first(answer) for answer in range(1, 60)]  # of the answers 1, 2, ...
+    weights = [
+        first(answer - 1) - first(answer) for answer in range(1, 60)
+    ]  # of the answers 1, 2, ...
     largest = max(place for place, weight in enumerate(weights) if weight) + 1
     common = [Fraction(a, b) for a, b in pairwise(weights[:20])]
     off = max(abs(float(ratio) / e - 1) for ratio in common)

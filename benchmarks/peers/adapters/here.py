@@ -63,7 +63,9 @@ def oracle(kind, domain, epsilon):
         "CMS": lambda: frequency.CountMeanSketch(domain, epsilon, **sketch),
         "HCMS": lambda: frequency.HadamardCountMeanSketch(domain, epsilon, **sketch),
     }
-    return {"one by one": OneByOne, "norm_sub": Distribution}.get(how, Client)(choice(made, kind)(), how == "secure")
+    return {"one by one": OneByOne, "norm_sub": Distribution}.get(how, Client)(
+        choice(made, kind)(), how == "secure"
+    )
 
 
 def theory(kind, domain, epsilon, counts):
@@ -126,14 +128,19 @@ def ranges(kind, domain, epsilon):
         "tree, b = 4": lambda: central.Hierarchy(domain, epsilon, branching=4),
         "tree, b = 16": lambda: central.Hierarchy(domain, epsilon, branching=16),
         "tree, best": lambda: central.Hierarchy(
-            domain, epsilon, branching=central.best_branching(domain, epsilon)[0].fanouts, budget="optimal"
+            domain,
+            epsilon,
+            branching=central.best_branching(domain, epsilon)[0].fanouts,
+            budget="optimal",
         ),
     }
     if kind in trees:
         tree = trees[kind]()
         return lambda counts: tree.release(np.array(counts), rng).counts.tolist()
     local = {
-        "local tree, b = 4": lambda: rangeq.HierarchicalHistogram(domain, epsilon, branching=4, oracle="OUE"),
+        "local tree, b = 4": lambda: rangeq.HierarchicalHistogram(
+            domain, epsilon, branching=4, oracle="OUE"
+        ),
         "local, best": lambda: rangeq.optimise(domain=domain, epsilon=epsilon, n=10_000).protocol,
     }
     protocol = choice(local, kind)()
@@ -231,7 +238,10 @@ def _merged():
 
     grr = frequency.GRR(64, 1.0)
     reports = grr.privatize([0] * 100, np.random.default_rng(1))
-    whole = grr.aggregate(reports).to_bytes() == (grr.aggregate(reports[:50]) + grr.aggregate(reports[50:])).to_bytes()
+    whole = (
+        grr.aggregate(reports).to_bytes()
+        == (grr.aggregate(reports[:50]) + grr.aggregate(reports[50:])).to_bytes()
+    )
     return "yes, to the same bytes" if whole else "no"
 
 

@@ -19,7 +19,11 @@ class Protocol:
 
 def oracle(kind, domain, epsilon):
     def protocol(module, name, **options):
-        return Protocol(getattr(import_module(f"ldp_toolbox.protocols.frequency.{module}"), name)(domain, epsilon, **options))
+        return Protocol(
+            getattr(import_module(f"ldp_toolbox.protocols.frequency.{module}"), name)(
+                domain, epsilon, **options
+            )
+        )
 
     made = {
         "GRR": lambda: protocol("grr", "GeneralizedRandomizedResponse"),
@@ -50,10 +54,18 @@ def _randomness():
         seed(1)
         return oracle("GRR", 64, 1.0).privatize([1] * 50)
 
-    return "Mersenne twisters: whoever knows the seed knows the reports" if reports() == reports() else "not seeded"
+    return (
+        "Mersenne twisters: whoever knows the seed knows the reports"
+        if reports() == reports()
+        else "not seeded"
+    )
 
 
-PROBES = {"error of an answer": _error, "a report that cannot be": _refused, "randomness": _randomness}
+PROBES = {
+    "error of an answer": _error,
+    "a report that cannot be": _refused,
+    "randomness": _randomness,
+}
 
 FEATURES = {
     "import": lambda: import_module("ldp_toolbox"),

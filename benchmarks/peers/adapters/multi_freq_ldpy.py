@@ -23,7 +23,9 @@ def oracle(kind, domain, epsilon):
         module = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{name}")
         client, server = getattr(module, f"{name}_Client"), getattr(module, f"{name}_Aggregator_MI")
         known = (domain, epsilon) if domain_too else (epsilon,)
-        return Functions(client, lambda reports: server(reports, *known, *options), (domain, epsilon, *options))
+        return Functions(
+            client, lambda reports: server(reports, *known, *options), (domain, epsilon, *options)
+        )
 
     made = {
         "GRR": lambda: functions("GRR"),
@@ -37,7 +39,9 @@ def oracle(kind, domain, epsilon):
 
 def _error():
     p = e / (e + 1)
-    variance = import_module("multi_freq_ldpy.pure_frequency_oracles.Variance_PURE").VAR_Pure(p, 1 - p, n=1000)
+    variance = import_module("multi_freq_ldpy.pure_frequency_oracles.Variance_PURE").VAR_Pure(
+        p, 1 - p, n=1000
+    )
     return f"a formula of p, q and n: ± {1.96 * variance**0.5:.3f}"
 
 
@@ -56,10 +60,18 @@ def _randomness():
         seed(1)
         return oracle("GRR", 64, 1.0).privatize([1] * 50)
 
-    return "Mersenne twisters: whoever knows the seed knows the reports" if reports() == reports() else "not seeded"
+    return (
+        "Mersenne twisters: whoever knows the seed knows the reports"
+        if reports() == reports()
+        else "not seeded"
+    )
 
 
-PROBES = {"error of an answer": _error, "a report that cannot be": _refused, "randomness": _randomness}
+PROBES = {
+    "error of an answer": _error,
+    "a report that cannot be": _refused,
+    "randomness": _randomness,
+}
 
 FEATURES = {
     "import": lambda: import_module("multi_freq_ldpy"),

@@ -30,12 +30,22 @@ def oracle(kind, domain, epsilon):
     dp = prelude()
 
     def grr():
-        return Clients(dp.m.make_randomized_response(list(range(domain)), exp(epsilon) / (exp(epsilon) + domain - 1)))
+        return Clients(
+            dp.m.make_randomized_response(
+                list(range(domain)), exp(epsilon) / (exp(epsilon) + domain - 1)
+            )
+        )
 
     def sue():
-        bits = [(1 << (8 * (domain // 8) - 1 - item)).to_bytes(domain // 8, "big") for item in range(domain)]
+        bits = [
+            (1 << (8 * (domain // 8) - 1 - item)).to_bytes(domain // 8, "big")
+            for item in range(domain)
+        ]
         space = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
-        return Clients(dp.m.make_randomized_response_bitvec(*space, f=2 / (exp(epsilon / 2) + 1)), bits.__getitem__)
+        return Clients(
+            dp.m.make_randomized_response_bitvec(*space, f=2 / (exp(epsilon / 2) + 1)),
+            bits.__getitem__,
+        )
 
     return choice({"GRR": grr, "SUE": sue}, kind)()
 
@@ -56,7 +66,10 @@ def release_of(dp, kind, domain, epsilon):
     space = counts_of(dp)
     if kind == "cells":
         return dp.m.make_laplace(*space, scale=1 / epsilon)
-    branching = choice({"tree, b = 4": 4, "tree, b = 16": 16, "tree, best": dp.t.choose_branching_factor(domain)}, kind)
+    branching = choice(
+        {"tree, b = 4": 4, "tree, b = 16": 16, "tree, best": dp.t.choose_branching_factor(domain)},
+        kind,
+    )
     tree = dp.t.make_b_ary_tree(*space, leaf_count=domain, branching_factor=branching)
     measurement = tree >> dp.m.then_laplace(scale=tree.map(1) / epsilon)
     consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
@@ -76,9 +89,15 @@ def quantiles(kind, domain, epsilon, probabilities):
         for q in probabilities:
 
             def make(scale, q=q):
-                return dp.m.make_private_quantile(values, metric, dp.max_divergence(), list(range(domain)), q, scale)
+                return dp.m.make_private_quantile(
+                    values, metric, dp.max_divergence(), list(range(domain)), q, scale
+                )
 
-            each.append(dp.binary_search_chain(make, d_in=1, d_out=epsilon / len(probabilities), bounds=(1e-6, 1e6)))
+            each.append(
+                dp.binary_search_chain(
+                    make, d_in=1, d_out=epsilon / len(probabilities), bounds=(1e-6, 1e6)
+                )
+            )
 
         def one_by_one(counts):
             people = [cell for cell, count in enumerate(counts) for _ in range(count)]

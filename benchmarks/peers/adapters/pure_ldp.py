@@ -19,24 +19,38 @@ class Pair:
         self.server.reset()
         self.server.aggregate_all(reports)
         n = len(reports)
-        return [value / n for value in self.server.estimate_all(range(self.domain), suppress_warnings=True)]
+        return [
+            value / n
+            for value in self.server.estimate_all(range(self.domain), suppress_warnings=True)
+        ]
 
 
 def oracle(kind, domain, epsilon):
     import pure_ldp.frequency_oracles as pure
 
     def pair(name, keep=lambda report: report, **options):
-        sides = (getattr(pure, f"{name}{side}")(epsilon, domain, index_mapper=identity, **options) for side in ("Client", "Server"))
+        sides = (
+            getattr(pure, f"{name}{side}")(epsilon, domain, index_mapper=identity, **options)
+            for side in ("Client", "Server")
+        )
         return Pair(*sides, domain, keep)
 
     def sketch(hadamard):
         server = pure.CMSServer(epsilon, 64, 1024, is_hadamard=hadamard)
-        return Pair(pure.CMSClient(epsilon, server.get_hash_funcs(), 1024, is_hadamard=hadamard), server, domain)
+        return Pair(
+            pure.CMSClient(epsilon, server.get_hash_funcs(), 1024, is_hadamard=hadamard),
+            server,
+            domain,
+        )
 
     def fast_hashing():
         # The documentation's faster variant: hash functions from a list of k, whose values are tabulated by the server.
         client = pure.FastLHClient(epsilon, domain, 1000, use_olh=True, index_mapper=identity)
-        return Pair(client, pure.FastLHServer(epsilon, domain, 1000, use_olh=True, index_mapper=identity), domain)
+        return Pair(
+            client,
+            pure.FastLHServer(epsilon, domain, 1000, use_olh=True, index_mapper=identity),
+            domain,
+        )
 
     made = {
         "GRR": lambda: pair("DE"),
@@ -44,7 +58,9 @@ def oracle(kind, domain, epsilon):
         "SUE": lambda: pair("UE", use_oue=False),
         "OLH": lambda: pair("LH", use_olh=True),
         "OLH, 1000 hash functions": fast_hashing,
-        "HRR": lambda: pair("HadamardMech", tuple, t=1),  # a report can be an iterator, that can be read once
+        "HRR": lambda: pair(
+            "HadamardMech", tuple, t=1
+        ),  # a report can be an iterator, that can be read once
         "CMS": lambda: sketch(False),
         "HCMS": lambda: sketch(True),
     }
@@ -79,7 +95,9 @@ def heavy(kind, bits, epsilon):
     def pem():
         server, client = sketches(128)
         return Finder(
-            hitters.PEMClient(epsilon, 6, bits, 5, fo_client=client), hitters.PEMServer(epsilon, 6, bits, 5, fo_server=server), bits
+            hitters.PEMClient(epsilon, 6, bits, 5, fo_client=client),
+            hitters.PEMServer(epsilon, 6, bits, 5, fo_server=server),
+            bits,
         )
 
     def treehist():
@@ -114,9 +132,15 @@ def _randomness():
     def reports():
         random.seed(1)
         np.random.seed(1)  # noqa: NPY002  theirs
-        return oracle("GRR", 64, 1.0).privatize([1] * 50), oracle("OLH", 64, 1.0).privatize([1] * 50)
+        return oracle("GRR", 64, 1.0).privatize([1] * 50), oracle("OLH", 64, 1.0).privatize(
+            [1] * 50
+        )
 
-    return "Mersenne twisters: whoever knows the seed knows the reports" if reports() == reports() else "not seeded"
+    return (
+        "Mersenne twisters: whoever knows the seed knows the reports"
+        if reports() == reports()
+        else "not seeded"
+    )
 
 
 PROBES = {"a report that cannot be": _refused, "randomness": _randomness}

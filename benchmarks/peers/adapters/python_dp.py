@@ -28,7 +28,10 @@ def quantiles(kind, domain, epsilon, probabilities):
         people = [float(cell) for cell, count in enumerate(counts) for _ in range(count)]
         share = epsilon / len(probabilities)
         bounds = {"lower_bound": 0, "upper_bound": domain - 1, "dtype": "float"}
-        return [round(Percentile(epsilon=share, percentile=q, **bounds).quick_result(people)) for q in probabilities]
+        return [
+            round(Percentile(epsilon=share, percentile=q, **bounds).quick_result(people))
+            for q in probabilities
+        ]
 
     return release
 
@@ -36,8 +39,12 @@ def quantiles(kind, domain, epsilon, probabilities):
 def _integers():
     from pydp.algorithms.laplacian import Percentile
 
-    answer = Percentile(epsilon=100.0, percentile=0.5, lower_bound=0, upper_bound=255, dtype="int").quick_result([100] * 1000)
-    assert abs(answer - 100) < 5, f"the median of a thousand values 100 is said to be {answer}, at epsilon = 100"
+    answer = Percentile(
+        epsilon=100.0, percentile=0.5, lower_bound=0, upper_bound=255, dtype="int"
+    ).quick_result([100] * 1000)
+    assert abs(answer - 100) < 5, (
+        f"the median of a thousand values 100 is said to be {answer}, at epsilon = 100"
+    )
 
 
 def _error():

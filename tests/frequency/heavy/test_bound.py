@@ -15,7 +15,12 @@ from frequency import GRR, OLH
 from frequency.heavy import lower_bound
 from tests.contracts.oracle import FALSE_ALARM
 
-GRID = [(n, d, e) for n in (1, 10, 1000, 10**6, 10**9) for d in (3, 16, 1000, 2**64) for e in (1e-6, 0.1, 1.0, 5.0, 50.0)]
+GRID = [
+    (n, d, e)
+    for n in (1, 10, 1000, 10**6, 10**9)
+    for d in (3, 16, 1000, 2**64)
+    for e in (1e-6, 0.1, 1.0, 5.0, 50.0)
+]
 
 
 def slow(n, d, epsilon):
@@ -27,7 +32,10 @@ def slow(n, d, epsilon):
     grid = np.concatenate([[1.0], np.logspace(-14, 0, 400)])
     best = grid[np.argmax([value(t) for t in grid])]
     found = optimize.minimize_scalar(
-        lambda t: -value(t), bounds=(best / 1.1, min(1.0, best * 1.1)), method="bounded", options={"xatol": 1e-18}
+        lambda t: -value(t),
+        bounds=(best / 1.1, min(1.0, best * 1.1)),
+        method="bounded",
+        options={"xatol": 1e-18},
     )
     return max(0.0, value(best), value(1.0), -found.fun)
 
@@ -38,7 +46,9 @@ def test_is_the_maximum(case):
     assert 0 <= lower_bound(*case) <= 1 / 2
 
 
-@pytest.mark.parametrize(("n", "d", "epsilon"), [case for case in GRID if case[1] > 3 and case[0] > 1])
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon"), [case for case in GRID if case[1] > 3 and case[0] > 1]
+)
 def test_is_monotone(n, d, epsilon):
     """More users and more epsilon help, more items do not."""
     here = lower_bound(n, d, epsilon)
@@ -50,7 +60,9 @@ def test_is_monotone(n, d, epsilon):
 def test_asymptote():
     """2 / (3 sqrt 3) sqrt(ln d / (n eps^2)) for large d and small epsilon."""
     n, d, epsilon = 10**12, 2**4096, 1e-3
-    assert lower_bound(n, d, epsilon) == pytest.approx(2 / (3 * math.sqrt(3)) * math.sqrt(math.log(d) / n) / epsilon, rel=1e-3)
+    assert lower_bound(n, d, epsilon) == pytest.approx(
+        2 / (3 * math.sqrt(3)) * math.sqrt(math.log(d) / n) / epsilon, rel=1e-3
+    )
 
 
 def test_the_variance_in_the_proof():
@@ -69,7 +81,13 @@ def hardest(n, d, epsilon):
 
 @pytest.mark.parametrize(
     ("kind", "n", "d", "epsilon"),
-    [(GRR, 300, 4, 1.0), (GRR, 1000, 16, 3.0), (OLH, 1000, 64, 1.0), (OLH, 3000, 1000, 2.0), (OLH, 100, 64, 0.1)],
+    [
+        (GRR, 300, 4, 1.0),
+        (GRR, 1000, 16, 3.0),
+        (OLH, 1000, 64, 1.0),
+        (OLH, 3000, 1000, 2.0),
+        (OLH, 100, 64, 0.1),
+    ],
 )
 def test_nothing_is_more_accurate(kind, n, d, epsilon):
     """On the distribution of the proof, with v uniform: the mean largest error, also of estimates cut to [0, 1]."""

@@ -23,7 +23,9 @@ class Slow:
     def __init__(self, code):
         self.code, order = code, 1 << code.symbol
         field, grid = Field(order), np.arange(order)
-        self.product = [[int(x) for x in field.multiply(np.full(order, a), grid)] for a in range(order)]
+        self.product = [
+            [int(x) for x in field.multiply(np.full(order, a), grid)] for a in range(order)
+        ]
         self.inverse = [0] + [row.index(1) for row in self.product[1:]]
 
     def coefficients(self, values):
@@ -41,25 +43,33 @@ class Slow:
             rows[k] = [times[self.inverse[rows[k][k]]][a] for a in rows[k]]
             for r in range(n):
                 if r != k and rows[r][k]:
-                    rows[r] = [a ^ times[rows[r][k]][b] for a, b in zip(rows[r], rows[k], strict=True)]
+                    rows[r] = [
+                        a ^ times[rows[r][k]][b] for a, b in zip(rows[r], rows[k], strict=True)
+                    ]
         return [row[-1] for row in rows]
 
     def minus(self, word):
         """The whole codeword, 1 for -1."""
         code = self.code
-        symbols = [word >> (code.symbol * i) & ((1 << code.symbol) - 1) for i in range(code.symbols)]
+        symbols = [
+            word >> (code.symbol * i) & ((1 << code.symbol) - 1) for i in range(code.symbols)
+        ]
         polynomial, result = self.coefficients(symbols), []
         for x in range(code.blocks):
             value = 0
             for coefficient in reversed(polynomial):
                 value = self.product[value][x] ^ coefficient
             top, rest = value >> (code.symbol - 1), value & ((1 << (code.symbol - 1)) - 1)
-            result += [(top + (rest & place).bit_count()) % 2 for place in range(1 << (code.symbol - 1))]
+            result += [
+                (top + (rest & place).bit_count()) % 2 for place in range(1 << (code.symbol - 1))
+            ]
         return result
 
 
 def random_words(bits, count, seed=0):
-    words = np.random.default_rng([bits, seed]).integers(0, 1 << bits, size=count, dtype=np.uint64, endpoint=False)
+    words = np.random.default_rng([bits, seed]).integers(
+        0, 1 << bits, size=count, dtype=np.uint64, endpoint=False
+    )
     words[:2] = 0, (1 << bits) - 1
     return words
 
@@ -104,7 +114,9 @@ def test_sizes(bits):
     best = Code.best(bits)
     assert best.symbols == -(-bits // 8)
     assert best in list(codes_of(bits))
-    assert best.symbols * best.symbol - bits < best.symbols  # as few wasted bits as so many equal symbols can waste
+    assert (
+        best.symbols * best.symbol - bits < best.symbols
+    )  # as few wasted bits as so many equal symbols can waste
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 8, 9])
@@ -115,11 +127,18 @@ def test_distance(bits):
         apart = (code.length - book @ book.T) // 2
         np.fill_diagonal(apart, code.length)
         assert Fraction(int(apart.min()), code.length) >= code.distance
-        blocks = (book.reshape(len(book), 1, code.blocks, -1) != book[:1].reshape(1, 1, code.blocks, -1)).sum(axis=3)[1:, 0]
+        blocks = (
+            book.reshape(len(book), 1, code.blocks, -1) != book[:1].reshape(1, 1, code.blocks, -1)
+        ).sum(axis=3)[1:, 0]
         half = 1 << (code.symbol - 1)
         assert np.isin(blocks, [0, half // 2, half] if half > 1 else [0, 1]).all()
         assert ((blocks > 0).sum(axis=1) >= code.blocks - code.symbols + 1).all()
-        assert (apart[0] == apart[0][np.arange(len(book))[:, None] ^ np.arange(len(book))][np.arange(len(book)), 0]).all()
+        assert (
+            apart[0]
+            == apart[0][np.arange(len(book))[:, None] ^ np.arange(len(book))][
+                np.arange(len(book)), 0
+            ]
+        ).all()
 
 
 def test_distance_is_attained():
@@ -153,7 +172,10 @@ def test_decoding_is_maximum_likelihood(bits):
     for code in codes_of(bits):
         book, rng = codebook(code), np.random.default_rng([bits, code.symbol])
         words = random_words(bits, 200)
-        for strength, least in ((2.0, 0.995), (0.35, (0.9 if bits <= 8 else 0.6) if code == Code.best(bits) else 0.0)):
+        for strength, least in (
+            (2.0, 0.995),
+            (0.35, (0.9 if bits <= 8 else 0.6) if code == Code.best(bits) else 0.0),
+        ):
             sums = strength * book[words.astype(int)] + rng.normal(size=(200, code.length))
             scores = sums @ book.T
             found = code.decode(sums).astype(int)
@@ -190,7 +212,10 @@ def test_rounding_loses(bits):
         sums = strength * signs_of(code, words) + rng.normal(size=(rows, code.length))
         right = {soft: code.decode(sums, soft=soft) == words for soft in hits}
         only = [int((right[a] & ~right[not a]).sum()) for a in (True, False)]
-        assert stats.binomtest(only[1], max(1, sum(only)), 0.5, alternative="greater").pvalue > FALSE_ALARM
+        assert (
+            stats.binomtest(only[1], max(1, sum(only)), 0.5, alternative="greater").pvalue
+            > FALSE_ALARM
+        )
         for soft in hits:
             hits[soft] += int(right[soft].sum())
     assert hits[True] > hits[False]
@@ -237,7 +262,9 @@ def test_spare_bits_are_not_used():
 
 def test_how_many_rows_at_a_time_does_not_matter(monkeypatch):
     code = Code.best(20)
-    sums = np.random.default_rng(5).normal(size=(30, code.length)) + 0.3 * signs_of(code, random_words(20, 30))
+    sums = np.random.default_rng(5).normal(size=(30, code.length)) + 0.3 * signs_of(
+        code, random_words(20, 30)
+    )
     whole = code.decode(sums)
     for at_once in (1, 50_000, 100_000):
         monkeypatch.setattr("frequency.heavy.codes._AT_ONCE", at_once)

@@ -9,7 +9,16 @@ from scipy import stats
 
 from frequency import InvalidReport, InvalidValue
 from frequency.estimate import Interval
-from frequency.heavy import Found, Gate, OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter, plot
+from frequency.heavy import (
+    Found,
+    Gate,
+    OneBit,
+    PrefixExtension,
+    SuccinctHistogram,
+    TreeHist,
+    UniqueHeavyHitter,
+    plot,
+)
 
 PROTOCOLS = {
     "extension": lambda text=False: PrefixExtension(16, 3.0, text),
@@ -22,7 +31,17 @@ PROTOCOLS = {
 
 def some(gates=(), items=(5, 9), frequencies=(0.4, 0.1), noise=0.2, confidence=0.95):
     f = np.array(frequencies, dtype=float)
-    return Found(np.array(items), f, f * 0 + 1e-4, Interval(f - 0.02, f + 0.02), 1000, 256, noise, confidence, tuple(gates))
+    return Found(
+        np.array(items),
+        f,
+        f * 0 + 1e-4,
+        Interval(f - 0.02, f + 0.02),
+        1000,
+        256,
+        noise,
+        confidence,
+        tuple(gates),
+    )
 
 
 def gate(cut, deviation=0.1):
@@ -105,11 +124,27 @@ def test_strings_are_shown_as_such():
 def test_lists_are_consistent(name):
     """Sorted, distinct, with intervals around estimates, and with everything above a threshold and nothing below."""
     protocol = PROTOCOLS[name]()
-    aggregate = protocol.aggregate(protocol.privatize(np.repeat([3, 200], [3000, 1000]), np.random.default_rng(1)))
+    aggregate = protocol.aggregate(
+        protocol.privatize(np.repeat([3, 200], [3000, 1000]), np.random.default_rng(1))
+    )
     everything = protocol.find(aggregate, threshold=0.0)
-    for options in ({"k": 1}, {"k": 2}, {"k": 5}, {"threshold": 0.0}, {"threshold": 0.3}, {"k": 2, "threshold": 0.3}, {}):
+    for options in (
+        {"k": 1},
+        {"k": 2},
+        {"k": 5},
+        {"threshold": 0.0},
+        {"threshold": 0.3},
+        {"k": 2, "threshold": 0.3},
+        {},
+    ):
         found = protocol.find(aggregate, **options)
-        assert len(found) == len(found.items) == len(found.frequencies) == len(found.variances) == len(found.intervals.low)
+        assert (
+            len(found)
+            == len(found.items)
+            == len(found.frequencies)
+            == len(found.variances)
+            == len(found.intervals.low)
+        )
         assert len(set(found.items.tolist())) == len(found)
         assert (np.diff(found.frequencies) <= 0).all()
         assert (found.frequencies >= options.get("threshold", -np.inf)).all()
@@ -123,18 +158,25 @@ def test_lists_are_consistent(name):
         assert 0 <= found.recall(0.5) <= 1
         if options == {"threshold": 0.3}:
             assert found.items.tolist() == [
-                item for item, f in zip(everything.items, everything.frequencies, strict=True) if f >= 0.3
+                item
+                for item, f in zip(everything.items, everything.frequencies, strict=True)
+                if f >= 0.3
             ]
     sure = protocol.find(aggregate, threshold=0.0, confidence=0.999)
     assert sure.items.tolist() == everything.items.tolist()
-    assert (sure.intervals.high - sure.intervals.low > everything.intervals.high - everything.intervals.low).all()
+    assert (
+        sure.intervals.high - sure.intervals.low
+        > everything.intervals.high - everything.intervals.low
+    ).all()
     assert sure.noise > everything.noise
 
 
 def test_intervals_by_hand():
     """At level 1 - (1 - confidence) k / considered, and as much wider than normal ones as binomial tails reach further."""
     protocol = PrefixExtension(8, 2.0)
-    found = protocol.find(protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=3, confidence=0.9)
+    found = protocol.find(
+        protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=3, confidence=0.9
+    )
     oracle = protocol.channel.parts[0]
     p, q = float(oracle.p), float(oracle.q)
 
@@ -169,14 +211,23 @@ def test_wrong_arguments(name):
     for confidence in (0, 1, -1, 2, math.nan, math.inf, True):
         with pytest.raises(ValueError, match="confidence must lie strictly"):
             protocol.find(empty, confidence=confidence)
-    for reports in (None, [], [1, 2], np.zeros(3), "reports", np.zeros((1, 1), dtype=protocol.report_dtype)):
+    for reports in (
+        None,
+        [],
+        [1, 2],
+        np.zeros(3),
+        "reports",
+        np.zeros((1, 1), dtype=protocol.report_dtype),
+    ):
         with pytest.raises((InvalidReport, TypeError)):
             protocol.find(reports)
     for k in (np.int64(1), 1):
         assert len(protocol.find(empty, k=k, threshold=0, confidence=0.5)) == 0
 
 
-@pytest.mark.parametrize("wrong", [{"threshold": "x"}, {"confidence": "x"}, {"confidence": None}], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [{"threshold": "x"}, {"confidence": "x"}, {"confidence": None}], ids=str
+)
 def test_what_is_no_number_is_a_value_error(wrong):
     protocol = PrefixExtension(8, 1.0)
     with pytest.raises(ValueError, match="must"):
@@ -221,7 +272,9 @@ def test_figure():
     protocol = PrefixExtension(8, 2.0)
     found = protocol.find(protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=5)
     (axes,) = plot.found(found, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, largest=3).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == [str(item) for item in found.items[:3]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        str(item) for item in found.items[:3]
+    ]
     assert "3 most frequent of 5" in axes.get_title(loc="left")
     with pytest.raises(ValueError, match="nothing to draw"):
         plot.found(found, largest=0)
@@ -240,7 +293,9 @@ def test_lists_can_be_pickled(name):
 
 def test_a_promise_is_told():
     protocol = UniqueHeavyHitter(8, 2.0)
-    statement = protocol.find(protocol.privatize([3] * 500 + [9] * 500, np.random.default_rng(1))).statement
+    statement = protocol.find(
+        protocol.privatize([3] * 500 + [9] * 500, np.random.default_rng(1))
+    ).statement
     assert "if all who hold an item hold the same one" in statement
 
 

@@ -43,14 +43,20 @@ EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2))
 CASES = {
     "GRR": (lambda d, e: GRR(d, e), oracles.TestGRR),
     "HRR": (lambda d, e: HRR(d, e), oracles.TestHRR1),
-    "HRR, two coefficients": (lambda d, e: HRR(d, e, coefficients=2 if d > 2 else 1), oracles.TestHRR2),
+    "HRR, two coefficients": (
+        lambda d, e: HRR(d, e, coefficients=2 if d > 2 else 1),
+        oracles.TestHRR2,
+    ),
     "OLH": (lambda d, e: OLH(d, e), oracles.TestOLH),
     "OUE": (lambda d, e: OUE(d, e), oracles.TestOUE),
     "SUE": (lambda d, e: SUE(d, e), oracles.TestSUE),
     "subset selection": (lambda d, e: SubsetSelection(d, e), oracles.TestSubsetSelection),
     "projective geometry": (lambda d, e: ProjectiveGeometry(d, e), oracles.TestProjectiveGeometry),
     "JL": (lambda d, e: JLOracle(d, e, rows=7, seed=1), oracles.TestJLOracle),
-    "HCMS": (lambda d, e: HadamardCountMeanSketch(d, e, hashes=3, width=4, seed=1), oracles.TestHadamardCountMeanSketch),
+    "HCMS": (
+        lambda d, e: HadamardCountMeanSketch(d, e, hashes=3, width=4, seed=1),
+        oracles.TestHadamardCountMeanSketch,
+    ),
 }
 
 SMALL = [(name, d) for name in CASES for d in (2, 3, 5)]
@@ -67,7 +73,11 @@ def listed(name, domain, epsilon):
     reports, table = contract().twin(oracle)
     if isinstance(oracle, (OUE, SUE)):
         q = Fraction(int(oracle.parameters["q"]), WORD)
-        ones = np.unpackbits(reports["bits"], axis=1, count=domain, bitorder="little").sum(axis=1).tolist()
+        ones = (
+            np.unpackbits(reports["bits"], axis=1, count=domain, bitorder="little")
+            .sum(axis=1)
+            .tolist()
+        )
         blank = [q**one * (1 - q) ** (domain - one) for one in ones]
     else:
         blank = [Fraction(1, len(reports))] * len(reports)
@@ -127,7 +137,9 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities(name, domain, epsilo
         assert list(kind) == sorted(kind)
     for v in range(domain):
         which = oracle._likelihood(reports, np.full(len(reports), v))
-        assert [stated[k] for k in which] == [row[v] / b for row, b in zip(table, blank, strict=True)]
+        assert [stated[k] for k in which] == [
+            row[v] / b for row, b in zip(table, blank, strict=True)
+        ]
         assert sum(b * stated[k] for b, k in zip(blank, which, strict=True)) == 1
 
 
@@ -160,7 +172,10 @@ def test_kept_reports_are_like_real_ones(name):
     for v in range(5):
         kept = [b * row[v] for b, row in zip(blank, accepted, strict=True)]
         total = sum(kept)
-        assert all(abs(k / total - row[v]) < row[v] * Fraction(1, 1 << 60) for k, row in zip(kept, table, strict=True))
+        assert all(
+            abs(k / total - row[v]) < row[v] * Fraction(1, 1 << 60)
+            for k, row in zip(kept, table, strict=True)
+        )
         share = Fraction(total, WORD)
         assert abs(share / OneBit(oracle).channel.kept - 1) < Fraction(1, 1 << 39)
 
@@ -218,7 +233,12 @@ def test_a_half_of_the_paper_is_too_much(epsilon):
 
 def test_a_half_may_be_kept_of_signs():
     for epsilon in EPSILONS:
-        for oracle in (HRR(1000, epsilon), JLOracle(1000, epsilon), HadamardCountMeanSketch(1000, epsilon), GRR(2, epsilon)):
+        for oracle in (
+            HRR(1000, epsilon),
+            JLOracle(1000, epsilon),
+            HadamardCountMeanSketch(1000, epsilon),
+            GRR(2, epsilon),
+        ):
             assert OneBit(oracle).kept == pytest.approx(1 / 2, rel=1e-9)
 
 
@@ -233,12 +253,17 @@ def test_the_bit_is_drawn_with_the_audited_weights(name):
     weights = [channel._acceptance[k] for k in which]
     for shift, bit in ((-1, 1), (0, 0)):
         reports = np.zeros(5, dtype=channel.report_dtype)
-        played(lambda source, r=reports: channel._privatize(items, r, source), [*coins, *(w + shift for w in weights)])
+        played(
+            lambda source, r=reports: channel._privatize(items, r, source),
+            [*coins, *(w + shift for w in weights)],
+        )
         assert reports["coins"].tolist() == coins
         assert reports["bit"].tolist() == [bit] * 5
     for word, bit in ((0, 1), (WORD - 1, 0)):
         reports = np.zeros(5, dtype=channel.report_dtype)
-        played(lambda source, r=reports: channel._privatize(items, r, source), [*coins, *[word] * 5])
+        played(
+            lambda source, r=reports: channel._privatize(items, r, source), [*coins, *[word] * 5]
+        )
         assert reports["bit"].tolist() == [bit] * 5
 
 
@@ -259,7 +284,9 @@ def test_bits_about_heavy_hitter_protocols(make, epsilon):
     protocol = OneBit(make(epsilon))
     channel, inner = protocol.channel, protocol.channel.inner
     d, coins = inner.domain, np.random.default_rng(2).integers(0, WORD, size=2000, dtype=np.uint64)
-    which = inner._coins_likelihood(Coins(np.repeat(coins, d), 0), np.tile(np.arange(d), len(coins))).reshape(-1, d)
+    which = inner._coins_likelihood(
+        Coins(np.repeat(coins, d), 0), np.tile(np.arange(d), len(coins))
+    ).reshape(-1, d)
     audit = protocol.audit()
     found = worst_ratio([[channel._acceptance[k] for k in row] for row in which.tolist()])
     assert audit.holds
@@ -276,7 +303,11 @@ def test_epsilon_above_ln_2_is_refused():
     assert OneBit(GRR(3, "0.5")).audit().holds
 
 
-@pytest.mark.parametrize("inner", [Tabular(named.krr(3, Fraction(3, 5))), CountMeanSketch(5, 0.5)], ids=["Tabular", "CMS"])
+@pytest.mark.parametrize(
+    "inner",
+    [Tabular(named.krr(3, Fraction(3, 5))), CountMeanSketch(5, 0.5)],
+    ids=["Tabular", "CMS"],
+)
 def test_what_states_no_probabilities_is_refused(inner):
     with pytest.raises(TypeError, match="does not state the probabilities"):
         OneBit(inner)
@@ -307,25 +338,42 @@ def test_the_server_counts_the_kept_blank_reports(name):
     whole = protocol.aggregate(reports)
     kept = reports[reports["bit"] == 1]
     assert 0 < len(kept) < 3000
-    assert protocol.channel.sampled(whole) == oracle.aggregate(oracle._blank(Coins(kept["coins"], 9)))
+    assert protocol.channel.sampled(whole) == oracle.aggregate(
+        oracle._blank(Coins(kept["coins"], 9))
+    )
     assert whole.n == 3000
     assert protocol.aggregate(reports[:1000]) + protocol.aggregate(reports[1000:]) == whole
     assert protocol.aggregate(reports[np.random.default_rng(2).permutation(3000)]) == whole
     again = protocol.aggregate_from_bytes(whole.to_bytes())
     assert again == whole
-    assert protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == whole
+    assert (
+        protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == whole
+    )
     estimate = protocol.estimate(whole)
     inner = oracle.estimate(protocol.channel.sampled(whole))
     assert estimate.frequencies.tolist() == inner.frequencies.tolist()
     assert estimate.n == 3000
-    assert protocol.estimate(whole, items=[4, 1]).frequencies.tolist() == inner.frequencies[[4, 1]].tolist()
+    assert (
+        protocol.estimate(whole, items=[4, 1]).frequencies.tolist()
+        == inner.frequencies[[4, 1]].tolist()
+    )
 
 
 HELD = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(
-    "name", ["GRR", "HRR", "HRR, two coefficients", "OLH", "OUE", "SUE", "subset selection", "projective geometry"]
+    "name",
+    [
+        "GRR",
+        "HRR",
+        "HRR, two coefficients",
+        "OLH",
+        "OUE",
+        "SUE",
+        "subset selection",
+        "projective geometry",
+    ],
 )
 def test_estimates_are_unbiased_with_the_stated_variance(name):
     """Over 300 runs of 2000 users each: mean, variance, and what the aggregate says of its variance."""
@@ -333,7 +381,9 @@ def test_estimates_are_unbiased_with_the_stated_variance(name):
     protocol, n, runs = OneBit(oracle), 2000, 300
     values = np.repeat(np.arange(5), (HELD * n).astype(int))
     rng = np.random.default_rng(17)
-    estimates = [protocol.estimate(protocol.aggregate(protocol.privatize(values, rng))) for _ in range(runs)]
+    estimates = [
+        protocol.estimate(protocol.aggregate(protocol.privatize(values, rng))) for _ in range(runs)
+    ]
     found = np.array([e.frequencies for e in estimates])
     variance = protocol.channel.variance(n, HELD)
     alarm = FALSE_ALARM / 20
@@ -365,12 +415,20 @@ def test_variances_of_sums_known_beforehand(name):
     """`linear_variance` of a single item is its `variance`, for oracles whose variance depends on the item's frequency alone."""
     oracle, _, _, _ = listed(name, 5, 0.5)
     channel = OneBit(oracle).channel
-    np.testing.assert_allclose(oracle.linear_variance(100, np.eye(5), HELD), oracle.variance(100, HELD), rtol=1e-9)
-    np.testing.assert_allclose(channel.linear_variance(100, np.eye(5), HELD), channel.variance(100, HELD), rtol=1e-6)
+    np.testing.assert_allclose(
+        oracle.linear_variance(100, np.eye(5), HELD), oracle.variance(100, HELD), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        channel.linear_variance(100, np.eye(5), HELD), channel.variance(100, HELD), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: JLOracle(1000, 0.5, rows=64), lambda: HadamardCountMeanSketch(1000, 0.5, hashes=4, width=16)]
+    "make",
+    [
+        lambda: JLOracle(1000, 0.5, rows=64),
+        lambda: HadamardCountMeanSketch(1000, 0.5, hashes=4, width=16),
+    ],
 )
 def test_confusion_does_not_average_out(make):
     """However many users there are, and whatever part of them is kept."""
@@ -386,12 +444,20 @@ def test_nobody_and_nobody_kept():
     assert nobody.n == 0
     assert np.isnan(nobody.frequencies).all()
     reports = np.zeros(4, dtype=protocol.report_dtype)  # all bits are 0
-    for estimate in (protocol.estimate(protocol.aggregate(reports)), protocol.estimate(protocol.aggregate(reports), items=[1])):
+    for estimate in (
+        protocol.estimate(protocol.aggregate(reports)),
+        protocol.estimate(protocol.aggregate(reports), items=[1]),
+    ):
         assert estimate.n == 4
         assert np.isnan(estimate.frequencies).all()
         assert (estimate.variances == np.inf).all()
         assert estimate.linear(np.ones(len(estimate.frequencies))).variance == np.inf
-    for inner in (PrefixExtension(8, 0.5), TreeHist(8, 0.5), UniqueHeavyHitter(8, 0.5), SuccinctHistogram(8, 0.5, n=8)):
+    for inner in (
+        PrefixExtension(8, 0.5),
+        TreeHist(8, 0.5),
+        UniqueHeavyHitter(8, 0.5),
+        SuccinctHistogram(8, 0.5, n=8),
+    ):
         finder = OneBit(inner)
         for count in (0, 4):
             found = finder.find(np.zeros(count, dtype=finder.report_dtype))
@@ -447,7 +513,12 @@ def test_the_wrong_verb():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: PrefixExtension(16, 0.6), lambda: PrefixExtension(16, 0.6, lengths=(8, 16)), lambda: TreeHist(10, 0.6)]
+    "make",
+    [
+        lambda: PrefixExtension(16, 0.6),
+        lambda: PrefixExtension(16, 0.6, lengths=(8, 16)),
+        lambda: TreeHist(10, 0.6),
+    ],
 )
 def test_finds_what_the_inner_protocol_would(make):
     """From the kept users' blank reports; strong enough a signal that missing it is an error and not chance."""
@@ -465,7 +536,9 @@ def test_finds_what_the_inner_protocol_would(make):
 def test_words_of_64_bits():
     protocol = OneBit(UniqueHeavyHitter(64, 0.69))
     word = 2**64 - 3
-    found = protocol.find(protocol.privatize(np.full(40_000, word, dtype=np.uint64), np.random.default_rng(1)), k=1)
+    found = protocol.find(
+        protocol.privatize(np.full(40_000, word, dtype=np.uint64), np.random.default_rng(1)), k=1
+    )
     assert found.items.tolist() == [word]
 
 

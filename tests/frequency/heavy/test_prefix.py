@@ -27,11 +27,15 @@ HASHED = (8, 24)
 def small(epsilon, functions=2, oracle=HRR, seed=0):
     """Items of 3 bits, whose prefixes of more than one bit are hashed into 2 bits."""
     lengths, shares = (1, 3), (Fraction(1, 3), Fraction(2, 3))
-    return Prefixes(8, epsilon, lengths, shares, oracle, listed=1, places=2, functions=functions, seed=seed)
+    return Prefixes(
+        8, epsilon, lengths, shares, oracle, listed=1, places=2, functions=functions, seed=seed
+    )
 
 
 def twin_of(oracle):
-    return {"GRR": oracles.TestGRR, "HRR": oracles.TestHRR1, "OLH": oracles.TestOLH}[type(oracle).__name__]().twin(oracle)
+    return {"GRR": oracles.TestGRR, "HRR": oracles.TestHRR1, "OLH": oracles.TestOLH}[
+        type(oracle).__name__
+    ]().twin(oracle)
 
 
 def enumerated(channel):
@@ -41,9 +45,13 @@ def enumerated(channel):
         for part in level.parts:
             inner, weight = channel.parts[part], Fraction(channel.part_weights[part], 1 << 64)
             found, chances = twin_of(inner)
-            prefixes = np.arange(channel.domain, dtype=np.uint64) >> np.uint64(channel.bits - level.length)
+            prefixes = np.arange(channel.domain, dtype=np.uint64) >> np.uint64(
+                channel.bits - level.length
+            )
             if level.functions:
-                nodes = LinearHash(f"prefix {part}", channel.seed, channel.places)(prefixes).tolist()
+                nodes = LinearHash(f"prefix {part}", channel.seed, channel.places)(
+                    prefixes
+                ).tolist()
             else:
                 nodes = prefixes.tolist()
             own = np.zeros(len(found), dtype=channel.report_dtype)
@@ -85,14 +93,23 @@ def test_audit_is_the_enumerated_ratio(make, epsilon):
 
 def test_likelihoods_are_ratios_of_enumerated_probabilities():
     """A report of no item: the part's own weight, and any report of it as likely as any other."""
-    for channel in (small(0.5), TreeHist(3, 0.5).channel, PrefixExtension(3, 0.5, lengths=(1, 3)).channel):
+    for channel in (
+        small(0.5),
+        TreeHist(3, 0.5).channel,
+        PrefixExtension(3, 0.5, lengths=(1, 3)).channel,
+    ):
         reports, table = enumerated(channel)
         stated = [ratio for kind in channel._likelihoods for ratio in kind]
         sizes = Counter(reports["part"].tolist())
-        blank = [Fraction(channel.part_weights[part], (1 << 64) * sizes[part]) for part in reports["part"].tolist()]
+        blank = [
+            Fraction(channel.part_weights[part], (1 << 64) * sizes[part])
+            for part in reports["part"].tolist()
+        ]
         for v in range(channel.domain):
             which = channel._likelihood(reports, np.full(len(reports), v))
-            assert [stated[k] for k in which] == [row[v] / b for row, b in zip(table, blank, strict=True)]
+            assert [stated[k] for k in which] == [
+                row[v] / b for row, b in zip(table, blank, strict=True)
+            ]
 
 
 # ------------------------------------------------------------------------------------------------ estimates
@@ -116,18 +133,26 @@ def test_estimates_of_prefixes_are_unbiased_over_hash_functions():
         np.testing.assert_allclose(weights.T @ np.array(E), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [lambda: PrefixExtension(24, 2.0, lengths=HASHED, seed=3), lambda: TreeHist(16, 2.0)])
+@pytest.mark.parametrize(
+    "make", [lambda: PrefixExtension(24, 2.0, lengths=HASHED, seed=3), lambda: TreeHist(16, 2.0)]
+)
 def test_children_are_direct_estimates(make):
     """Of every prefix of some parents, by asking each part's oracle for the hash of that prefix alone."""
     channel = make().channel
     rng = np.random.default_rng(2)
-    aggregate = channel.aggregate(channel.privatize(rng.integers(0, channel.domain, size=3000), rng))
+    aggregate = channel.aggregate(
+        channel.privatize(rng.integers(0, channel.domain, size=3000), rng)
+    )
     for before, level in zip((None, *channel.levels), channel.levels, strict=False):
         if level.length not in (8, 13, 15, 16, 24):
             continue
         start = before.length if before else 0
         step = level.length - start
-        parents = rng.integers(0, 1 << start, size=4, dtype=np.uint64) if start else np.zeros(1, dtype=np.uint64)
+        parents = (
+            rng.integers(0, 1 << start, size=4, dtype=np.uint64)
+            if start
+            else np.zeros(1, dtype=np.uint64)
+        )
         found = channel.children(level, channel.tables(aggregate, level), parents, step)
         assert found.shape == (len(parents), 1 << step)
         total = channel.level_users(aggregate, level)
@@ -137,11 +162,17 @@ def test_children_are_direct_estimates(make):
                 for part in level.parts:
                     own = channel._level(aggregate, part)
                     node = (
-                        int(LinearHash(f"prefix {part}", channel.seed, channel.places)(np.array([prefix], dtype=np.uint64))[0])
+                        int(
+                            LinearHash(f"prefix {part}", channel.seed, channel.places)(
+                                np.array([prefix], dtype=np.uint64)
+                            )[0]
+                        )
                         if level.functions
                         else prefix
                     )
-                    mean += own.n / total * float(channel.parts[part].estimate(own).frequencies[node])
+                    mean += (
+                        own.n / total * float(channel.parts[part].estimate(own).frequencies[node])
+                    )
                 if level.functions:
                     mean = (mean - 2.0**-channel.places) / (1 - 2.0**-channel.places)
                 assert found[row, low] == pytest.approx(mean, rel=1e-9, abs=1e-12)
@@ -150,14 +181,23 @@ def test_children_are_direct_estimates(make):
 def test_users_are_split_as_is_said():
     """Chi-square over 50 000 users: the levels' probabilities, and the functions of a level evenly."""
     channel = PrefixExtension(24, 1.0, lengths=HASHED).channel
-    aggregate = channel.aggregate(channel.privatize(np.zeros(50_000, dtype=int), np.random.default_rng(1)))
+    aggregate = channel.aggregate(
+        channel.privatize(np.zeros(50_000, dtype=int), np.random.default_rng(1))
+    )
     shares = np.array(
-        [float(p) / len(level.parts) for level, p in zip(channel.levels, channel.probabilities, strict=True) for _ in level.parts]
+        [
+            float(p) / len(level.parts)
+            for level, p in zip(channel.levels, channel.probabilities, strict=True)
+            for _ in level.parts
+        ]
     )
     users = aggregate.counts[: len(shares)]
     assert stats.chisquare(users, shares * 50_000).pvalue > FALSE_ALARM
     assert stats.chisquare(users, np.full(len(shares), 50_000 / len(shares))).pvalue < FALSE_ALARM
-    assert [channel.level_users(aggregate, level) for level in channel.levels] == [users[0], users[1:].sum()]
+    assert [channel.level_users(aggregate, level) for level in channel.levels] == [
+        users[0],
+        users[1:].sum(),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ hashing
@@ -189,9 +229,15 @@ def test_linear_hash():
     assert hash_(np.zeros(1, dtype=np.uint64)).tolist() == [hash_.zero]
     for word in x[:5].tolist():
         bits = [(int(row) & word).bit_count() % 2 for row in hash_._rows]
-        assert int(hash_(np.array([word], dtype=np.uint64))[0]) == hash_.zero ^ sum(bit << k for k, bit in enumerate(bits))
+        assert int(hash_(np.array([word], dtype=np.uint64))[0]) == hash_.zero ^ sum(
+            bit << k for k, bit in enumerate(bits)
+        )
     assert hash_(x).max() < 1 << 18
-    assert LinearHash("any", 3, 18)(x).tolist() == hash_(x).tolist() != LinearHash("any", 4, 18)(x).tolist()
+    assert (
+        LinearHash("any", 3, 18)(x).tolist()
+        == hash_(x).tolist()
+        != LinearHash("any", 4, 18)(x).tolist()
+    )
 
 
 def test_collisions_are_resolved():
@@ -203,7 +249,10 @@ def test_collisions_are_resolved():
     other = colliding(hashes[:2], word, 64)
     assert other is not None
     assert other != word
-    assert [int(h(np.array([other], dtype=np.uint64))[0] == h(np.array([word], dtype=np.uint64))[0]) for h in hashes] == [
+    assert [
+        int(h(np.array([other], dtype=np.uint64))[0] == h(np.array([word], dtype=np.uint64))[0])
+        for h in hashes
+    ] == [
         1,
         1,
         0,
@@ -214,7 +263,12 @@ def test_collisions_are_resolved():
     tables = channel.tables(aggregate, level)
     both = np.array([word, other, 77], dtype=np.uint64)
     raw = np.concatenate(
-        [channel.children(level, tables, both[k : k + 1] >> np.uint64(4), 4)[:, int(both[k]) & 15] for k in range(3)]
+        [
+            channel.children(level, tables, both[k : k + 1] >> np.uint64(4), 4)[
+                :, int(both[k]) & 15
+            ]
+            for k in range(3)
+        ]
     )
     assert raw[0] == pytest.approx(1, abs=0.05)
     assert raw[1] == pytest.approx(0.5, abs=0.05)
@@ -231,10 +285,15 @@ def test_confusion_is_the_variance_over_functions():
     level, seeds = channel.levels[1], 3000
     leaks = []
     for seed in range(seeds):
-        cells = [LinearHash(f"prefix {part}", seed, 2)(np.array([1, 6], dtype=np.uint64)) for part in level.parts]
+        cells = [
+            LinearHash(f"prefix {part}", seed, 2)(np.array([1, 6], dtype=np.uint64))
+            for part in level.parts
+        ]
         leaks.append((np.mean([a == b for a, b in cells]) - 1 / 4) * 4 / 3)
     aggregate = channel.aggregate(channel.privatize(np.full(50_000, 6), np.random.default_rng(1)))
-    confusion = channel.confusion(level, channel.tables(aggregate, level))  # of one item that everybody holds
+    confusion = channel.confusion(
+        level, channel.tables(aggregate, level)
+    )  # of one item that everybody holds
     assert np.var(leaks) == pytest.approx(confusion, rel=0.2)
     assert abs(np.mean(leaks)) < 5 * math.sqrt(confusion / seeds)
     assert channel.confusion(channel.levels[0], []) == 0
@@ -266,7 +325,12 @@ def test_everybody_is_equal(name):
 def test_nobody_and_somebody(name):
     protocol = MAKE[name]()
     nobody = protocol.find(protocol.privatize([]))
-    assert (len(nobody), nobody.n, nobody.complete_above, nobody.recall(1.0)) == (0, 0, math.inf, 0.0)
+    assert (len(nobody), nobody.n, nobody.complete_above, nobody.recall(1.0)) == (
+        0,
+        0,
+        math.inf,
+        0.0,
+    )
     somebody = protocol.find(protocol.privatize(5, np.random.default_rng(0)), k=3)
     assert somebody.n == 1
     assert len(somebody) in (0, 3)
@@ -288,7 +352,9 @@ def test_merging_is_concatenation(name):
     assert protocol.aggregate(reports[:1000]) + protocol.aggregate(reports[1000:]) == whole
     assert protocol.aggregate(reports[np.random.default_rng(2).permutation(3000)]) == whole
     assert protocol.aggregate_from_bytes(whole.to_bytes()) == whole
-    assert protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == whole
+    assert (
+        protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == whole
+    )
     a, b = protocol.find(reports[::-1], k=7), protocol.find(whole, k=7)
     assert (a.items.tolist(), a.frequencies.tolist()) == (b.items.tolist(), b.frequencies.tolist())
 
@@ -296,15 +362,23 @@ def test_merging_is_concatenation(name):
 @pytest.mark.parametrize("make", [PrefixExtension, TreeHist])
 def test_one_bit_items(make):
     protocol = make(1, 2.0)
-    found = protocol.find(protocol.privatize([1] * 3000 + [0] * 1000, np.random.default_rng(1)), k=5)
+    found = protocol.find(
+        protocol.privatize([1] * 3000 + [0] * 1000, np.random.default_rng(1)), k=5
+    )
     assert found.items.tolist() == [1, 0]
     assert found.frequencies.tolist() == pytest.approx([0.75, 0.25], abs=0.1)
     assert found.considered == 2
 
 
 def test_more_items_than_there_are():
-    for protocol in (PrefixExtension(4, 3.0), PrefixExtension(4, 3.0, lengths=(2, 4)), TreeHist(4, 3.0)):
-        found = protocol.find(protocol.privatize(np.arange(2000) % 16, np.random.default_rng(1)), k=10**6)
+    for protocol in (
+        PrefixExtension(4, 3.0),
+        PrefixExtension(4, 3.0, lengths=(2, 4)),
+        TreeHist(4, 3.0),
+    ):
+        found = protocol.find(
+            protocol.privatize(np.arange(2000) % 16, np.random.default_rng(1)), k=10**6
+        )
         assert sorted(found.items.tolist()) == list(range(16))
         assert (np.diff(found.frequencies) <= 0).all()
 
@@ -317,7 +391,9 @@ def test_words_of_64_bits_and_strings():
     assert found.items.tolist() == [top, 2**63]
     assert found.items.dtype == np.uint64
     text = PrefixExtension(24, 6.0, text=True, lengths=HASHED)
-    found = text.find(text.privatize(["日"] * 5000 + ["ab"] * 3000 + [""] * 2000, np.random.default_rng(1)), k=3)
+    found = text.find(
+        text.privatize(["日"] * 5000 + ["ab"] * 3000 + [""] * 2000, np.random.default_rng(1)), k=3
+    )
     assert found.items.tolist() == ["日", "ab", ""]
     with pytest.raises(InvalidString):
         text.privatize(["ab", "abcd"])
@@ -387,7 +463,9 @@ def test_noise_is_not_listed_by_default(name):
     protocol, runs = MAKE[name](1.0), 120
     alarms = sum(any(item != 7 for item in f.items) for f in runs_of(protocol, [7] * 3000, runs))
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM
-    assert stats.binom.sf(round(0.25 * runs) - 1, runs, 0.05) < FALSE_ALARM, "a quarter would be noticed"
+    assert stats.binom.sf(round(0.25 * runs) - 1, runs, 0.05) < FALSE_ALARM, (
+        "a quarter would be noticed"
+    )
 
 
 def test_noise_is_not_listed_by_default_at_large_epsilon():
@@ -425,7 +503,11 @@ def test_corrupted_reports(name):
 def test_reports_and_aggregates_of_others(name):
     protocol = MAKE[name]()
     reports = protocol.privatize(np.arange(50), np.random.default_rng(1))
-    others = [MAKE[other]() for other in MAKE if other != name] + [MAKE[name](2.0), MAKE[name](seed=1), UniqueHeavyHitter(10, 3.0)]
+    others = [MAKE[other]() for other in MAKE if other != name] + [
+        MAKE[name](2.0),
+        MAKE[name](seed=1),
+        UniqueHeavyHitter(10, 3.0),
+    ]
     for other in others:
         with pytest.raises(IncompatibleAggregate):
             other.find(protocol.aggregate(reports))
@@ -435,7 +517,22 @@ def test_reports_and_aggregates_of_others(name):
 
 @pytest.mark.parametrize(
     "lengths",
-    [(), (4,), (0, 8), (-1, 8), (4, 4, 8), (8, 4), (4, 9), (4, 8, 8), (4.0, 8), (True, 8), ("4", 8), "ab", (4, None, 8), (8, 16)],
+    [
+        (),
+        (4,),
+        (0, 8),
+        (-1, 8),
+        (4, 4, 8),
+        (8, 4),
+        (4, 9),
+        (4, 8, 8),
+        (4.0, 8),
+        (True, 8),
+        ("4", 8),
+        "ab",
+        (4, None, 8),
+        (8, 16),
+    ],
     ids=str,
 )
 def test_wrong_lengths(lengths):
@@ -452,8 +549,19 @@ def test_more_wrong_lengths():
 
 
 def test_lengths():
-    assert PrefixExtension(8, 1.0, lengths=[4, np.int64(8)]) == PrefixExtension(8, 1.0, lengths=(4, 8))
-    assert len({PrefixExtension(8, 1.0, lengths=[4, 8]), PrefixExtension(8, 1.0, lengths=(4, 8)), PrefixExtension(8, 1.0)}) == 2
+    assert PrefixExtension(8, 1.0, lengths=[4, np.int64(8)]) == PrefixExtension(
+        8, 1.0, lengths=(4, 8)
+    )
+    assert (
+        len(
+            {
+                PrefixExtension(8, 1.0, lengths=[4, 8]),
+                PrefixExtension(8, 1.0, lengths=(4, 8)),
+                PrefixExtension(8, 1.0),
+            }
+        )
+        == 2
+    )
     for bits in range(1, 65):
         lengths = PrefixExtension(bits, 1.0).channel.lengths
         steps = np.diff((0, *lengths))

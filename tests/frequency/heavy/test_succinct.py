@@ -48,9 +48,16 @@ def agreements(protocol, reports):
     result = np.zeros((len(reports), 4), dtype=int)
     for item in range(4):
         for t in range(public["hashes"]):
-            place = LinearHash(f"channel {t}", seed, 1)(np.array([item], dtype=np.uint64))[0] + t * public["channels"]
-            result[:, item] += reports["sign"][:, place] == book[item, reports["index"][:, place].astype(int)]
-        row = 1 - 2 * np.array([public_bit("projection", seed, channel.rows, r, item) for r in range(channel.rows)])
+            place = (
+                LinearHash(f"channel {t}", seed, 1)(np.array([item], dtype=np.uint64))[0]
+                + t * public["channels"]
+            )
+            result[:, item] += (
+                reports["sign"][:, place] == book[item, reports["index"][:, place].astype(int)]
+            )
+        row = 1 - 2 * np.array(
+            [public_bit("projection", seed, channel.rows, r, item) for r in range(channel.rows)]
+        )
         result[:, item] += reports["oracle"]["sign"] == row[reports["oracle"]["row"]]
     return result
 
@@ -84,7 +91,9 @@ def test_audit_is_the_enumerated_ratio(epsilon, hashes):
     """Of two items in different channels, 2 truth in one times 1 / (2 lie) in the other: truth / lie for each hash function."""
     protocol = tiny(epsilon, hashes)
     assert protocol.audit().ratio == enumerated_ratio(protocol)
-    assert math.log(enumerated_ratio(protocol)) > epsilon * (1 - 1e-6), "and the privacy loss is used up"
+    assert math.log(enumerated_ratio(protocol)) > epsilon * (1 - 1e-6), (
+        "and the privacy loss is used up"
+    )
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-32, 2.0**-20, 1e-3, 1, 10, 100, 600])
@@ -131,17 +140,24 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities():
         reports = all_reports(tiny(0.5, hashes))[:: 1 if hashes == 1 else 37]
         agree = agreements(tiny(0.5, hashes), reports)
         (stated,) = channel._likelihoods
-        lie, truth = (Fraction(2 * int(channel.parameters[name]), WORD) for name in ("lie", "truth"))
+        lie, truth = (
+            Fraction(2 * int(channel.parameters[name]), WORD) for name in ("lie", "truth")
+        )
         assert stated == tuple(lie ** (hashes + 1 - k) * truth**k for k in range(hashes + 2))
         for item in range(4):
-            assert channel._likelihood(reports, np.full(len(reports), item)).tolist() == agree[:, item].tolist()
+            assert (
+                channel._likelihood(reports, np.full(len(reports), item)).tolist()
+                == agree[:, item].tolist()
+            )
 
 
 def test_blank_reports_are_uniform():
     protocol = tiny(0.5)
     coins = Coins(np.random.default_rng(1).integers(0, WORD, size=60_000, dtype=np.uint64), 3)
     place = {row.tobytes(): k for k, row in enumerate(all_reports(protocol))}
-    counts = np.bincount([place[row.tobytes()] for row in protocol.channel._blank(coins)], minlength=256)
+    counts = np.bincount(
+        [place[row.tobytes()] for row in protocol.channel._blank(coins)], minlength=256
+    )
     flat = np.full(256, 1 / 256)
     assert goodness(counts, flat) > FALSE_ALARM
     flat[0], flat[1] = 1.5 / 256, 0.5 / 256
@@ -197,7 +213,9 @@ def test_the_server_adds_up_the_kept_blank_reports():
 def test_one_bit_finds_items():
     inner = SuccinctHistogram(16, 0.69, hashes=1, channels=16, rows=256, seed=1)
     protocol, n = OneBit(inner), 30_000
-    found = protocol.find(protocol.privatize(np.repeat([5, 40_000], [20_000, 10_000]), np.random.default_rng(1)), k=2)
+    found = protocol.find(
+        protocol.privatize(np.repeat([5, 40_000], [20_000, 10_000]), np.random.default_rng(1)), k=2
+    )
     assert found.items[0] == 5
     assert found.n == n
     assert found.intervals.low[0] < 2 / 3 < found.intervals.high[0]
@@ -211,7 +229,9 @@ def test_the_paper_s_sizes_for_200_users():
     protocol = SuccinctHistogram(8, 30.0, n=200)
     channel = protocol.channel
     assert (channel.hashes, channel.channels) == (3, 4096)
-    found = protocol.find(protocol.privatize(np.repeat([7, 200], [120, 80]), np.random.default_rng(1)))
+    found = protocol.find(
+        protocol.privatize(np.repeat([7, 200], [120, 80]), np.random.default_rng(1))
+    )
     assert found.items.tolist() == [7, 200]
     assert np.abs(found.frequencies - [0.6, 0.4]).max() < 6 * np.sqrt(found.variances).max()
 
@@ -223,12 +243,16 @@ def test_sizes_follow_the_theory():
         assert n**1.5 <= channel.channels < 2 * max(n**1.5, 1.01)
         alone = (n / channel.channels) ** channel.hashes
         assert math.sqrt(n) * alone <= beta / 3 * (1 + 1e-9)
-        assert (n / channel.channels) ** (channel.hashes - 2) > beta / 3, "one fewer would not do, by the same union bound"
+        assert (n / channel.channels) ** (channel.hashes - 2) > beta / 3, (
+            "one fewer would not do, by the same union bound"
+        )
     protocol = SuccinctHistogram(16, 1.0, n=200, beta=0.1)
     t, d, share = protocol.channel.hashes, 1 << 16, 1.0 / (protocol.channel.hashes + 1)
     gamma2 = math.log(2 * d / 0.1) / (share**2 * 200)
     assert protocol.channel.rows == max(64, math.ceil(math.log(d + 1) * math.log(2 / 0.1) / gamma2))
-    assert protocol.theory_threshold == pytest.approx((t + 1) * math.sqrt(math.log(d) * math.log(1 / 0.1) / 200))
+    assert protocol.theory_threshold == pytest.approx(
+        (t + 1) * math.sqrt(math.log(d) * math.log(1 / 0.1) / 200)
+    )
     assert SuccinctHistogram(16, 1.0, n=1, hashes=1, channels=2).channel.rows == 64
     assert SuccinctHistogram(16, 100.0, n=10**9, hashes=1, channels=2).channel.rows == 1 << 20
 
@@ -259,7 +283,9 @@ def test_the_channels_are_pairwise_independent():
     """Over seeds, two words share a channel of 8 with probability 1/8: 4000 seeds, and 1/6 would be noticed."""
     words = np.array([3, 2**63 + 9], dtype=np.uint64)
     runs = 4000
-    met = sum(len(set(LinearHash("channel 0", seed, 3)(words).tolist())) == 1 for seed in range(runs))
+    met = sum(
+        len(set(LinearHash("channel 0", seed, 3)(words).tolist())) == 1 for seed in range(runs)
+    )
     assert stats.binomtest(met, runs, 1 / 8).pvalue > FALSE_ALARM
     assert stats.binomtest(met, runs, 1 / 6).pvalue < FALSE_ALARM
 
@@ -271,7 +297,9 @@ def test_isolation_and_decoding_succeed_as_often_as_is_said():
     for share in (0.25, 0.5, 0.8):
         hits, claims = 0, []
         for seed in range(runs):
-            protocol = SuccinctHistogram(8, 12.0, hashes=2, channels=64, rows=64, symbol=4, seed=seed)
+            protocol = SuccinctHistogram(
+                8, 12.0, hashes=2, channels=64, rows=64, symbol=4, seed=seed
+            )
             held = round(share * n)
             values = np.concatenate([np.full(held, 99), rng.integers(0, 40, size=n - held)])
             found = protocol.find(protocol.privatize(values, rng), threshold=share / 2)
@@ -281,7 +309,9 @@ def test_isolation_and_decoding_succeed_as_often_as_is_said():
         informative += claimed > 0.8
         assert stats.binom.cdf(hits, runs, claimed) > FALSE_ALARM / 3
     assert informative
-    assert stats.binom.cdf(runs // 2, runs, 0.9) < FALSE_ALARM, "half of the runs failing would be noticed"
+    assert stats.binom.cdf(runs // 2, runs, 0.9) < FALSE_ALARM, (
+        "half of the runs failing would be noticed"
+    )
 
 
 def test_gate_by_hand():
@@ -291,7 +321,9 @@ def test_gate_by_hand():
         alone = 1000 / (1 << 20) + float(decoding(f))
         ahead = 2 / ((1 << 20) * f) + float(decoding(f / 2))
         assert float(gate(f)) == pytest.approx(min(1, alone, ahead) ** 2)
-        assert float(decoding(f)) == pytest.approx(min(1, 255 * stats.norm.cdf(-f * 0.5 * math.sqrt(0.5 * 1000))))
+        assert float(decoding(f)) == pytest.approx(
+            min(1, 255 * stats.norm.cdf(-f * 0.5 * math.sqrt(0.5 * 1000)))
+        )
     assert gate(np.array([0.0, 1.0])).tolist()[0] == 1.0
 
 
@@ -301,7 +333,9 @@ def test_noise_is_not_listed_by_default():
     for seed in range(runs):
         protocol = SuccinctHistogram(16, 2.0, hashes=1, channels=8, rows=128, symbol=4, seed=seed)
         values = np.random.default_rng(seed).integers(0, 1 << 16, size=400)
-        alarms += len(protocol.find(protocol.privatize(values, np.random.default_rng(1000 + seed)))) > 0
+        alarms += (
+            len(protocol.find(protocol.privatize(values, np.random.default_rng(1000 + seed)))) > 0
+        )
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM
     assert stats.binom.sf(round(0.3 * runs) - 1, runs, 0.05) < FALSE_ALARM
 
@@ -310,7 +344,9 @@ def test_strings():
     protocol = SuccinctHistogram(32, 30.0, text=True, hashes=1, channels=16, rows=256)
     values = ["日"] * 1500 + [""] * 800 + ["🦆"] * 700
     found = protocol.find(protocol.privatize(values, np.random.default_rng(2)), k=3)
-    assert set(found.items.tolist()) <= {"日", "", "🦆"} | {item for item in found.items.tolist() if isinstance(item, str)}
+    assert set(found.items.tolist()) <= {"日", "", "🦆"} | {
+        item for item in found.items.tolist() if isinstance(item, str)
+    }
     assert found.items[0] == "日"
 
 

@@ -27,11 +27,19 @@ EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)
 def enumerated(protocol):
     """All reports and Pr[report | item], a column an item and the last one for no item: from the published weights."""
     public = protocol.channel.parameters
-    truth, lie, code = int(public["truth"]), int(public["lie"]), Code(public["bits"], public["symbol"])
+    truth, lie, code = (
+        int(public["truth"]),
+        int(public["lie"]),
+        Code(public["bits"], public["symbol"]),
+    )
     signs, m = codebook(code), code.length
     reports = [(j, s) for j in range(m) for s in (1, -1)]
     table = [
-        [*(Fraction(truth if own == s else lie, WORD * m) for own in signs[:, j].tolist()), Fraction(1, 2 * m)] for j, s in reports
+        [
+            *(Fraction(truth if own == s else lie, WORD * m) for own in signs[:, j].tolist()),
+            Fraction(1, 2 * m),
+        ]
+        for j, s in reports
     ]
     return np.array(reports, dtype=protocol.report_dtype), table
 
@@ -79,7 +87,10 @@ def test_the_sign_is_a_lie_for_words_below_the_weight():
     for item, place in ((0, 0), (9, 7), (15, 3)):
         for word, told in ((0, -1), (lie - 1, -1), (lie, 1), (WORD - 1, 1)):
             reports = np.zeros(1, dtype=channel.report_dtype)
-            played(lambda source, r=reports, x=item: channel._privatize(np.array([x]), r, source), [place * (WORD // m), word])
+            played(
+                lambda source, r=reports, x=item: channel._privatize(np.array([x]), r, source),
+                [place * (WORD // m), word],
+            )
             assert reports["index"][0] == place
             assert reports["sign"][0] == told * book[item, place]
 
@@ -88,18 +99,34 @@ def test_no_item_tells_nothing():
     """None, or a masked entry; anywhere in the list; and nobody with an item is changed by it."""
     protocol = UniqueHeavyHitter(8, 1.0)
     rng = np.random.default_rng(0)
-    for values in ([None, 7, None, 7], np.array([None, 7, None, 7], dtype=object), np.ma.array([1, 7, 2, 7], mask=[1, 0, 1, 0])):
+    for values in (
+        [None, 7, None, 7],
+        np.array([None, 7, None, 7], dtype=object),
+        np.ma.array([1, 7, 2, 7], mask=[1, 0, 1, 0]),
+    ):
         assert protocol.privatize(values, rng).shape == (4,)
     nobody = protocol.aggregate(protocol.privatize([None] * 20_000, rng))
     assert nobody.n == 20_000
     alarm = -stats.norm.ppf(FALSE_ALARM / 256)
     for word in range(256):  # each codeword's score is a sum of fair coins
-        score = (1 - 2 * protocol.code.minus(np.array([word], dtype=np.uint64), np.arange(protocol.code.length))) @ nobody.counts
+        score = (
+            1
+            - 2
+            * protocol.code.minus(
+                np.array([word], dtype=np.uint64), np.arange(protocol.code.length)
+            )
+        ) @ nobody.counts
         assert abs(score) < alarm * math.sqrt(20_000)
     everybody = protocol.aggregate(protocol.privatize([7] * 20_000, rng))
-    own = (1 - 2 * protocol.code.minus(np.array([7], dtype=np.uint64), np.arange(protocol.code.length))) @ everybody.counts
+    own = (
+        1 - 2 * protocol.code.minus(np.array([7], dtype=np.uint64), np.arange(protocol.code.length))
+    ) @ everybody.counts
     assert own > alarm * math.sqrt(20_000)
-    assert protocol.privatize([None], rng).shape == protocol.privatize(np.ma.masked_all(1, dtype=int), rng).shape == (1,)
+    assert (
+        protocol.privatize([None], rng).shape
+        == protocol.privatize(np.ma.masked_all(1, dtype=int), rng).shape
+        == (1,)
+    )
     assert protocol.privatize([], rng).shape == (0,)
     text = UniqueHeavyHitter(16, 1.0, text=True)
     assert text.privatize(["ab", None, ""], rng).shape == (3,)
@@ -110,7 +137,9 @@ def test_no_item_tells_nothing():
 def test_masked_entries_hide_what_is_under_the_mask():
     """Even if that is no item at all."""
     protocol = UniqueHeavyHitter(8, 1.0)
-    assert protocol.privatize(np.ma.array([7, 9999, -1], mask=[0, 1, 1]), np.random.default_rng(0)).shape == (3,)
+    assert protocol.privatize(
+        np.ma.array([7, 9999, -1], mask=[0, 1, 1]), np.random.default_rng(0)
+    ).shape == (3,)
 
 
 @pytest.mark.parametrize("bad", [256, -1, 0.5, "7", math.nan])
@@ -199,10 +228,14 @@ def test_estimates_are_unbiased_with_the_stated_variance():
     assert stats.binom.cdf(covered, runs, 0.95) > FALSE_ALARM
 
 
-@pytest.mark.parametrize(("bits", "value"), [(64, 2**64 - 1), (64, 2**63), (33, 2**32), (1, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("bits", "value"), [(64, 2**64 - 1), (64, 2**63), (33, 2**32), (1, 1), (1, 0)]
+)
 def test_long_and_short_words(bits, value):
     protocol = UniqueHeavyHitter(bits, 3.0)
-    found = protocol.find(protocol.privatize(np.full(4000, value, dtype=np.uint64), np.random.default_rng(1)), k=1)
+    found = protocol.find(
+        protocol.privatize(np.full(4000, value, dtype=np.uint64), np.random.default_rng(1)), k=1
+    )
     assert found.items.tolist() == [value]
     assert found.significant.all()
 
@@ -210,20 +243,28 @@ def test_long_and_short_words(bits, value):
 def test_text():
     protocol = UniqueHeavyHitter(64, 3.0, text=True)
     for value in ("", "a", "🦆duck", "日本"):
-        found = protocol.find(protocol.privatize([value] * 3000 + [None] * 1000, np.random.default_rng(1)), k=1)
+        found = protocol.find(
+            protocol.privatize([value] * 3000 + [None] * 1000, np.random.default_rng(1)), k=1
+        )
         assert found.items.tolist() == [value]
 
 
 def test_a_word_that_is_no_string_is_not_listed():
     """If noise decodes to bytes that are not UTF-8 there is nothing to list."""
     protocol = UniqueHeavyHitter(64, 0.1, text=True)
-    sizes = {len(protocol.find(protocol.privatize([None] * 50, np.random.default_rng(s)), k=1)) for s in range(5)}
+    sizes = {
+        len(protocol.find(protocol.privatize([None] * 50, np.random.default_rng(s)), k=1))
+        for s in range(5)
+    }
     assert 0 in sizes
 
 
 def hits(protocol, share, n, runs, item=200):
     rng = np.random.default_rng(int(1000 * share))
-    return sum(item in protocol.find(population(protocol, item, share, n, rng), k=1).items for _ in range(runs))
+    return sum(
+        item in protocol.find(population(protocol, item, share, n, rng), k=1).items
+        for _ in range(runs)
+    )
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -238,15 +279,21 @@ def test_decoding_succeeds_as_often_as_is_said(bits):
         assert stats.binom.cdf(found, runs, claimed) > FALSE_ALARM / 4
         informative += claimed > 0.5
     assert informative
-    assert stats.binom.cdf(hits(protocol, 0.02, n, runs), runs, 0.6) < FALSE_ALARM, "it would be noticed"
+    assert stats.binom.cdf(hits(protocol, 0.02, n, runs), runs, 0.6) < FALSE_ALARM, (
+        "it would be noticed"
+    )
 
 
 def test_nothing_is_claimed_of_rounded_sums():
     """They fall short of the bound for the sums themselves, which is nearly attained where few words are to be told apart."""
     protocol, n, runs, share = UniqueHeavyHitter(8, 1.0, soft=False), 3000, 200, 0.225
     soft = CodeGate(protocol.code, protocol.channel.contrast, n)
-    assert stats.binom.cdf(hits(protocol, share, n, runs), runs, 1 - float(soft(share))) < FALSE_ALARM
-    assert protocol.find(protocol.privatize([1] * n, np.random.default_rng(0)), k=1).recall(1.0) == 0
+    assert (
+        stats.binom.cdf(hits(protocol, share, n, runs), runs, 1 - float(soft(share))) < FALSE_ALARM
+    )
+    assert (
+        protocol.find(protocol.privatize([1] * n, np.random.default_rng(0)), k=1).recall(1.0) == 0
+    )
 
 
 def test_rounding_needs_more_users():
@@ -261,7 +308,10 @@ def test_rounding_needs_more_users():
 def test_noise_is_not_listed_by_default():
     """Neither k nor threshold: what noise alone would not exceed, with probability 95 %."""
     protocol, runs = UniqueHeavyHitter(16, 1.0), 60
-    alarms = sum(len(protocol.find(population(protocol, 1, 0.0, 500, np.random.default_rng(s)))) > 0 for s in range(runs))
+    alarms = sum(
+        len(protocol.find(population(protocol, 1, 0.0, 500, np.random.default_rng(s)))) > 0
+        for s in range(runs)
+    )
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM
 
 
@@ -287,7 +337,13 @@ def test_reports_and_aggregates_of_others():
         other.reports_from_bytes(protocol.reports_to_bytes(reports))
     with pytest.raises(InvalidReport):
         UniqueHeavyHitter(64, 1.0).find(reports)
-    for name, value in (("index", protocol.code.length), ("index", 255), ("sign", 0), ("sign", 2), ("sign", -128)):
+    for name, value in (
+        ("index", protocol.code.length),
+        ("index", 255),
+        ("sign", 0),
+        ("sign", 2),
+        ("sign", -128),
+    ):
         bad = reports.copy()
         if name == "index" and protocol.code.length > 255:
             continue

@@ -55,7 +55,11 @@ def strings(size):
 
 
 @SETTINGS
-@given(st.integers(1, 8).flatmap(lambda size: st.tuples(st.just(size), st.lists(strings(size), max_size=6))))
+@given(
+    st.integers(1, 8).flatmap(
+        lambda size: st.tuples(st.just(size), st.lists(strings(size), max_size=6))
+    )
+)
 def test_strings_come_back(case):
     size, values = case
     universe = Universe(8 * size, text=True)
@@ -83,7 +87,22 @@ def test_awkward_strings(size):
 
 @pytest.mark.parametrize(
     "bad",
-    ["abc", "日", "é" * 2, "\0", "a\0", "\ud800", "a\udfff", None, 5, 1.5, b"ab", ["a"], np.nan, True],
+    [
+        "abc",
+        "日",
+        "é" * 2,
+        "\0",
+        "a\0",
+        "\ud800",
+        "a\udfff",
+        None,
+        5,
+        1.5,
+        b"ab",
+        ["a"],
+        np.nan,
+        True,
+    ],
     ids=lambda value: ascii(value),
 )
 def test_bad_strings_are_named(bad):
@@ -166,7 +185,21 @@ def test_possible_of_longer_words():
             data = bytearray("".join(rng.choice(pool, size=4)).encode()[:size].ljust(size, b"\0"))
             for _ in range(int(rng.integers(0, 3))):
                 data[rng.integers(size)] = rng.choice(
-                    [0, 0x41, 0x80, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xF5, 0xFF, rng.integers(256)]
+                    [
+                        0,
+                        0x41,
+                        0x80,
+                        0xBF,
+                        0xC0,
+                        0xC2,
+                        0xE0,
+                        0xED,
+                        0xF0,
+                        0xF4,
+                        0xF5,
+                        0xFF,
+                        rng.integers(256),
+                    ]
                 )
             words.append(int.from_bytes(data, "big"))
         found = universe.possible(np.array(words, dtype=np.uint64), 8 * size)
@@ -176,13 +209,29 @@ def test_possible_of_longer_words():
         # And prefixes: of whole bytes, those that bytes can be added to. A character needs at most three more.
         for whole in range(1, size):
             room = min(3, size - whole)
-            prefixes = np.array([word >> 8 * (size - whole) for word in words[:200]], dtype=np.uint64)
-            endings = [b"", b"\x80", b"\xa0\x80", b"\x80\x80", b"\x90\x80\x80", b"\x80\x80\x80", b"\x90"]
+            prefixes = np.array(
+                [word >> 8 * (size - whole) for word in words[:200]], dtype=np.uint64
+            )
+            endings = [
+                b"",
+                b"\x80",
+                b"\xa0\x80",
+                b"\x80\x80",
+                b"\x90\x80\x80",
+                b"\x80\x80\x80",
+                b"\x90",
+            ]
             endings += [b"\xa0"]
             expected = [
                 any(
                     len(e) <= room
-                    and as_string(int.from_bytes((int(p).to_bytes(whole, "big") + e).ljust(size, b"\0"), "big"), size) is not None
+                    and as_string(
+                        int.from_bytes(
+                            (int(p).to_bytes(whole, "big") + e).ljust(size, b"\0"), "big"
+                        ),
+                        size,
+                    )
+                    is not None
                     for e in endings
                 )
                 for p in prefixes
@@ -217,13 +266,24 @@ def test_integers_come_back(bits):
 @pytest.mark.parametrize("bits", [1, 8, 53, 63])
 def test_python_integers(bits):
     top = (1 << bits) - 1
-    for values in ([0, 1, top], (0, top), np.array([0, top], dtype=object), range(2), [np.int64(0), top]):
+    for values in (
+        [0, 1, top],
+        (0, top),
+        np.array([0, top], dtype=object),
+        range(2),
+        [np.int64(0), top],
+    ):
         assert Universe(bits).words(values).tolist() == list(values)
 
 
 @pytest.mark.parametrize(
     "values",
-    [[1, 2**63], [2**64 - 1, 0], np.array([0, 2**63], dtype=object), np.ma.array(np.array([1, 2**63], dtype=np.uint64))],
+    [
+        [1, 2**63],
+        [2**64 - 1, 0],
+        np.array([0, 2**63], dtype=object),
+        np.ma.array(np.array([1, 2**63], dtype=np.uint64)),
+    ],
     ids=["small first", "large first", "objects", "masked array without masks"],
 )
 def test_large_integers_of_any_kind(values):
@@ -232,7 +292,10 @@ def test_large_integers_of_any_kind(values):
 
 def test_large_integers():
     for values in ([2**63, 2**64 - 1], np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 2**64 - 1):
-        assert Universe(64).words(values).tolist() == np.ravel(np.array(values, dtype=np.uint64)).tolist()
+        assert (
+            Universe(64).words(values).tolist()
+            == np.ravel(np.array(values, dtype=np.uint64)).tolist()
+        )
 
 
 @pytest.mark.parametrize("bits", [1, 8, 53, 54, 63, 64])

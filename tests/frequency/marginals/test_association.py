@@ -36,16 +36,22 @@ def independent() -> npt.NDArray[np.float64]:
 def coupled(strength: float) -> npt.NDArray[np.float64]:
     """b and c agree more often than by chance, with the same margins."""
     table = independent()
-    table += strength * np.einsum("a,b,c->abc", np.asarray(MARGINS[0]), np.array([1.0, -1.0]), np.array([1.0, -1.0]))
+    table += strength * np.einsum(
+        "a,b,c->abc", np.asarray(MARGINS[0]), np.array([1.0, -1.0]), np.array([1.0, -1.0])
+    )
     return table
 
 
-def simulated(protocol: MarginalProtocol, table: npt.NDArray[np.float64], n: int, rng: np.random.Generator):  # type: ignore[no-untyped-def]
+def simulated(
+    protocol: MarginalProtocol, table: npt.NDArray[np.float64], n: int, rng: np.random.Generator
+):  # type: ignore[no-untyped-def]
     return protocol.estimate(protocol.simulate(rng.multinomial(n, table.ravel()), rng))
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
-def test_the_statistic_is_the_textbook_s_where_the_margins_are_those_of_the_marginal(kind: type[MarginalProtocol]) -> None:
+def test_the_statistic_is_the_textbook_s_where_the_margins_are_those_of_the_marginal(
+    kind: type[MarginalProtocol],
+) -> None:
     rng = np.random.default_rng(1)
     protocol = kind(Domain(SHAPE), 2, 3.0)
     estimate = simulated(protocol, independent(), 200_000, rng)
@@ -53,8 +59,14 @@ def test_the_statistic_is_the_textbook_s_where_the_margins_are_those_of_the_marg
     rows, columns = estimate.marginal(("a",)), estimate.marginal(("c",))
     rows, columns = rows / rows.sum(), columns / columns.sum()
     marginal = estimate.marginal(("a", "c"))
-    residual = (np.eye(3) - np.outer(rows, np.ones(3))) @ marginal @ (np.eye(2) - np.outer(np.ones(2), columns))
-    assert found.statistic == pytest.approx(200_000 * (residual**2 / np.outer(rows, columns)).sum(), rel=1e-9)
+    residual = (
+        (np.eye(3) - np.outer(rows, np.ones(3)))
+        @ marginal
+        @ (np.eye(2) - np.outer(np.ones(2), columns))
+    )
+    assert found.statistic == pytest.approx(
+        200_000 * (residual**2 / np.outer(rows, columns)).sum(), rel=1e-9
+    )
     if kind is InpHT:  # consistent: one attribute's marginal is the sum of two attributes'
         assert found.statistic == pytest.approx(
             200_000 * ((marginal - np.outer(rows, columns)) ** 2 / np.outer(rows, columns)).sum()
@@ -93,11 +105,15 @@ def test_the_covariance_is_that_of_repeated_estimates(kind: type[MarginalProtoco
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
-def test_the_size_is_what_was_asked_for_and_that_of_the_textbook_s_value_is_not(kind: type[MarginalProtocol]) -> None:
+def test_the_size_is_what_was_asked_for_and_that_of_the_textbook_s_value_is_not(
+    kind: type[MarginalProtocol],
+) -> None:
     rng = np.random.default_rng(4)
     protocol, repeats = kind(Domain(SHAPE), 2, 1.1), 150
     estimates = [simulated(protocol, independent(), 50_000, rng) for _ in range(repeats)]
-    tests = [chi_square(estimate, *pair) for estimate in estimates for pair in (("b", "c"), ("a", "b"))]
+    tests = [
+        chi_square(estimate, *pair) for estimate in estimates for pair in (("b", "c"), ("a", "b"))
+    ]
     rejected = sum(test.dependent for test in tests)
     # Sizes of 3.5 % to 7 % pass; 1e-6 a side.
     assert binom.isf(1e-6, 2 * repeats, 0.07) > rejected > binom.ppf(1e-6, 2 * repeats, 0.035) - 1
@@ -111,13 +127,21 @@ def test_the_power_is_that_of_a_shifted_normal(kind: type[MarginalProtocol]) -> 
     """One degree of freedom: the root of the statistic over its scale is normal around the true root."""
     rng = np.random.default_rng(5)
     protocol, n, repeats, strength = kind(Domain(SHAPE), 2, 1.1), 50_000, 150, 0.05
-    tests = [chi_square(simulated(protocol, coupled(strength), n, rng), "b", "c") for _ in range(repeats)]
+    tests = [
+        chi_square(simulated(protocol, coupled(strength), n, rng), "b", "c") for _ in range(repeats)
+    ]
     scale = np.mean([test.critical / test.critical_without_noise for test in tests])
     shift = math.sqrt(statistic(coupled(strength).sum(axis=0), n) / scale)
     root = math.sqrt(chi2.isf(0.05, 1))
-    power = 0.5 * math.erfc((root - shift) / math.sqrt(2)) + 0.5 * math.erfc((root + shift) / math.sqrt(2))
+    power = 0.5 * math.erfc((root - shift) / math.sqrt(2)) + 0.5 * math.erfc(
+        (root + shift) / math.sqrt(2)
+    )
     rejected = sum(test.dependent for test in tests)
-    assert binom.ppf(1e-6, repeats, max(power - 0.05, 0.0)) <= rejected <= binom.isf(1e-6, repeats, min(power + 0.05, 1.0))
+    assert (
+        binom.ppf(1e-6, repeats, max(power - 0.05, 0.0))
+        <= rejected
+        <= binom.isf(1e-6, repeats, min(power + 0.05, 1.0))
+    )
 
 
 def test_p_value_critical_value_and_verdict_agree() -> None:
@@ -133,7 +157,9 @@ def test_p_value_critical_value_and_verdict_agree() -> None:
     assert flipped.p_value == pytest.approx(again.p_value, abs=5e-6)
 
 
-@pytest.mark.parametrize("scales", [[3.0], [1.0, 1.0], [5.0, 0.2], [4.0, 2.0, 1.0, 1.0], [100.0, 1.0, 1.0]])
+@pytest.mark.parametrize(
+    "scales", [[3.0], [1.0, 1.0], [5.0, 0.2], [4.0, 2.0, 1.0, 1.0], [100.0, 1.0, 1.0]]
+)
 def test_the_tail_of_a_weighted_sum_of_squares(scales: list[float]) -> None:
     weights = np.array(scales)
     if np.ptp(weights) == 0:
@@ -152,7 +178,9 @@ def test_the_tail_of_a_weighted_sum_of_squares(scales: list[float]) -> None:
         nodes, widths = np.polynomial.legendre.leggauss(2_000)
         z = 8 * nodes
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-        whole = (8 * widths * density * chi2.sf(np.maximum(3 - weights[1] * z**2, 0) / weights[0], 1)).sum()
+        whole = (
+            8 * widths * density * chi2.sf(np.maximum(3 - weights[1] * z**2, 0) / weights[0], 1)
+        ).sum()
         assert _tail(weights, 3.0) == pytest.approx(whole, abs=1e-4)
 
 
@@ -166,7 +194,9 @@ def test_mutual_information_by_its_definition() -> None:
         for i in range(shape[0]):
             for j in range(shape[1]):
                 if table[i, j] > 0:
-                    total += table[i, j] * math.log(table[i, j] / (sum(table[i]) * sum(table[:, j])))
+                    total += table[i, j] * math.log(
+                        table[i, j] / (sum(table[i]) * sum(table[:, j]))
+                    )
         assert mutual_information(table) == pytest.approx(total, abs=1e-12)
         assert mutual_information(table.T) == pytest.approx(total, abs=1e-12)
     assert mutual_information(np.outer([0.2, 0.8], [0.1, 0.9])) == pytest.approx(0, abs=1e-15)
@@ -175,7 +205,9 @@ def test_mutual_information_by_its_definition() -> None:
 def test_correlation_is_numpy_s() -> None:
     rng = np.random.default_rng(10)
     domain = Domain({"x": 4, "y": 2, "z": 3})
-    records = np.stack([rng.integers(0, 4, 5_000), rng.integers(0, 2, 5_000), rng.integers(0, 3, 5_000)], axis=1)
+    records = np.stack(
+        [rng.integers(0, 4, 5_000), rng.integers(0, 2, 5_000), rng.integers(0, 3, 5_000)], axis=1
+    )
     records[:, 1] |= records[:, 0] > 2
     expected = np.corrcoef(records.T)
     assert pearson(domain.marginal(records, ("x", "y"))) == pytest.approx(expected[0, 1])
@@ -185,8 +217,12 @@ def test_correlation_is_numpy_s() -> None:
     assert np.isnan(pearson([[0.3, 0.7]]))
 
 
-@pytest.mark.parametrize("function", [mutual_information, pearson, lambda table: statistic(table, 10)])
-@pytest.mark.parametrize("table", [[0.5, 0.5], [[0.5, -0.1], [0.3, 0.3]], [[0.5, 0.4]], [[math.nan, 1.0]], [[]]])
+@pytest.mark.parametrize(
+    "function", [mutual_information, pearson, lambda table: statistic(table, 10)]
+)
+@pytest.mark.parametrize(
+    "table", [[0.5, 0.5], [[0.5, -0.1], [0.3, 0.3]], [[0.5, 0.4]], [[math.nan, 1.0]], [[]]]
+)
 def test_what_is_no_distribution_is_refused(function, table) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InvalidEstimates):
         function(table)
@@ -196,7 +232,11 @@ def test_what_cannot_be_tested_is_refused() -> None:
     rng = np.random.default_rng(11)
     protocol = InpHT(Domain({"a": 2, "b": 2, "one": 1}), 2, 1.0)
     estimate = protocol.estimate(protocol.simulate([5, 5, 5, 5], rng))
-    for a, b, message in (("a", "a", "distinct"), ("a", "x", "is none"), ("a", "one", "one has a single value")):
+    for a, b, message in (
+        ("a", "a", "distinct"),
+        ("a", "x", "is none"),
+        ("a", "one", "one has a single value"),
+    ):
         with pytest.raises(ValueError, match=message):
             chi_square(estimate, a, b)
     for confidence in (0.0, 1.0, math.nan):

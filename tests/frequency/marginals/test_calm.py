@@ -39,12 +39,16 @@ def estimated(protocol, n, seed):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "covered", "size"), [(d, t, s) for d in (1, 2, 5, 9) for t in (1, 2, 3) for s in range(t, d + 1)]
+    ("attributes", "covered", "size"),
+    [(d, t, s) for d in (1, 2, 5, 9) for t in (1, 2, 3) for s in range(t, d + 1)],
 )
 def test_every_set_is_inside_a_block(attributes, covered, size):
     blocks = covering(attributes, covered, size)
     assert all(
-        len(block) == size and list(block) == sorted(set(block)) and set(block) <= set(range(attributes)) for block in blocks
+        len(block) == size
+        and list(block) == sorted(set(block))
+        and set(block) <= set(range(attributes))
+        for block in blocks
     )
     inside = {names for block in blocks for names in combinations(block, covered)}
     assert inside == set(combinations(range(attributes), covered))
@@ -68,7 +72,9 @@ def test_the_size_is_the_best_by_the_predicted_error(covered, epsilon):
     n, chosen = 1000, CALM(MIXED, 2, epsilon, covered)
 
     def error(protocol):
-        return sum(CALM.cell_variances(wide(protocol), n, names).sum() for names in MIXED.views(covered))
+        return sum(
+            CALM.cell_variances(wide(protocol), n, names).sum() for names in MIXED.views(covered)
+        )
 
     def wide(protocol):
         return CALM(MIXED, 4, epsilon, covered, len(protocol.views[0]))
@@ -84,9 +90,13 @@ def test_the_oracle_is_the_better_one():
             found = adaptive(cells, epsilon)
             assert isinstance(found, (GRR, OUE))
             if cells > 1:
-                assert found.difference_variance(1) == min(kind(cells, epsilon).difference_variance(1) for kind in (GRR, OUE))
+                assert found.difference_variance(1) == min(
+                    kind(cells, epsilon).difference_variance(1) for kind in (GRR, OUE)
+                )
     protocol = CALM(Domain({"a": 2, "b": 2, "c": 50}), 2, 1.0, size=2)
-    kinds = {view: type(part) for view, part in zip(protocol.views, protocol.channel.parts, strict=True)}
+    kinds = {
+        view: type(part) for view, part in zip(protocol.views, protocol.channel.parts, strict=True)
+    }
     assert kinds == {("a", "b"): GRR, ("a", "c"): OUE, ("b", "c"): OUE}
     assert protocol.audit().holds
     assert protocol.audit().allowed <= exponential_below(1.0)
@@ -106,13 +116,22 @@ VIEWS = [
 def test_nonnegative_views_are_the_nearest(views, noise):
     rng = np.random.default_rng(1)
     joint = held_of(MIXED, 1000, 2) / 1000
-    tables = [marginal_of(MIXED, joint, view) + rng.normal(0, noise, MIXED.project(view).shape) for view in views]
+    tables = [
+        marginal_of(MIXED, joint, view) + rng.normal(0, noise, MIXED.project(view).shape)
+        for view in views
+    ]
     precisions = rng.uniform(0.2, 5, len(views)).tolist()
     found = nonnegative(Overlap(MIXED, views, precisions), tables)
 
     signed = cp.Variable(MIXED.size)  # what agrees are the marginals of a signed measure
-    fits = [np.eye(MIXED.project(v).size)[MIXED.cells(np.arange(MIXED.size), v)].T @ signed for v in views]
-    cost = sum(p * cp.sum_squares(fit - table.ravel()) for p, fit, table in zip(precisions, fits, tables, strict=True))
+    fits = [
+        np.eye(MIXED.project(v).size)[MIXED.cells(np.arange(MIXED.size), v)].T @ signed
+        for v in views
+    ]
+    cost = sum(
+        p * cp.sum_squares(fit - table.ravel())
+        for p, fit, table in zip(precisions, fits, tables, strict=True)
+    )
     problem = cp.Problem(cp.Minimize(cost), [cp.sum(signed) == 1, *(fit >= 0 for fit in fits)])
     problem.solve(solver="CLARABEL")
     for fit, table in zip(fits, found, strict=True):
@@ -129,7 +148,9 @@ def test_views_that_need_no_change():
     joint = held_of(MIXED, 1000, 3) / 1000
     views = list(combinations(MIXED, 2))
     tables = [marginal_of(MIXED, joint, view) for view in views]
-    for found, table in zip(nonnegative(Overlap(MIXED, views, [1.0] * len(views)), tables), tables, strict=True):
+    for found, table in zip(
+        nonnegative(Overlap(MIXED, views, [1.0] * len(views)), tables), tables, strict=True
+    ):
         assert np.allclose(found, table, rtol=0, atol=1e-12)
 
 
@@ -144,8 +165,14 @@ def test_most_entropy_is_that_of_a_convex_solver(views):
     assert how.converged
     assert found.sum() == pytest.approx(1)
     free = cp.Variable(MIXED.size, nonneg=True)
-    rows = [np.eye(MIXED.project(v).size)[MIXED.cells(np.arange(MIXED.size), v)].T @ free == known[v].ravel() for v in views]
-    cp.Problem(cp.Maximize(cp.sum(cp.entr(free))), [cp.sum(free) == 1, *rows]).solve(solver="CLARABEL")
+    rows = [
+        np.eye(MIXED.project(v).size)[MIXED.cells(np.arange(MIXED.size), v)].T @ free
+        == known[v].ravel()
+        for v in views
+    ]
+    cp.Problem(cp.Maximize(cp.sum(cp.entr(free))), [cp.sum(free) == 1, *rows]).solve(
+        solver="CLARABEL"
+    )
     assert np.allclose(found.ravel(), free.value, rtol=0, atol=1e-5)
 
 
@@ -160,7 +187,9 @@ def test_attributes_by_themselves_are_independent():
 def test_marginals_that_no_distribution_has():
     """Of three binary attributes no two are equal: every pair agrees on the attributes, and there is no such distribution."""
     opposite = np.array([[0, 0.5], [0.5, 0]])
-    found, how = most_entropy(Domain.binary("a", "b", "c"), dict.fromkeys(combinations("abc", 2), opposite))
+    found, how = most_entropy(
+        Domain.binary("a", "b", "c"), dict.fromkeys(combinations("abc", 2), opposite)
+    )
     assert not how.converged
     assert how.discrepancy > 0.1
     assert found.min() >= 0
@@ -182,20 +211,29 @@ def test_estimates_are_consistent_distributions():
             assert np.array_equal(estimate.marginal(names[::-1]), table.T)
             assert estimate.report(names) == (0, True, 0.0)
     for names in permutations(MIXED, 2):
-        assert np.allclose(estimate.marginal(names).sum(axis=1), estimate.marginal(names[:1]), rtol=0, atol=1e-12)
+        assert np.allclose(
+            estimate.marginal(names).sum(axis=1), estimate.marginal(names[:1]), rtol=0, atol=1e-12
+        )
     whole = estimate.marginal(["d", "a", "c", "b"])
     assert whole.shape == (4, 2, 1, 3)
     report = estimate.report(["a", "b", "c", "d"])
     assert report.iterations > 0
     for axes, names in (((2, 3), ("d", "a")), ((0, 2), ("a", "b"))):
-        assert np.abs(whole.sum(axis=axes) - estimate.marginal(names)).max() <= report.discrepancy * 12 + 1e-8
+        assert (
+            np.abs(whole.sum(axis=axes) - estimate.marginal(names)).max()
+            <= report.discrepancy * 12 + 1e-8
+        )
 
 
 def test_what_has_most_entropy_is_found():
     """A population of independent attributes, and of a chain: pairs tell all of these."""
     rng = np.random.default_rng(6)
     first = np.array([0.3, 0.7])
-    steps = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([[0.5, 0.5], [0.1, 0.9]])]
+    steps = [
+        np.array([[0.9, 0.1], [0.2, 0.8]]),
+        np.array([[0.6, 0.4], [0.3, 0.7]]),
+        np.array([[0.5, 0.5], [0.1, 0.9]]),
+    ]
     chain = np.einsum("a,ab,bc,cd->abcd", first, *steps)
     domain, n = Domain.binary(*"abcd"), 10**9
     held = rng.multinomial(n, chain.ravel())
@@ -232,7 +270,8 @@ def test_better_than_views_by_themselves():
         for _ in range(20):
             estimate = protocol.estimate(protocol.simulate(held, rng))
             total += sum(
-                np.abs(estimate.marginal(names) - marginal_of(FIVE, held / 20_000, names)).sum() for names in FIVE.views(2)
+                np.abs(estimate.marginal(names) - marginal_of(FIVE, held / 20_000, names)).sum()
+                for names in FIVE.views(2)
             )
         errors[type(protocol).__name__] = total
     assert errors["CALM"] < 0.8 * min(errors["MargRR"], errors["MargPS"])
@@ -260,7 +299,9 @@ def test_no_reports_and_few():
     with pytest.raises(ValueError, match="no reports"):
         nobody.report(["a"])
     # One report is on one set: the others are even, as far as is known.
-    one = protocol.estimate(protocol.aggregate(protocol.privatize([[1, 0, 1, 0, 1]], np.random.default_rng(11))))
+    one = protocol.estimate(
+        protocol.aggregate(protocol.privatize([[1, 0, 1, 0, 1]], np.random.default_rng(11)))
+    )
     for names in FIVE.views(3):
         assert one.marginal(names).sum() == pytest.approx(1)
         assert one.marginal(names).min() >= 0
@@ -310,10 +351,17 @@ def test_what_travels():
     records = FIVE.values(np.repeat(np.arange(FIVE.size), 10))
     reports = protocol.privatize(records, np.random.default_rng(13))
     aggregate = protocol.aggregate(reports)
-    assert protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == aggregate
+    assert (
+        protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports)))
+        == aggregate
+    )
     assert protocol.aggregate_from_bytes(aggregate.to_bytes()) == aggregate
     assert protocol.aggregate(reports[:100]) + protocol.aggregate(reports[100:]) == aggregate
     assert protocol == pickle.loads(pickle.dumps(protocol)) == CALM(FIVE, np.int64(3), 1.0)
-    for other in (CALM(FIVE, 3, 1.1), CALM(FIVE, 3, 1.0, covered=3), CALM(Domain.binary(*"abcdf"), 3, 1.0)):
+    for other in (
+        CALM(FIVE, 3, 1.1),
+        CALM(FIVE, 3, 1.0, covered=3),
+        CALM(Domain.binary(*"abcdf"), 3, 1.0),
+    ):
         with pytest.raises(IncompatibleAggregate):
             other.estimate(aggregate)

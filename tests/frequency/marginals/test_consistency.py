@@ -63,7 +63,9 @@ def dense_fit(domain, views, tables, precisions):
 )
 def test_the_fit_is_that_of_dense_least_squares(views):
     rng = np.random.default_rng(1)
-    tables = [rng.normal(size=MIXED.project(view).shape) for view in views]  # their totals differ, too
+    tables = [
+        rng.normal(size=MIXED.project(view).shape) for view in views
+    ]  # their totals differ, too
     precisions = rng.uniform(0.1, 10, len(views)).tolist()
     overlap = Overlap(MIXED, views, precisions)
     effects, joint = overlap.effects(tables), dense_fit(MIXED, views, tables, precisions)
@@ -98,11 +100,18 @@ def test_a_view_that_says_nothing():
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_estimates_agree(kind):
     protocol = kind(MIXED, 2, 1.5)
-    estimate = protocol.estimate(protocol.simulate(held_of(MIXED, 50_000, 4), np.random.default_rng(5)))
+    estimate = protocol.estimate(
+        protocol.simulate(held_of(MIXED, 50_000, 4), np.random.default_rng(5))
+    )
     fitted = consistent(estimate)
     assert isinstance(fitted, ConsistentEstimate)
     assert consistent(fitted) is fitted
-    assert np.abs(estimate.marginal(["a", "b"]).sum(axis=1) - estimate.marginal(["a", "d"]).sum(axis=1)).max() > 1e-4
+    assert (
+        np.abs(
+            estimate.marginal(["a", "b"]).sum(axis=1) - estimate.marginal(["a", "d"]).sum(axis=1)
+        ).max()
+        > 1e-4
+    )
     for view in MIXED.views(2):
         table = fitted.marginal(view)
         assert table.sum() == pytest.approx(1, abs=1e-12)
@@ -158,11 +167,17 @@ def test_weights_are_those_of_the_views_errors():
 
 def test_no_reports_and_few():
     protocol = MargPS(MIXED, 2, 1.0)
-    fitted = consistent(protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int)))))
+    fitted = consistent(
+        protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int))))
+    )
     assert np.isnan(fitted.marginal(["a", "b"])).all()
     assert np.isposinf(fitted.variances(["a", "b"])).all()
     assert measurements(fitted) == []
-    one = consistent(protocol.estimate(protocol.aggregate(protocol.privatize([[1, 2, 0, 3]], np.random.default_rng(9)))))
+    one = consistent(
+        protocol.estimate(
+            protocol.aggregate(protocol.privatize([[1, 2, 0, 3]], np.random.default_rng(9)))
+        )
+    )
     seen = [view for view in MIXED.views(2) if np.isfinite(one.marginal(view)).all()]
     assert seen
     assert all(np.isfinite(one.variances(view)).all() == (view in seen) for view in MIXED.views(2))
@@ -170,16 +185,24 @@ def test_no_reports_and_few():
 
 def test_others_agree_already():
     held, small = held_of(MIXED, 5000, 10), Domain({"a": 2, "b": 3})
-    estimate = InpHT(MIXED, 2, 1.0).estimate(InpHT(MIXED, 2, 1.0).simulate(held, np.random.default_rng(11)))
+    estimate = InpHT(MIXED, 2, 1.0).estimate(
+        InpHT(MIXED, 2, 1.0).simulate(held, np.random.default_rng(11))
+    )
     assert consistent(estimate) is estimate
-    assert np.allclose(estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["d", "a"]).sum(axis=0))
+    assert np.allclose(
+        estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["d", "a"]).sum(axis=0)
+    )
     for kind in (InpRR, InpPS):
         protocol = kind(small, 2, 1.0)
-        estimate = protocol.estimate(protocol.simulate(held_of(small, 500, 12), np.random.default_rng(13)))
+        estimate = protocol.estimate(
+            protocol.simulate(held_of(small, 500, 12), np.random.default_rng(13))
+        )
         assert consistent(estimate) is estimate
         assert np.allclose(estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["a"]))
     protocol = InpEM(small, 2, 1.0)
-    estimate = protocol.estimate(protocol.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
+    estimate = protocol.estimate(
+        protocol.simulate(held_of(small, 500, 14), np.random.default_rng(15))
+    )
     with pytest.raises(ValueError, match="InpEM"):
         consistent(estimate)
     with pytest.raises(ValueError, match="unknown"):
@@ -188,7 +211,9 @@ def test_others_agree_already():
 
 def test_what_is_asked_for():
     protocol = MargRR(MIXED, 2, 1.0)
-    fitted = consistent(protocol.estimate(protocol.simulate(held_of(MIXED, 500, 16), np.random.default_rng(17))))
+    fitted = consistent(
+        protocol.estimate(protocol.simulate(held_of(MIXED, 500, 16), np.random.default_rng(17)))
+    )
     for wrong in (["a", "b", "d"], ["a", "a"], ["x"], []):
         with pytest.raises(ValueError, match="attributes"):
             fitted.marginal(wrong)
@@ -199,12 +224,16 @@ def test_what_is_asked_for():
 @pytest.mark.parametrize("kind", [*PROTOCOLS, InpHT])
 def test_measurements(kind):
     protocol = kind(MIXED, 2, 1.0)
-    estimate = protocol.estimate(protocol.simulate(held_of(MIXED, 5000, 18), np.random.default_rng(19)))
+    estimate = protocol.estimate(
+        protocol.simulate(held_of(MIXED, 5000, 18), np.random.default_rng(19))
+    )
     found = measurements(estimate)
     assert [each.attributes for each in found] == list(MIXED.views(2))
     for each in found:
         assert np.array_equal(each.values, 5000 * estimate.marginal(each.attributes).ravel())
-        assert each.stddev == pytest.approx(5000 * math.sqrt(estimate.variances(each.attributes).mean()))
+        assert each.stddev == pytest.approx(
+            5000 * math.sqrt(estimate.variances(each.attributes).mean())
+        )
 
 
 @pytest.mark.filterwarnings("ignore")  # of what mbi imports
@@ -213,6 +242,8 @@ def test_measurements_for_mbi():
     protocol = MargRR(MIXED, 2, 2.0)
     held = held_of(MIXED, 200_000, 20)
     estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(21)))
-    model = mbi.estimation.MirrorDescent().estimate(mbi.Domain(MIXED.attributes, MIXED.shape), to_mbi(estimate), iters=500)
+    model = mbi.estimation.MirrorDescent().estimate(
+        mbi.Domain(MIXED.attributes, MIXED.shape), to_mbi(estimate), iters=500
+    )
     fitted = np.asarray(model.project(("b", "d")).datavector()).reshape(3, 4) / 200_000
     assert np.abs(fitted - truth_of(MIXED, held, ("b", "d"))).max() < 0.02

@@ -47,7 +47,9 @@ def test_cells_count_values_in_any_order(domain) -> None:
         columns = records[:, [domain.attributes.index(name) for name in names]]
         shape = tuple(domain[name] for name in names)
         assert domain.values(items, names).tolist() == columns.tolist()
-        assert domain.cells(items, names).tolist() == [int(np.ravel_multi_index(row, shape)) for row in columns]
+        assert domain.cells(items, names).tolist() == [
+            int(np.ravel_multi_index(row, shape)) for row in columns
+        ]
         assert domain.project(names).shape == shape
         assert domain.places(names) == tuple(domain.attributes.index(name) for name in names)
         assert int(domain.cells(np.array(items[-1]), names)) == math.prod(shape) - 1
@@ -73,7 +75,9 @@ def test_cells_count_values_in_any_order(domain) -> None:
 def test_large_domains(domain) -> None:
     """Against Python's integers; the last item is 2^62 - 1 where the domain is as large as can be."""
     rng, shape = np.random.default_rng(1), np.array(domain.shape)
-    records = np.concatenate([rng.integers(0, shape, size=(10_000, len(shape))), [shape - 1], [0 * shape]])
+    records = np.concatenate(
+        [rng.integers(0, shape, size=(10_000, len(shape))), [shape - 1], [0 * shape]]
+    )
     items = domain.items(records)
     for row, item in zip(records[::97].tolist(), items[::97].tolist(), strict=True):
         expected = 0
@@ -89,8 +93,17 @@ def test_large_domains(domain) -> None:
 def test_records_of_any_integers() -> None:
     domain = Domain({"a": 5, "b": 2})
     rows = [[4, 1], [0, 0], [3, 1]]
-    kinds = [np.array(rows, dtype=kind) for kind in ("u1", "i1", "<i2", ">i4", "u8", "i8", "f4", "f8", object)]
-    tables = [rows, tuple(map(tuple, rows)), *kinds, np.asfortranarray(rows), np.array(rows * 2)[::2][[0, 2, 1]][[0, 2, 1]][:1]]
+    kinds = [
+        np.array(rows, dtype=kind)
+        for kind in ("u1", "i1", "<i2", ">i4", "u8", "i8", "f4", "f8", object)
+    ]
+    tables = [
+        rows,
+        tuple(map(tuple, rows)),
+        *kinds,
+        np.asfortranarray(rows),
+        np.array(rows * 2)[::2][[0, 2, 1]][[0, 2, 1]][:1],
+    ]
     for table in tables[:-1]:
         assert domain.items(table).tolist() == [9, 0, 7]
         found = domain.records(table)
@@ -101,7 +114,9 @@ def test_records_of_any_integers() -> None:
     assert given.tolist() == rows
     assert domain.items(np.zeros((0, 2), dtype=int)).shape == (0,)
     assert Domain.binary("a").items([[True], [False]]).tolist() == [1, 0]
-    assert domain.items(np.ones((10_000, 2), dtype="u1")).tolist() == [3] * 10_000  # more than are handled at a time
+    assert (
+        domain.items(np.ones((10_000, 2), dtype="u1")).tolist() == [3] * 10_000
+    )  # more than are handled at a time
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "i8", "u8", "f8", object])
@@ -109,7 +124,13 @@ def test_wrong_values_are_named(kind) -> None:
     """Too large for their attribute, though not for another; the first in the order of rows."""
     domain = Domain({"a": 5, "b": 2, "c": 7})
     good = np.tile(np.array([[4, 1, 6]]), (9000, 1))
-    for value, place in ((2, 1), (5, 0), (7, 2), (100, 1), *(((-1, 1),) if kind != "u1" and kind != "u8" else ())):
+    for value, place in (
+        (2, 1),
+        (5, 0),
+        (7, 2),
+        (100, 1),
+        *(((-1, 1),) if kind != "u1" and kind != "u8" else ()),
+    ):
         table = good.astype(kind)
         table[8999, 2], table[8000, place] = 7, value
         with pytest.raises(InvalidValue) as refused:
@@ -140,7 +161,11 @@ def test_what_is_no_number_is_refused(table) -> None:
         Domain({"a": 5, "b": 2}).items(table)
 
 
-@pytest.mark.parametrize("table", [[0, 1], 5, [[0], [1]], [[0, 0, 0]], [[[0, 0]]], [], np.zeros((0, 3), dtype=int)], ids=str)
+@pytest.mark.parametrize(
+    "table",
+    [[0, 1], 5, [[0], [1]], [[0, 0, 0]], [[[0, 0]]], [], np.zeros((0, 3), dtype=int)],
+    ids=str,
+)
 def test_wrong_shapes(table) -> None:
     with pytest.raises(ValueError, match=r"shape \(n, 2\)"):
         Domain({"a": 5, "b": 2}).items(table)
@@ -197,7 +222,9 @@ def test_pandas() -> None:
     ids=lambda given: f"{given!r:.40}",
 )
 def test_wrong_domains(given) -> None:
-    with pytest.raises(ValueError, match=r"domain is a mapping|an attribute is a name|more than 2\^62"):
+    with pytest.raises(
+        ValueError, match=r"domain is a mapping|an attribute is a name|more than 2\^62"
+    ):
         Domain(given)
 
 
@@ -208,7 +235,11 @@ def test_wrong_binary_domains() -> None:
         Domain.binary("a", "b", "a")
 
 
-@pytest.mark.parametrize("attributes", [[], ["a", "a"], ["x"], ["a", "x"], "ab", [0], [True], [None], ("a", "b", "a")], ids=str)
+@pytest.mark.parametrize(
+    "attributes",
+    [[], ["a", "a"], ["x"], ["a", "x"], "ab", [0], [True], [None], ("a", "b", "a")],
+    ids=str,
+)
 def test_wrong_attributes(attributes) -> None:
     with pytest.raises(ValueError, match="attributes must be distinct names among a, b; "):
         Domain({"a": 5, "b": 2}).checked(attributes)
@@ -221,7 +252,13 @@ def test_a_domain_is_a_value() -> None:
     assert domain != Domain({"b": 2, "a": 5})  # the order says how records are numbered
     assert domain != {"a": 5, "b": 2}
     assert eval(repr(domain), {"Domain": Domain}) == domain
-    assert (list(domain), len(domain), domain["a"], "b" in domain, "c" in domain) == (["a", "b"], 2, 5, True, False)
+    assert (list(domain), len(domain), domain["a"], "b" in domain, "c" in domain) == (
+        ["a", "b"],
+        2,
+        5,
+        True,
+        False,
+    )
     assert domain.checked("a") == ("a",)
     assert domain.project(["b", "a"]) == Domain({"b": 2, "a": 5})
     assert Domain.binary("a", "b", "c").views(2) == (("a", "b"), ("a", "c"), ("b", "c"))

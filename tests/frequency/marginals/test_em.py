@@ -25,7 +25,10 @@ def table(protocol):
     choices = protocol.channel.choices
     return [
         [
-            math.prod((c.p if x == y else c.q for x, y, c in zip(held, told, choices, strict=True)), start=Fraction(1))
+            math.prod(
+                (c.p if x == y else c.q for x, y, c in zip(held, told, choices, strict=True)),
+                start=Fraction(1),
+            )
             for held in records
         ]
         for told in records
@@ -40,7 +43,11 @@ def skewed(domain, n, seed):
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-20, 0.3, 1.1, 5, Fraction(7, 3)])
-@pytest.mark.parametrize("domain", [SMALL, Domain.binary("a", "b", "c"), Domain({"a": 4}), Domain({"a": 1, "b": 1})], ids=repr)
+@pytest.mark.parametrize(
+    "domain",
+    [SMALL, Domain.binary("a", "b", "c"), Domain({"a": 4}), Domain({"a": 1, "b": 1})],
+    ids=repr,
+)
 def test_the_audit_is_the_enumerated_ratio(domain, epsilon):
     protocol = InpEM(domain, 1, epsilon)
     rows = table(protocol)
@@ -83,13 +90,21 @@ def test_aggregates_count_perturbed_marginals(k):
     told = SMALL.values(reports["record"].astype(np.int64))
     for size in range(1, k + 1):
         for names in permutations(SMALL, size):
-            assert np.allclose(protocol.channel.perturbed(aggregate, names), SMALL.marginal(told, names), rtol=0, atol=1e-12)
+            assert np.allclose(
+                protocol.channel.perturbed(aggregate, names),
+                SMALL.marginal(told, names),
+                rtol=0,
+                atol=1e-12,
+            )
     assert aggregate.counts.sum() == 500 * math.comb(4, k)
     # A few reports are counted one by one, many by their record: both the same; and batches add up.
     parts = [protocol.aggregate(reports[start : start + 7]) for start in range(0, 500, 7)]
     assert sum(parts) == aggregate
     assert protocol.aggregate_from_bytes(aggregate.to_bytes()) == aggregate
-    assert protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports))) == aggregate
+    assert (
+        protocol.aggregate(protocol.reports_from_bytes(protocol.reports_to_bytes(reports)))
+        == aggregate
+    )
 
 
 def test_simulated_aggregates_have_the_same_distribution():
@@ -98,14 +113,20 @@ def test_simulated_aggregates_have_the_same_distribution():
     rows, rng = np.array(table(protocol), dtype=float), np.random.default_rng(3)
     repeats = 4000
     simulated = np.array([protocol.simulate(held, rng).counts for _ in range(repeats)])
-    real = np.array([protocol.aggregate(protocol.privatize(values, rng)).counts for _ in range(repeats)])
+    real = np.array(
+        [protocol.aggregate(protocol.privatize(values, rng)).counts for _ in range(repeats)]
+    )
     mean = rows @ held
-    covariance = sum(h * (np.diag(rows[:, v]) - np.outer(rows[:, v], rows[:, v])) for v, h in enumerate(held))
+    covariance = sum(
+        h * (np.diag(rows[:, v]) - np.outer(rows[:, v], rows[:, v])) for v, h in enumerate(held)
+    )
     for found in (simulated, real):
         z = (found.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / repeats)
         assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 24)
         assert np.abs(np.cov(found.T) - covariance).max() < 0.2
-    assert np.abs(np.diag(covariance) - np.diag(np.diag(mean) - np.outer(mean, mean) / 10)).max() > 0.3  # of a mere multinomial
+    assert (
+        np.abs(np.diag(covariance) - np.diag(np.diag(mean) - np.outer(mean, mean) / 10)).max() > 0.3
+    )  # of a mere multinomial
 
 
 def one_step(protocol, names, guess, reports):
@@ -117,7 +138,10 @@ def one_step(protocol, names, guess, reports):
     for report in reports["record"]:
         told = protocol.domain.values(np.array([report]), names)[0]
         joint = {
-            cell: guess[cell] * math.prod(float(c.p if x == y else c.q) for x, y, c in zip(cell, told, choices, strict=True))
+            cell: guess[cell]
+            * math.prod(
+                float(c.p if x == y else c.q) for x, y, c in zip(cell, told, choices, strict=True)
+            )
             for cell in product(*(range(size) for size in domain.shape))
         }
         total = sum(joint.values())
@@ -185,8 +209,15 @@ def test_errors_shrink_with_the_budget_and_orders_agree():
     errors = []
     for epsilon in (1, 3, 9):
         protocol = InpEM(domain, 2, epsilon)
-        estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(11))))
-        errors.append(max(np.abs(estimate.marginal(view) - domain.marginal(records, view)).sum() / 2 for view in domain.views(2)))
+        estimate = protocol.estimate(
+            protocol.aggregate(protocol.privatize(records, np.random.default_rng(11)))
+        )
+        errors.append(
+            max(
+                np.abs(estimate.marginal(view) - domain.marginal(records, view)).sum() / 2
+                for view in domain.views(2)
+            )
+        )
         assert np.array_equal(estimate.marginal(["c", "a"]), estimate.marginal(["a", "c"]).T)
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02
@@ -217,7 +248,9 @@ def test_failures_of_table_4_2():
 
 def test_errors_are_unknown():
     protocol = InpEM(SMALL, 2, 2.0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(skewed(SMALL, 100, 14), np.random.default_rng(15))))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(skewed(SMALL, 100, 14), np.random.default_rng(15)))
+    )
     assert np.isnan(estimate.variances(["a", "b"])).all()
     assert np.isnan(protocol.cell_variances(100, ["b"])).all()
     assert np.isnan(protocol.total_variation(100, ["b"]))
@@ -231,7 +264,9 @@ def test_errors_are_unknown():
 
 def test_no_reports():
     protocol = InpEM(SMALL, 2, 2.0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int))))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int)))
+    )
     assert np.isnan(estimate.marginal(["a", "b"])).all()
     assert np.isposinf(estimate.variances(["a", "b"])).all()
     with pytest.raises(ValueError, match="no reports"):
@@ -259,14 +294,20 @@ def test_hostile_aggregates(k):
     good = protocol.aggregate(protocol.privatize(skewed(SMALL, 50, 18), np.random.default_rng(19)))
     assert protocol.estimate(good).n == 50
     moved = good.counts.copy()
-    moved[:2] += [1, -1] if moved[1] else [-1, 1]  # the total is right; for k > 1 another view tells otherwise
+    moved[:2] += (
+        [1, -1] if moved[1] else [-1, 1]
+    )  # the total is right; for k > 1 another view tells otherwise
     negative = good.counts.copy()
     negative[:2] += [51, -51]
     bad = [
         Aggregate(good.parameters, 51, good.counts),
         Aggregate(good.parameters, 50, negative),
         Aggregate(good.parameters, 50, good.counts[:-1]),
-        Aggregate(InpEM(SMALL, k, 2.5).aggregate(np.zeros(0, good_dtype(protocol))).parameters, 50, good.counts),
+        Aggregate(
+            InpEM(SMALL, k, 2.5).aggregate(np.zeros(0, good_dtype(protocol))).parameters,
+            50,
+            good.counts,
+        ),
     ]
     if k > 1:
         bad.append(Aggregate(good.parameters, 50, moved))
@@ -275,7 +316,13 @@ def test_hostile_aggregates(k):
             protocol.estimate(aggregate)
     with pytest.raises(IncompatibleAggregate):
         good + InpEM(SMALL, k % 3 + 1, 2.0).aggregate(np.zeros(0, good_dtype(protocol)))
-    assert good + InpEM(SMALL, k, 2.0, tolerance=0.1, max_iterations=3).aggregate(np.zeros(0, good_dtype(protocol))) == good
+    assert (
+        good
+        + InpEM(SMALL, k, 2.0, tolerance=0.1, max_iterations=3).aggregate(
+            np.zeros(0, good_dtype(protocol))
+        )
+        == good
+    )
 
 
 def good_dtype(protocol):
@@ -309,7 +356,9 @@ def test_what_cannot_be_done(arguments, message):
 
 def test_marginals_asked_for():
     protocol = InpEM(SMALL, 2, 1.0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(skewed(SMALL, 50, 20), np.random.default_rng(21))))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(skewed(SMALL, 50, 20), np.random.default_rng(21)))
+    )
     for wrong in (["a", "b", "d"], ["a", "a"], ["x"], []):
         with pytest.raises(ValueError, match="attributes"):
             estimate.marginal(wrong)
@@ -327,7 +376,9 @@ def test_many_attributes():
     assert reports.dtype.itemsize == 8
     aggregate = protocol.aggregate(reports)
     told = domain.values(reports["record"].astype(np.int64))
-    assert np.allclose(protocol.channel.perturbed(aggregate, ("x61", "x0")), domain.marginal(told, ["x61", "x0"]))
+    assert np.allclose(
+        protocol.channel.perturbed(aggregate, ("x61", "x0")), domain.marginal(told, ["x61", "x0"])
+    )
     assert protocol.audit().holds
 
 
@@ -337,7 +388,9 @@ def test_marginals_decoded_together_are_those_decoded_alone(dense, monkeypatch):
         monkeypatch.setattr("frequency.marginals.em._DENSE", 0)
     domain = Domain({"a": 2, "b": 3, "c": 2, "d": 3})
     protocol = InpEM(domain, 2, 3.0)
-    aggregate = protocol.aggregate(protocol.privatize(skewed(domain, 5000, 24), np.random.default_rng(25)))
+    aggregate = protocol.aggregate(
+        protocol.privatize(skewed(domain, 5000, 24), np.random.default_rng(25))
+    )
     together = protocol.estimate(aggregate)
     reports = {view: together.report(view) for view in domain.views(2)}
     assert len({report.iterations for report in reports.values()}) > 3

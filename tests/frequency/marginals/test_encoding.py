@@ -23,7 +23,10 @@ def test_records_are_their_values_in_binary() -> None:
     encoding, rng = BinaryEncoding(DOMAIN), np.random.default_rng(1)
     records = rng.integers(0, DOMAIN.shape, size=(200, 5))
     bits = encoding.records(records)
-    expected = [[int(x) for v, w in zip(row, (2, 1, 0, 3, 2), strict=True) if w for x in f"{v:0{w}b}"] for row in records.tolist()]
+    expected = [
+        [int(x) for v, w in zip(row, (2, 1, 0, 3, 2), strict=True) if w for x in f"{v:0{w}b}"]
+        for row in records.tolist()
+    ]
     assert bits.tolist() == expected
     assert encoding.records(records[:0]).shape == (0, 8)
     with pytest.raises(ValueError, match="values"):
@@ -36,8 +39,12 @@ def test_marginals_without_noise(attributes: list[str]) -> None:
     encoding, rng = BinaryEncoding(DOMAIN), np.random.default_rng(2)
     records = rng.integers(0, DOMAIN.shape, size=(500, 5))
     protocol = InpPS(encoding.bits, encoding.way(3), 60.0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(encoding.records(records), rng)))
-    np.testing.assert_allclose(encoding.marginal(estimate, attributes), DOMAIN.marginal(records, attributes), atol=1e-6)
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(encoding.records(records), rng))
+    )
+    np.testing.assert_allclose(
+        encoding.marginal(estimate, attributes), DOMAIN.marginal(records, attributes), atol=1e-6
+    )
 
 
 def test_noisy_marginals_are_unbiased_and_sum_to_one() -> None:
@@ -46,9 +53,16 @@ def test_noisy_marginals_are_unbiased_and_sum_to_one() -> None:
     encoding, records = BinaryEncoding(domain), rng.integers(0, (2, 5), size=(2000, 2))
     protocol, bits = InpHT(encoding.bits, encoding.way(2), 1.0), encoding.records(records)
     found = np.array(
-        [encoding.marginal(protocol.estimate(protocol.aggregate(protocol.privatize(bits, rng))), ["b", "a"]) for _ in range(300)]
+        [
+            encoding.marginal(
+                protocol.estimate(protocol.aggregate(protocol.privatize(bits, rng))), ["b", "a"]
+            )
+            for _ in range(300)
+        ]
     )
     np.testing.assert_allclose(found.sum(axis=(1, 2)), 1)
     assert found.shape[1:] == (5, 3)
-    error = (found.mean(axis=0) - domain.marginal(records, ["b", "a"])) / (found.std(axis=0) / 300**0.5)
+    error = (found.mean(axis=0) - domain.marginal(records, ["b", "a"])) / (
+        found.std(axis=0) / 300**0.5
+    )
     assert np.abs(error).max() < 6

@@ -15,11 +15,32 @@ import pytest
 from scipy.special import ndtri
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
-from frequency.marginals import Domain, InpHT, InpHTCMS, InpOLH, InpPS, InpRR, MargHT, MarginalEstimate, MargPS, MargRR
+from frequency.marginals import (
+    Domain,
+    InpHT,
+    InpHTCMS,
+    InpOLH,
+    InpPS,
+    InpRR,
+    MargHT,
+    MarginalEstimate,
+    MargPS,
+    MargRR,
+)
 from frequency.marginals.characters import Phase
 from frequency.marginals.views import Views
 from frequency.mixture import weights_of
-from tests.contracts.oracle import FALSE_ALARM, LN3, WORD, close, codes, goodness, positions, ratio_of, some_weights
+from tests.contracts.oracle import (
+    FALSE_ALARM,
+    LN3,
+    WORD,
+    close,
+    codes,
+    goodness,
+    positions,
+    ratio_of,
+    some_weights,
+)
 from tests.frequency.marginals.twins import Enumerated, node, parts_of, phase_twin, table_of
 
 INPUT, VIEW = (InpRR, InpPS, InpOLH, InpHTCMS), (MargRR, MargPS, MargHT)
@@ -28,8 +49,16 @@ B2, B3, B4 = (Domain.binary(*"abcd"[:d]) for d in (2, 3, 4))
 MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 2})
 SMALL = [
     *[kind(B3, 2, 1.0) for kind in (InpRR, InpPS, InpOLH, MargRR, MargPS, MargHT, InpHT)],
-    *[kind(B4, k, 0.5) for kind in (InpPS, MargRR, MargPS, MargHT, InpHT) for k in (1, 2, 4) if (kind, k) != (MargRR, 4)],
-    *[kind(Domain({"a": 3, "b": 2}), 2, LN3) for kind in (InpRR, InpPS, InpOLH, MargPS, MargHT, InpHT)],
+    *[
+        kind(B4, k, 0.5)
+        for kind in (InpPS, MargRR, MargPS, MargHT, InpHT)
+        for k in (1, 2, 4)
+        if (kind, k) != (MargRR, 4)
+    ],
+    *[
+        kind(Domain({"a": 3, "b": 2}), 2, LN3)
+        for kind in (InpRR, InpPS, InpOLH, MargPS, MargHT, InpHT)
+    ],
     *[kind(MIXED, 3, 2.0) for kind in (InpPS, MargHT, InpHT)],
     *[kind(MIXED, 2, 0.1) for kind in (MargRR, MargPS, MargHT, InpHT)],
     InpHT(Domain({"a": 5, "b": 4}), 2, 1.0),
@@ -47,7 +76,9 @@ small = pytest.mark.parametrize("protocol", SMALL, ids=named)
 
 
 def make(kind, domain, k, epsilon, **more):
-    return kind(domain, k, epsilon, **({"hashes": 3, "width": 4} if kind is InpHTCMS else {}), **more)
+    return kind(
+        domain, k, epsilon, **({"hashes": 3, "width": 4} if kind is InpHTCMS else {}), **more
+    )
 
 
 def sets_of(protocol, largest=6):
@@ -102,10 +133,18 @@ def test_estimates_are_unbiased(protocol) -> None:
     for users in (list(range(1, parts + 1)), rng.integers(1, 40, parts).tolist()):
         twin = Enumerated(protocol, sets, users)
         close(twin.mean(), twin.truth(), 100)
-        drawn = [rng.integers(len(p.reports), size=n) for p, n in zip(twin.parts, users, strict=True)]
+        drawn = [
+            rng.integers(len(p.reports), size=n) for p, n in zip(twin.parts, users, strict=True)
+        ]
         reports = np.concatenate([p.reports[d] for p, d in zip(twin.parts, drawn, strict=True)])
-        expected = twin.origin + sum(x[d].mean(axis=0) for x, d in zip(twin.effects, drawn, strict=True))
-        close(all_cells(protocol.estimate(protocol.aggregate(rng.permutation(reports))), sets), expected, 100)
+        expected = twin.origin + sum(
+            x[d].mean(axis=0) for x, d in zip(twin.effects, drawn, strict=True)
+        )
+        close(
+            all_cells(protocol.estimate(protocol.aggregate(rng.permutation(reports))), sets),
+            expected,
+            100,
+        )
 
 
 @small
@@ -115,7 +154,9 @@ def test_variances_are_the_enumerated_ones(protocol) -> None:
     twin, held = Enumerated(protocol, sets, users_of(protocol, n)), some_population(protocol.domain)
     estimate = MarginalEstimate(protocol, twin.aggregate(held))
     total = sum(twin.users)
-    np.testing.assert_allclose(all_cells(estimate, sets), held @ twin.truth(), atol=1e-8)  # counts are rounded
+    np.testing.assert_allclose(
+        all_cells(estimate, sets), held @ twin.truth(), atol=1e-8
+    )  # counts are rounded
     covariance, start = twin.covariance(held), 0
     for names in sets:
         marginal = estimate.marginal(names)
@@ -128,33 +169,52 @@ def test_variances_are_the_enumerated_ones(protocol) -> None:
             (estimate.variances(names).ravel(), np.diag(own)),
             (estimate._linear(names, weights).variance, expected),
         ):
-            np.testing.assert_allclose(total * found, wanted, rtol=1e-7, atol=1e-7 * scale * (1 + (weights**2).sum()))
-        where = {name: np.flatnonzero(rng.integers(0, 2, protocol.domain[name])).tolist() for name in names}
+            np.testing.assert_allclose(
+                total * found, wanted, rtol=1e-7, atol=1e-7 * scale * (1 + (weights**2).sum())
+            )
+        where = {
+            name: np.flatnonzero(rng.integers(0, 2, protocol.domain[name])).tolist()
+            for name in names
+        }
         chosen = np.zeros(marginal.shape)
         chosen[np.ix_(*where.values())] = 1
         value, variance = estimate.answer(where)
         assert value == pytest.approx((chosen * marginal).sum(), abs=1e-12)
-        assert total * variance == pytest.approx(chosen.ravel() @ own @ chosen.ravel(), rel=1e-7, abs=1e-7 * scale * marginal.size)
+        assert total * variance == pytest.approx(
+            chosen.ravel() @ own @ chosen.ravel(), rel=1e-7, abs=1e-7 * scale * marginal.size
+        )
     # A planted error: another population's variances are told apart.
     if protocol.domain.size > 1:
         other = np.diag(twin.covariance(some_population(protocol.domain, 1)))
         found = np.concatenate([estimate.variances(names).ravel() for names in sets])
-        assert not np.allclose(total * found, other, rtol=1e-7, atol=1e-9) or np.allclose(np.diag(covariance), other)
+        assert not np.allclose(total * found, other, rtol=1e-7, atol=1e-9) or np.allclose(
+            np.diag(covariance), other
+        )
 
 
 @small
 def test_predictions_for_even_populations_are_the_enumerated_ones(protocol) -> None:
     n, sets = 10**12, sets_of(protocol, 4)
-    twin, even = Enumerated(protocol, sets, users_of(protocol, n)), np.full(protocol.domain.size, 1 / protocol.domain.size)
+    twin, even = (
+        Enumerated(protocol, sets, users_of(protocol, n)),
+        np.full(protocol.domain.size, 1 / protocol.domain.size),
+    )
     expected = np.diag(twin.covariance(even)) / n
     found = [protocol.cell_variances(n, names) for names in sets]
     np.testing.assert_allclose(
-        np.concatenate([v.ravel() for v in found]), expected, rtol=1e-7, atol=1e-9 * (expected.max() + 1 / n)
+        np.concatenate([v.ravel() for v in found]),
+        expected,
+        rtol=1e-7,
+        atol=1e-9 * (expected.max() + 1 / n),
     )
     for names, variances in zip(sets, found, strict=True):
         assert variances.shape == tuple(protocol.domain[name] for name in names)
-        assert protocol.total_variation(n, names) == pytest.approx(math.sqrt(2 / math.pi) * np.sqrt(variances).sum() / 2)
-        np.testing.assert_allclose(protocol.cell_variances(n // 100, names), 100 * variances, rtol=1e-9)
+        assert protocol.total_variation(n, names) == pytest.approx(
+            math.sqrt(2 / math.pi) * np.sqrt(variances).sum() / 2
+        )
+        np.testing.assert_allclose(
+            protocol.cell_variances(n // 100, names), 100 * variances, rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 6, 7, 12])
@@ -163,13 +223,19 @@ def test_phases(order) -> None:
     channel = Phase(order, 1.0)
     twin = phase_twin(channel)
     P = np.array([[float(p) for p in row] for row in twin.table])
-    X = np.array([channel.coefficients(channel.aggregate(twin.reports[r : r + 1])) for r in range(len(P))])
+    X = np.array(
+        [channel.coefficients(channel.aggregate(twin.reports[r : r + 1])) for r in range(len(P))]
+    )
     wave = np.exp(2j * np.pi * np.outer(np.arange(order), np.arange(order)) / order)
     some = channel.gains > 1e-9
     assert some[0] == (order == 0)
     assert some[1 : order // 2 + 1 : 2].all()
     close((P.T @ X)[:, some], wave[:, some], X.real)
-    close((P.T @ np.abs(X) ** 2)[:, some], np.tile((channel.contrast * channel.gains[some]) ** -2, (order, 1)), np.abs(X) ** 2)
+    close(
+        (P.T @ np.abs(X) ** 2)[:, some],
+        np.tile((channel.contrast * channel.gains[some]) ** -2, (order, 1)),
+        np.abs(X) ** 2,
+    )
     assert not X[:, ~some].any()
     assert channel.audit().ratio == ratio_of(twin.table, list(combinations(range(order), 2)))
 
@@ -203,20 +269,28 @@ def test_sampler_has_the_distribution(protocol) -> None:
             assert goodness(counts, P[:, other]) < FALSE_ALARM / size
 
 
-@pytest.mark.parametrize("protocol", [*SAMPLED, InpHT(Domain({"a": 4, "b": 6, "c": 2}), 3, 1.0)], ids=named)
+@pytest.mark.parametrize(
+    "protocol", [*SAMPLED, InpHT(Domain({"a": 4, "b": 6, "c": 2}), 3, 1.0)], ids=named
+)
 def test_nodes_of_many_users_are_those_of_the_definition(protocol) -> None:
     channel, rng = protocol.channel, np.random.default_rng(0)
     parts = rng.integers(len(channel.parts), size=500).astype(channel.report_dtype[channel.kind])
     items = rng.integers(protocol.domain.size, size=500)
     found = channel._nodes_of(parts, items)
-    assert found.tolist() == [node(channel, int(part), int(item)) for part, item in zip(parts, items, strict=True)]
-    assert found.tolist() == [int(channel._nodes(int(p), np.array([x]))[0]) for p, x in zip(parts, items, strict=True)]
+    assert found.tolist() == [
+        node(channel, int(part), int(item)) for part, item in zip(parts, items, strict=True)
+    ]
+    assert found.tolist() == [
+        int(channel._nodes(int(p), np.array([x]))[0]) for p, x in zip(parts, items, strict=True)
+    ]
     assert channel._nodes_of(parts[:0], items[:0]).shape == (0,)
 
 
 def test_parity_of_bits() -> None:
     """Where phases are parities of an item's bits they are counted as such: for the halves of even attributes too."""
-    assert InpHT(Domain.binary(*map(str, range(62))), 1, 1.0).channel._masks.tolist() == [1 << 61 - k for k in range(62)]
+    assert InpHT(Domain.binary(*map(str, range(62))), 1, 1.0).channel._masks.tolist() == [
+        1 << 61 - k for k in range(62)
+    ]
     assert InpHT(B3, 2, 1.0).channel._masks.tolist() == [4, 2, 1, 6, 5, 3]
     assert InpHT(MIXED, 2, 1.0).channel._masks is None
     assert InpHT(Domain({"a": 2, "b": 4}), 1, 1.0).channel._masks is None
@@ -228,11 +302,15 @@ def test_simulation_has_the_moments(protocol) -> None:
     held, runs, rng = np.arange(protocol.domain.size) % 4 * 10, 600, np.random.default_rng(3)
     n = int(held.sum())
     one = np.array([protocol.simulate(held, rng).counts for _ in range(runs)], dtype=float)
-    reports = protocol.channel.privatize(np.tile(np.repeat(np.arange(len(held)), held), runs), rng).reshape(runs, n)
+    reports = protocol.channel.privatize(
+        np.tile(np.repeat(np.arange(len(held)), held), runs), rng
+    ).reshape(runs, n)
     two = np.array([protocol.aggregate(row).counts for row in reports], dtype=float)
     expected = sum(
         float(c) * held[item] * protocol.aggregate(twin_report).counts
-        for row, twin_report in zip(table_of(protocol).table, table_of(protocol).reports[:, None], strict=True)
+        for row, twin_report in zip(
+            table_of(protocol).table, table_of(protocol).reports[:, None], strict=True
+        )
         for item, c in enumerate(row)
     )
     for counts in (one, two):
@@ -254,7 +332,11 @@ def test_predictions_against_simulation(kind) -> None:
     Allowed are 5 standard errors, about 2% each, and 2% for the chance in the numbers of users of parts. A fifth more or less is
     rejected, and two fifths for InpHTCMS, where the prediction is an average over hash functions.
     """
-    runs, n, rng = {InpHTCMS: 250, InpHT: 500, MargHT: 350}.get(kind, 1000), 1600, np.random.default_rng(20_250_103)
+    runs, n, rng = (
+        {InpHTCMS: 250, InpHT: 500, MargHT: 350}.get(kind, 1000),
+        1600,
+        np.random.default_rng(20_250_103),
+    )
     protocol, planted = kind(B4, 2, 1.0), 1.4 if kind is InpHTCMS else 1.2
     sets = [view for size in (1, 2) for view in B4.views(size)]
     predicted = sum(protocol.cell_variances(n, names).sum() for names in sets)
@@ -276,7 +358,9 @@ def test_predictions_against_simulation(kind) -> None:
     assert claimed == pytest.approx(predicted, rel=0.1)
     assert covered > 0.8  # of 95%; 160 cells, in 40 independent groups
     mean = errors.mean(axis=0)
-    assert (np.abs(mean) < -ndtri(FALSE_ALARM / 100) * errors.std(axis=0, ddof=1) / math.sqrt(runs)).all()
+    assert (
+        np.abs(mean) < -ndtri(FALSE_ALARM / 100) * errors.std(axis=0, ddof=1) / math.sqrt(runs)
+    ).all()
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -286,18 +370,24 @@ def test_records_of_users(kind) -> None:
     A record that is moved, by swapping two attributes, is noticed.
     """
     domain, n, rng = Domain({"a": 3, "b": 2, "c": 4}), 40_000, np.random.default_rng(5)
-    records = np.stack([rng.binomial(2, 0.2, n), rng.random(n) < 0.9, rng.binomial(3, 0.1, n)], axis=1)
+    records = np.stack(
+        [rng.binomial(2, 0.2, n), rng.random(n) < 0.9, rng.binomial(3, 0.1, n)], axis=1
+    )
     records[:, 2] = np.where(records[:, 1] == 1, records[:, 2], 3)
     protocol = kind(domain, 2, 2.0)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
     worst = -ndtri(FALSE_ALARM / 100)
     for names in (("a",), ("c", "b"), ("a", "c")):
         assert (
-            np.abs(estimate.marginal(names) - domain.marginal(records, names)) < worst * np.sqrt(estimate.variances(names))
+            np.abs(estimate.marginal(names) - domain.marginal(records, names))
+            < worst * np.sqrt(estimate.variances(names))
         ).all()
         assert estimate.total_variation(names) > 0
     wrong = domain.marginal(np.roll(records, 1, axis=0) % [3, 2, 4] * [1, 0, 1], ("c", "b"))
-    assert (np.abs(estimate.marginal(("c", "b")) - wrong) > worst * np.sqrt(estimate.variances(("c", "b")))).any()
+    assert (
+        np.abs(estimate.marginal(("c", "b")) - wrong)
+        > worst * np.sqrt(estimate.variances(("c", "b")))
+    ).any()
 
 
 # ---------------------------------------------------------------------------------------------------- published
@@ -312,10 +402,19 @@ def test_theorem_5_variance_of_a_coefficient(d, k, epsilon) -> None:
     error of 1, but the estimate of those who sample it is scaled after its error is taken, not before. By enumeration the right
     one is the larger. (Coefficients are equally likely when all are needed by as many marginals.)
     """
-    T, protocol = sum(math.comb(d, j) for j in range(1, k + 1)), InpHT(Domain.binary(*"abcd"[:d]), k, epsilon)
-    assert max(protocol.channel.part_weights) - min(protocol.channel.part_weights) <= 2**64 / T * 1e-9
+    T, protocol = (
+        sum(math.comb(d, j) for j in range(1, k + 1)),
+        InpHT(Domain.binary(*"abcd"[:d]), k, epsilon),
+    )
+    assert (
+        max(protocol.channel.part_weights) - min(protocol.channel.part_weights) <= 2**64 / T * 1e-9
+    )
     p = Fraction(int(protocol.channel.parts[0].parameters["truth"]), WORD)
-    outcomes = [(Fraction(1, T) * p, T / (2 * p - 1)), (Fraction(1, T) * (1 - p), -T / (2 * p - 1)), (1 - Fraction(1, T), 0)]
+    outcomes = [
+        (Fraction(1, T) * p, T / (2 * p - 1)),
+        (Fraction(1, T) * (1 - p), -T / (2 * p - 1)),
+        (1 - Fraction(1, T), 0),
+    ]
     assert sum(chance * value for chance, value in outcomes) == 1
     variance = sum(chance * (value - 1) ** 2 for chance, value in outcomes)
     assert variance == 4 * T * p * (1 - p) / (2 * p - 1) ** 2 + T - 1
@@ -323,7 +422,9 @@ def test_theorem_5_variance_of_a_coefficient(d, k, epsilon) -> None:
     assert float(variance) == pytest.approx(4 * T * e / (e - 1) ** 2 + T - 1)
     assert variance > 4 * T * p * (1 - p) / (2 * p - 1) ** 2 + 1 - Fraction(1, T) or T < 2
     for name in protocol.domain:  # a cell of a marginal of one attribute is (1 +- coefficient) / 2
-        np.testing.assert_allclose(4 * 1000 * protocol.cell_variances(1000, [name]), float(variance), rtol=1e-9)
+        np.testing.assert_allclose(
+            4 * 1000 * protocol.cell_variances(1000, [name]), float(variance), rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
@@ -335,10 +436,14 @@ def test_theorem_4_variance_of_preferential_sampling(epsilon) -> None:
     assert D / delta == pytest.approx(1 / (1 - 1 / e) + D / (e - 1))
     own, other = p * (1 - p) * (D / delta) ** 2, (1 - p) * (D + p - 1) / delta**2
     protocol = InpPS(B4, 4, epsilon)
-    np.testing.assert_allclose(protocol.cell_variances(50, list("abcd")), (own / 16 + other * 15 / 16) / 50, rtol=1e-6)
+    np.testing.assert_allclose(
+        protocol.cell_variances(50, list("abcd")), (own / 16 + other * 15 / 16) / 50, rtol=1e-6
+    )
     held = np.eye(16)[5]
     twin = Enumerated(protocol, [tuple("abcd")], [10**12])
-    np.testing.assert_allclose(np.diag(twin.covariance(held)), np.where(held, own, other), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.diag(twin.covariance(held)), np.where(held, own, other), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
@@ -356,7 +461,9 @@ def test_theorem_3_variance_of_unary_encoding(epsilon) -> None:
     for k in (1, 2, 3):
         protocol = InpRR(B4, k, epsilon)
         expected = 2 ** (4 - k) * other + (own - other) / 2**k
-        np.testing.assert_allclose(protocol.cell_variances(1, list("abcd"[:k])), expected, rtol=1e-6)
+        np.testing.assert_allclose(
+            protocol.cell_variances(1, list("abcd"[:k])), expected, rtol=1e-6
+        )
         assert expected <= 2 ** (4 - k) * a / (a - 1) ** 2 + 1
 
 
@@ -385,7 +492,9 @@ def test_lemma_6_marginals_from_coefficients() -> None:
     reports = protocol.privatize(records, rng)
     theta, contrast = {(0, 0, 0, 0): 1.0}, protocol.channel.parts[0].contrast
     for part, alpha in enumerate(protocol.channel.parameters["characters"]):
-        signs = reports["body"][reports["direction"] == part][:, 1].view("i1")  # after the shift, which is 0
+        signs = reports["body"][reports["direction"] == part][:, 1].view(
+            "i1"
+        )  # after the shift, which is 0
         theta[tuple(alpha)] = signs.mean() / contrast
     assert len(theta) == 1 + 4 + 6 + 4
     estimate = protocol.estimate(protocol.aggregate(reports))
@@ -397,7 +506,9 @@ def test_lemma_6_marginals_from_coefficients() -> None:
                 alpha = [0, 0, 0, 0]
                 for place, value in zip(places, inside, strict=True):
                     alpha[place] = value
-                total += (-1) ** sum(a * g for a, g in zip(inside, gamma, strict=True)) * theta[tuple(alpha)]
+                total += (-1) ** sum(a * g for a, g in zip(inside, gamma, strict=True)) * theta[
+                    tuple(alpha)
+                ]
             assert found[gamma] == pytest.approx(total / 2 ** len(names), abs=1e-12)
 
 
@@ -418,12 +529,17 @@ def of_many() -> tuple[InpHT, np.ndarray, Aggregate]:
         m = phase.domain
         c = channel.directions[part]
         held = Counter(
-            int(sum(Fraction(a * x, r) for a, x, r in zip(c, row, SEVEN.shape, strict=True)) % 1 * m) for row in records.tolist()
+            int(
+                sum(Fraction(a * x, r) for a, x, r in zip(c, row, SEVEN.shape, strict=True)) % 1 * m
+            )
+            for row in records.tolist()
         )
         for shift in range(m if m > 2 else 1):
             mean = sum(k / 60 * (1 if 2 * ((p + shift) % m) < m else -1) for p, k in held.items())
             counts.append(round(mine * contrast * mean / (m if m > 2 else 1)))
-    aggregate = Aggregate(channel._signature, sum(users), np.array([*users, *counts], dtype=np.int64))
+    aggregate = Aggregate(
+        channel._signature, sum(users), np.array([*users, *counts], dtype=np.int64)
+    )
     return protocol, records, aggregate
 
 
@@ -439,22 +555,37 @@ def test_characters_of_mixed_cardinalities(of_many) -> None:
             assert abs(found[c] - expected) < 1e-8
             if any(c):
                 assert (
-                    abs(found[c] - np.exp(2j * np.pi * (columns * (np.array(c) + 1) / shape).sum(axis=1)).mean()) > 1e-8
+                    abs(
+                        found[c]
+                        - np.exp(
+                            2j * np.pi * (columns * (np.array(c) + 1) / shape).sum(axis=1)
+                        ).mean()
+                    )
+                    > 1e-8
                     or max(shape) == 1
                 )
-        np.testing.assert_allclose(estimate.marginal(names), SEVEN.marginal(records, names), atol=1e-8)
+        np.testing.assert_allclose(
+            estimate.marginal(names), SEVEN.marginal(records, names), atol=1e-8
+        )
 
 
 def test_a_planted_error_is_rejected(of_many) -> None:
     """One sum of signs of one direction in another place."""
     protocol, records, aggregate = of_many
-    part = next(k for k, c in enumerate(protocol.channel.directions) if sum(map(bool, c)) == 2 and c[2] and c[5])
+    part = next(
+        k
+        for k, c in enumerate(protocol.channel.directions)
+        if sum(map(bool, c)) == 2 and c[2] and c[5]
+    )
     counts = aggregate.counts.copy()
     place = protocol.channel._places[part]
     assert np.ptp(counts[place])
     counts[place] = np.roll(counts[place], 1)
     wrong = MarginalEstimate(protocol, Aggregate(aggregate.parameters, aggregate.n, counts))
-    assert np.abs(wrong.marginal(("four", "six")) - SEVEN.marginal(records, ("four", "six"))).max() > 1e-4
+    assert (
+        np.abs(wrong.marginal(("four", "six")) - SEVEN.marginal(records, ("four", "six"))).max()
+        > 1e-4
+    )
 
 
 @pytest.mark.parametrize("domain", [B4, SEVEN, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
@@ -466,12 +597,17 @@ def test_directions_are_the_characters_of_low_order(domain) -> None:
         assert directions == protocol.channel.directions
         low = [c for c in product(*map(range, shape)) if 1 <= sum(map(bool, c)) <= k]
         conjugate = [tuple(-a % r for a, r in zip(c, shape, strict=True)) for c in low]
-        assert set(directions) | {tuple(-a % r for a, r in zip(c, shape, strict=True)) for c in directions} == set(low)
+        assert set(directions) | {
+            tuple(-a % r for a, r in zip(c, shape, strict=True)) for c in directions
+        } == set(low)
         assert len(directions) == sum(c <= d for c, d in zip(low, conjugate, strict=True))
         assert set(low) <= set(protocol._seen)
         for character, ways in protocol._seen.items():
             for part, multiple in ways:
-                assert tuple(multiple * a % r for a, r in zip(directions[part], shape, strict=True)) == character
+                assert (
+                    tuple(multiple * a % r for a, r in zip(directions[part], shape, strict=True))
+                    == character
+                )
 
 
 @pytest.mark.parametrize("domain", [B4, MIXED, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
@@ -482,10 +618,18 @@ def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
         roots = []
         for direction in channel.directions:
             involved = {name for name, c in zip(domain, direction, strict=True) if c}
-            cost = sum(1 / domain.project(view).size for view in domain.views(k) if involved <= set(view))
+            cost = sum(
+                1 / domain.project(view).size for view in domain.views(k) if involved <= set(view)
+            )
             own = all(2 * c % r == 0 for c, r in zip(direction, domain.shape, strict=True))
-            roots.append(math.sqrt(cost) * (1 if own else 2))  # else it stands for its conjugate, too
-        np.testing.assert_allclose(np.array(channel.part_weights, dtype=float) / WORD, np.array(roots) / sum(roots), rtol=1e-11)
+            roots.append(
+                math.sqrt(cost) * (1 if own else 2)
+            )  # else it stands for its conjugate, too
+        np.testing.assert_allclose(
+            np.array(channel.part_weights, dtype=float) / WORD,
+            np.array(roots) / sum(roots),
+            rtol=1e-11,
+        )
         assert sum(channel.part_weights) == WORD
 
 
@@ -498,8 +642,12 @@ def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
     for r in (3, 5, 6, 7):
         bits, n = (r - 1).bit_length(), 1 << 20
         if bits not in rivals:
-            binary = InpHT(Domain.binary(*(f"{a}{b}" for a in range(6) for b in range(bits))), 2 * bits, 1.1)
-            rivals[bits] = math.sqrt(binary.cell_variances(n, binary.domain.attributes[: 2 * bits]).mean())
+            binary = InpHT(
+                Domain.binary(*(f"{a}{b}" for a in range(6) for b in range(bits))), 2 * bits, 1.1
+            )
+            rivals[bits] = math.sqrt(
+                binary.cell_variances(n, binary.domain.attributes[: 2 * bits]).mean()
+            )
         own = InpHT(Domain({f"a{k}": r for k in range(6)}), 2, 1.1)
         variances = [own.cell_variances(n, view) for view in own.domain.views(2)]
         assert np.ptp(variances) < 1e-9 * np.mean(variances)
@@ -512,16 +660,22 @@ def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_orders_of_attributes(kind) -> None:
     protocol, rng = make(kind, MIXED, 3, 1.0), np.random.default_rng(1)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(rng.integers(0, MIXED.shape, size=(500, 4)), rng)))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(rng.integers(0, MIXED.shape, size=(500, 4)), rng))
+    )
     base = ("a", "b", "d")
     for order in permutations(range(3)):
         names = [base[place] for place in order]
         close(estimate.marginal(names), estimate.marginal(base).transpose(order), 10)
         close(estimate.variances(names), estimate.variances(base).transpose(order), 10)
-        close(protocol.cell_variances(500, names), protocol.cell_variances(500, base).transpose(order), 10)
-        assert estimate.answer({name: {"a": 1, "b": [0, 2], "d": 0}[name] for name in names}) == pytest.approx(
-            estimate.answer({"a": 1, "b": [0, 2], "d": 0})
+        close(
+            protocol.cell_variances(500, names),
+            protocol.cell_variances(500, base).transpose(order),
+            10,
         )
+        assert estimate.answer(
+            {name: {"a": 1, "b": [0, 2], "d": 0}[name] for name in names}
+        ) == pytest.approx(estimate.answer({"a": 1, "b": [0, 2], "d": 0}))
     assert not estimate.marginal("a").flags.writeable
     assert (estimate.marginal("a") == estimate.marginal(["a"])).all()
     assert estimate.distribution(base).sum() == pytest.approx(1)
@@ -538,15 +692,22 @@ def test_marginals_of_overlapping_sets_agree(kind, domain) -> None:
     k = min(3, len(domain))
     protocol, rng = make(kind, domain, k, 1.0), np.random.default_rng(2)
     estimate = protocol.estimate(
-        protocol.aggregate(protocol.privatize(rng.integers(0, domain.shape, size=(20_000, len(domain))), rng))
+        protocol.aggregate(
+            protocol.privatize(rng.integers(0, domain.shape, size=(20_000, len(domain))), rng)
+        )
     )
     for names in list(domain.views(k))[:10]:
         for name in names:
             axes = tuple(k for k, other in enumerate(names) if other != name)
-            np.testing.assert_allclose(estimate.marginal(names).sum(axis=axes), estimate.marginal([name]), atol=1e-11)
+            np.testing.assert_allclose(
+                estimate.marginal(names).sum(axis=axes), estimate.marginal([name]), atol=1e-11
+            )
         if kind is InpHT:
             assert estimate.marginal(names).sum() == pytest.approx(1, abs=1e-12)
-            assert estimate._linear(names, np.ones((1, estimate.marginal(names).size))).variance[0] < 1e-15
+            assert (
+                estimate._linear(names, np.ones((1, estimate.marginal(names).size))).variance[0]
+                < 1e-15
+            )
 
 
 def test_smaller_marginals_of_views_use_all_that_hold_them() -> None:
@@ -580,7 +741,9 @@ def test_nobody_and_somebody(kind) -> None:
         one = protocol.estimate(protocol.aggregate(protocol.privatize([[1, 2, 0, 1]], rng)))
         for names in sets_of(protocol):
             marginal, variances = one.marginal(names), one.variances(names)
-            assert (np.isfinite(marginal) | (variances == np.inf)).all()  # what nobody reported on has no value, and no precision
+            assert (
+                np.isfinite(marginal) | (variances == np.inf)
+            ).all()  # what nobody reported on has no value, and no precision
             assert (variances >= 0).all()
         assert one.n == 1
 
@@ -602,18 +765,26 @@ def test_messages_and_merging(kind) -> None:
     again = protocol.aggregate_from_bytes(whole.to_bytes())
     assert again == whole
     assert (protocol.estimate(again).marginal("b") == protocol.estimate(whole).marginal("b")).all()
-    first, second = (protocol.privatize(np.zeros((50, 4), dtype=int), np.random.default_rng(4)) for _ in range(2))
+    first, second = (
+        protocol.privatize(np.zeros((50, 4), dtype=int), np.random.default_rng(4)) for _ in range(2)
+    )
     assert first.tobytes() == second.tobytes()
     # Estimates do not mix up aggregates that come one after the other.
     half = protocol.estimate(protocol.aggregate(reports[:150])).marginal(["a", "b"])
     estimate = protocol.estimate(whole)
     assert estimate.marginal(["a", "b"]).tolist() != half.tolist()
-    assert protocol.estimate(protocol.aggregate(reports[:150])).marginal(["a", "b"]).tolist() == half.tolist()
+    assert (
+        protocol.estimate(protocol.aggregate(reports[:150])).marginal(["a", "b"]).tolist()
+        == half.tolist()
+    )
     fresh = make(kind, MIXED, 2, 1.0)
     assert fresh == protocol
     assert hash(fresh) == hash(protocol)
     assert fresh.parameters == protocol.parameters
-    assert fresh.estimate(whole).marginal(["a", "b"]).tolist() == estimate.marginal(["a", "b"]).tolist()
+    assert (
+        fresh.estimate(whole).marginal(["a", "b"]).tolist()
+        == estimate.marginal(["a", "b"]).tolist()
+    )
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -670,7 +841,11 @@ def test_changed_reports_are_refused(kind) -> None:
             bad["body"][place, byte] = 1
             refused(bad, place)
         names = (
-            {"shift": (part.domain, 255), "sign": (0, 2, -2, 127)} if kind is InpHT else {"sign": (0, 3)} if kind is MargHT else {}
+            {"shift": (part.domain, 255), "sign": (0, 2, -2, 127)}
+            if kind is InpHT
+            else {"sign": (0, 3)}
+            if kind is MargHT
+            else {}
         )
         for name, values in names.items():
             for value in values:
@@ -711,7 +886,11 @@ def test_wrong_arguments(kind) -> None:
         estimate.distribution,
         lambda names: protocol.cell_variances(10, names),
         lambda names: protocol.total_variation(10, names),
-        lambda names: estimate.answer(dict.fromkeys(names, 0)) if len(set(names)) == len(names) else estimate.marginal(names),
+        lambda names: (
+            estimate.answer(dict.fromkeys(names, 0))
+            if len(set(names)) == len(names)
+            else estimate.marginal(names)
+        ),
     )
     for ask in asked:
         for names in ([], ["x"], ["a", "a"], [0], [True], ["a", None]):
@@ -737,13 +916,17 @@ def test_wrong_arguments(kind) -> None:
 
 def test_answers_with_sets_of_values() -> None:
     protocol, rng = InpHT(Domain({"a": 5, "b": 3}), 2, 1.0), np.random.default_rng(0)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(rng.integers(0, [5, 3], size=(400, 2)), rng)))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(rng.integers(0, [5, 3], size=(400, 2)), rng))
+    )
     table = estimate.marginal(["a", "b"])
     for values in ([1, 3], {1, 3}, (3, 1), np.array([1, 3]), range(1, 4, 2), [np.int8(1), 3, 3]):
         assert estimate.answer({"a": values, "b": 2}).value == pytest.approx(table[[1, 3], 2].sum())
     assert estimate.answer({"a": [], "b": 2}) == (0, 0)
     assert estimate.answer({"a": range(5), "b": range(3)}) == pytest.approx((1, 0), abs=1e-12)
-    assert estimate.answer({"b": 0}) == pytest.approx((estimate.marginal("b")[0], estimate.variances("b")[0]))
+    assert estimate.answer({"b": 0}) == pytest.approx(
+        (estimate.marginal("b")[0], estimate.variances("b")[0])
+    )
 
 
 def test_domains_that_are_too_large() -> None:
@@ -774,7 +957,9 @@ def test_many_attributes() -> None:
         estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
         for names in (("0", "61"), ("61", "30")):
             error = np.abs(estimate.marginal(names) - domain.marginal(records, names))
-            assert (error < -ndtri(FALSE_ALARM / 20) * np.sqrt(estimate.variances(names)) + 1e-9).all()
+            assert (
+                error < -ndtri(FALSE_ALARM / 20) * np.sqrt(estimate.variances(names)) + 1e-9
+            ).all()
 
 
 def test_mixtures_of_views_of_unlike_cells() -> None:

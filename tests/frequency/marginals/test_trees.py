@@ -31,7 +31,13 @@ def chain(rng: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
     for k in range(1, d):
         parent, kept = int(rng.integers(k)), rng.uniform(0.6, 0.9)
         copy = np.array([[kept, 1 - kept], [1 - kept, kept]])
-        table = np.stack([table * copy[:, v].reshape([-1 if axis == parent else 1 for axis in range(k)]) for v in (0, 1)], axis=-1)
+        table = np.stack(
+            [
+                table * copy[:, v].reshape([-1 if axis == parent else 1 for axis in range(k)])
+                for v in (0, 1)
+            ],
+            axis=-1,
+        )
     return table
 
 
@@ -55,7 +61,10 @@ def test_the_tree_is_the_best_of_all(d: int) -> None:
     for _ in range(5):
         marginal = marginals_of(rng.dirichlet(np.full(2**d, 0.5)).reshape((2,) * d), names)
         tree = chow_liu(marginal, names)
-        best = max(sum(mutual_information(marginal(*edge)) for edge in edges) for edges in spanning_trees(names))
+        best = max(
+            sum(mutual_information(marginal(*edge)) for edge in edges)
+            for edges in spanning_trees(names)
+        )
         assert tree.total() == pytest.approx(best, abs=1e-12)
         assert tree.total(marginal) == pytest.approx(best, abs=1e-12)
         assert set(tree.edges) in [set(edges) for edges in spanning_trees(names)]

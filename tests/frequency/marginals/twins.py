@@ -44,11 +44,17 @@ def phase_twin(channel: Phase) -> Twin:
         true = 1 if 2 * ((phase + shift) % order) < order else -1
         return Fraction(truth if sign == true else lie, WORD * shifts)
 
-    return Twin(reports_of(channel, rows), [[chance(*row, phase) for phase in range(order)] for row in rows])
+    return Twin(
+        reports_of(channel, rows), [[chance(*row, phase) for phase in range(order)] for row in rows]
+    )
 
 
 def twin_of(channel) -> Twin:
-    return phase_twin(channel) if isinstance(channel, Phase) else TWINS[type(channel).__name__]().twin(channel)
+    return (
+        phase_twin(channel)
+        if isinstance(channel, Phase)
+        else TWINS[type(channel).__name__]().twin(channel)
+    )
 
 
 def record_of(domain, item: int) -> dict[str, int]:
@@ -68,7 +74,9 @@ def node(channel, part: int, item: int) -> int:
         assert result.denominator == 1
         return int(result)
     view = channel.parameters["sets"][part]
-    return int(np.ravel_multi_index([record[name] for name in view], [domain[name] for name in view]))
+    return int(
+        np.ravel_multi_index([record[name] for name in view], [domain[name] for name in view])
+    )
 
 
 @cache
@@ -82,16 +90,23 @@ def parts_of(protocol: MarginalProtocol) -> list[Part]:
         size = twin.reports.dtype.itemsize
         rows = np.zeros(len(twin.reports), dtype=channel.report_dtype)
         rows[channel.kind] = k
-        rows["body"][:, :size] = np.ascontiguousarray(twin.reports).view(np.uint8).reshape(len(rows), size)
+        rows["body"][:, :size] = (
+            np.ascontiguousarray(twin.reports).view(np.uint8).reshape(len(rows), size)
+        )
         nodes = [node(channel, k, item) for item in items]
-        found.append(Part(Fraction(int(weight), WORD), rows, [[row[n] for n in nodes] for row in twin.table]))
+        found.append(
+            Part(Fraction(int(weight), WORD), rows, [[row[n] for n in nodes] for row in twin.table])
+        )
     return found
 
 
 def table_of(protocol: MarginalProtocol) -> Twin:
     """All reports of all parts."""
     parts = parts_of(protocol)
-    return Twin(np.concatenate([p.reports for p in parts]), [[p.weight * c for c in row] for p in parts for row in p.chances])
+    return Twin(
+        np.concatenate([p.reports for p in parts]),
+        [[p.weight * c for c in row] for p in parts for row in p.chances],
+    )
 
 
 class Enumerated:
@@ -101,10 +116,17 @@ class Enumerated:
     the users of the part all send another one. So the contributions of single users are these over the number of users.
     """
 
-    def __init__(self, protocol: MarginalProtocol, sets: list[tuple[str, ...]], users: list[int]) -> None:
+    def __init__(
+        self, protocol: MarginalProtocol, sets: list[tuple[str, ...]], users: list[int]
+    ) -> None:
         self.protocol, self.sets, self.users, self.parts = protocol, sets, users, parts_of(protocol)
-        self.chances = [np.array([[float(c) for c in row] for row in p.chances]) for p in self.parts]
-        self.counts = [[protocol.aggregate(p.reports[r : r + 1]).counts for r in range(len(p.reports))] for p in self.parts]
+        self.chances = [
+            np.array([[float(c) for c in row] for row in p.chances]) for p in self.parts
+        ]
+        self.counts = [
+            [protocol.aggregate(p.reports[r : r + 1]).counts for r in range(len(p.reports))]
+            for p in self.parts
+        ]
         first = [counts[0] for counts in self.counts]
         self.origin = self.cells(first)
         self.effects = []
@@ -114,7 +136,9 @@ class Enumerated:
 
     def cells(self, counts) -> np.ndarray:
         total = sum(n * one for n, one in zip(self.users, counts, strict=True))
-        estimate = MarginalEstimate(self.protocol, Aggregate(self.protocol.channel._signature, sum(self.users), total))
+        estimate = MarginalEstimate(
+            self.protocol, Aggregate(self.protocol.channel._signature, sum(self.users), total)
+        )
         return np.concatenate([estimate.marginal(names).ravel() for names in self.sets])
 
     def truth(self) -> np.ndarray:
@@ -148,7 +172,9 @@ class Enumerated:
         total = np.zeros(self.counts[0][0].shape)
         for users, chances, counts in zip(self.users, self.chances, self.counts, strict=True):
             total += np.tensordot(users * (chances @ held), np.array(counts, dtype=float), axes=1)
-        return Aggregate(self.protocol.channel._signature, sum(self.users), np.rint(total).astype(np.int64))
+        return Aggregate(
+            self.protocol.channel._signature, sum(self.users), np.rint(total).astype(np.int64)
+        )
 
 
 def covariance(chances: np.ndarray, held: np.ndarray, effects: np.ndarray) -> np.ndarray:

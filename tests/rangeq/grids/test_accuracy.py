@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, PairwiseEstimate, WaveGrid, plan
+from rangeq.grids import (
+    CALM,
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    HaarHRR2D,
+    HierarchicalHistogram2D,
+    PairwiseEstimate,
+    WaveGrid,
+    plan,
+)
 from rangeq.grids.errors import overlap
 from tests.rangeq.grids.populations import people, queries, truth
 
@@ -21,7 +33,9 @@ FALSE_ALARM = 1e-6
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed))))
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )
 
 
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
@@ -51,20 +65,26 @@ def test_normal_and_laplace_data(kind: str, system: Any, bounds: tuple[float, fl
 def test_a_planted_correlation_is_recovered(system: Any) -> None:
     rng = np.random.default_rng(2)
     first = rng.integers(0, 32, 200_000)
-    records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)  # the third is the first reversed
+    records = np.stack(
+        [first, rng.integers(0, 32, 200_000), 31 - first], axis=1
+    )  # the third is the first reversed
     estimate = collected(system(sizes={"a": 32, "b": 32, "c": 32}, epsilon=3.0, n=200_000), records)
     # The largest deviations are 0.01, of HIO and CALM 0.036.
     room = 0.25 if system in (HIO, CALM) else 0.1
     assert estimate.answer([("a", 0, 15), ("c", 16, 31)]) == pytest.approx(0.5, abs=room)
     assert estimate.answer([("a", 0, 15), ("c", 0, 15)]) == pytest.approx(0, abs=room)
     assert estimate.answer([("a", 0, 15), ("b", 0, 15)]) == pytest.approx(0.25, abs=room)
-    assert estimate.answer([("a", 0, 15), ("b", 0, 15), ("c", 16, 31)]) == pytest.approx(0.25, abs=room)
+    assert estimate.answer([("a", 0, 15), ("b", 0, 15), ("c", 16, 31)]) == pytest.approx(
+        0.25, abs=room
+    )
 
 
 def test_hdg_sees_within_cells_and_tdg_does_not() -> None:
     records = np.full((200_000, 2), 9)
     ask = [(0, 8, 11), (1, 8, 11)]
-    fine, coarse = (collected(kind([64, 64], 2.0, 200_000, granularity=4), records) for kind in (HDG, TDG))
+    fine, coarse = (
+        collected(kind([64, 64], 2.0, 200_000, granularity=4), records) for kind in (HDG, TDG)
+    )
     assert fine.answer(ask) > 0.9
     assert coarse.answer(ask) == pytest.approx(1 / 16, abs=0.02)
 
@@ -74,7 +94,9 @@ def test_a_query_of_one_attribute_is_not_halved(system: Any) -> None:
     records = np.stack([np.arange(100_000) % 10, np.arange(100_000) // 10 % 7], axis=1)
     estimate = collected(system(sizes=[10, 7], epsilon=3.0, n=100_000), records)
     assert estimate.answer([(0, 0, 4)]) == pytest.approx(0.5, abs=0.05)
-    assert estimate.answer([(0, 0, 4)]) == pytest.approx(estimate.answer([(0, 0, 4), (1, 0, 6)]), abs=0.02)
+    assert estimate.answer([(0, 0, 4)]) == pytest.approx(
+        estimate.answer([(0, 0, 4), (1, 0, 6)]), abs=0.02
+    )
 
 
 @pytest.mark.parametrize(("granularity", "size"), [(3, 10), (4, 10), (7, 10), (4, 65)])
@@ -87,7 +109,9 @@ def test_granularities_that_do_not_divide_lose_nobody(granularity: int, size: in
     ):
         estimate = collected(protocol, records)
         start = size - (size // granularity if size % granularity == 0 else -(-size // granularity))
-        assert estimate.answer([(0, start, size - 1), (1, start, size - 1)]) == pytest.approx(1, abs=0.06)
+        assert estimate.answer([(0, start, size - 1), (1, start, size - 1)]) == pytest.approx(
+            1, abs=0.06
+        )
         assert estimate.answer([(0, 0, size - 1), (1, 0, size - 1)]) == pytest.approx(1)
 
 
@@ -97,7 +121,12 @@ def test_sorted_input_does_not_bias() -> None:
         protocol = system(sizes=[16] * 3, epsilon=3.0, n=60_000)
         reports = protocol.privatize(records, np.random.default_rng(4))
         # Every group has its share of the first and of the second half of the users.
-        counts = np.stack([np.bincount(half, minlength=len(protocol.channel.parts)) for half in np.split(reports["group"], 2)])
+        counts = np.stack(
+            [
+                np.bincount(half, minlength=len(protocol.channel.parts))
+                for half in np.split(reports["group"], 2)
+            ]
+        )
         assert stats.chi2_contingency(counts).pvalue > FALSE_ALARM
         assert stats.chisquare(counts.sum(axis=0)).pvalue > FALSE_ALARM
         estimate = protocol.estimate(protocol.aggregate(reports))
@@ -106,7 +135,11 @@ def test_sorted_input_does_not_bias() -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    [TDG([12] * 3, 1.0, granularity=3), CALM([4, 3, 2], 1.0), HDG([10] * 3, 1.0, granularity=3, line_granularity=5)],
+    [
+        TDG([12] * 3, 1.0, granularity=3),
+        CALM([4, 3, 2], 1.0),
+        HDG([10] * 3, 1.0, granularity=3, line_granularity=5),
+    ],
     ids=repr,
 )
 def test_predicted_noise_and_sampling_are_the_variance_of_the_linear_answer(protocol: Any) -> None:
@@ -116,15 +149,23 @@ def test_predicted_noise_and_sampling_are_the_variance_of_the_linear_answer(prot
     records[:, 1] = np.minimum(records[:, 0], sizes[1] - 1)
     left, right = np.array([[0, 1]]), np.array([[1, 1]])
     part = next(k for k, grid in enumerate(channel.grids) if grid.places == (0, 1))
-    inside = [overlap(edges, left[:, axis], right[:, axis])[0] for axis, edges in enumerate(channel.grids[part].edges)]
+    inside = [
+        overlap(edges, left[:, axis], right[:, axis])[0]
+        for axis, edges in enumerate(channel.grids[part].edges)
+    ]
     found, predicted = [], []
     for _ in range(400):
         aggregate = protocol.aggregate(protocol.privatize(records, rng))
         found.append(inside[0] @ channel.frequencies(aggregate, part) @ inside[1])
         error = protocol.estimate(aggregate).predicted_error([0, 1], left, right)
         predicted.append(error.noise[0] + error.sampling[0])
-    cells = [np.searchsorted(edges, records[:, axis], side="right") - 1 for axis, edges in enumerate(channel.grids[part].edges)]
-    assert np.mean(found) == pytest.approx((inside[0][cells[0]] * inside[1][cells[1]]).mean(), abs=5 * np.std(found) / 20)
+    cells = [
+        np.searchsorted(edges, records[:, axis], side="right") - 1
+        for axis, edges in enumerate(channel.grids[part].edges)
+    ]
+    assert np.mean(found) == pytest.approx(
+        (inside[0][cells[0]] * inside[1][cells[1]]).mean(), abs=5 * np.std(found) / 20
+    )
     # The variance of 400 nearly normal values is within a factor of 1 -+ 5 (2/400)^(1/2).
     assert 0.64 < np.var(found) / np.mean(predicted) < 1.4
 
@@ -132,7 +173,9 @@ def test_predicted_noise_and_sampling_are_the_variance_of_the_linear_answer(prot
 def test_predicted_errors_of_grids() -> None:
     records = np.random.default_rng(6).integers(0, 64, size=(50_000, 3))
     estimate = collected(TDG([64] * 3, 1.0, granularity=4), records)
-    error = estimate.predicted_error([0, 1], [[0, 0], [0, 0], [0, 5]], [[15, 15], [31, 31], [31, 36]])
+    error = estimate.predicted_error(
+        [0, 1], [[0, 0], [0, 0], [0, 5]], [[15, 15], [31, 31], [31, 36]]
+    )
     # Of cells that lie inside, k times those of one; nothing cut, nothing non-uniform; else ALPHA2 of what is cut.
     assert error.noise[1] / error.noise[0] == pytest.approx(4, rel=0.4)
     assert error.non_uniformity[0] == 0
@@ -151,7 +194,9 @@ def test_users_can_be_divided_unevenly() -> None:
     counts = np.bincount(reports["group"], minlength=6)
     assert stats.chisquare(counts, np.array([3, 3, 3, 1, 1, 1]) / 12 * 50_000).pvalue > FALSE_ALARM
     assert stats.chisquare(counts).pvalue < FALSE_ALARM
-    assert protocol.estimate(protocol.aggregate(reports)).answer([(0, 0, 7), (1, 0, 7)]) == pytest.approx(0.25, abs=0.15)
+    assert protocol.estimate(protocol.aggregate(reports)).answer(
+        [(0, 0, 7), (1, 0, 7)]
+    ) == pytest.approx(0.25, abs=0.15)
     assert protocol.parameters != HDG([16] * 3, 1.0, 50_000).parameters
     for bad in (0, 1, Fraction(5, 4)):
         with pytest.raises(ValueError, match="line_share"):
@@ -164,8 +209,15 @@ def test_answers_of_linear_systems_are_unbiased(system: Any) -> None:
     records = np.minimum(rng.geometric(0.4, size=(2000, 2)) - 1, [4, 5])
     protocol = system(sizes=[5, 6], epsilon=2.0)
     asked = np.array([[0, 0], [1, 2], [3, 0]]), np.array([[2, 2], [4, 5], [3, 3]])
-    found = np.array([protocol.estimate(protocol.simulate(records, rng)).answers([0, 1], *asked) for _ in range(300)])
-    errors = (found.mean(axis=0) - truth(records, np.array([[0, 1]] * 3), *asked)) / (found.std(axis=0) / 300**0.5)
+    found = np.array(
+        [
+            protocol.estimate(protocol.simulate(records, rng)).answers([0, 1], *asked)
+            for _ in range(300)
+        ]
+    )
+    errors = (found.mean(axis=0) - truth(records, np.array([[0, 1]] * 3), *asked)) / (
+        found.std(axis=0) / 300**0.5
+    )
     assert np.abs(errors).max() < 5.5
 
 
@@ -173,17 +225,27 @@ def test_answers_of_linear_systems_are_unbiased(system: Any) -> None:
 def test_simulated_aggregates_are_distributed_like_those_of_reports(system: Any) -> None:
     rng = np.random.default_rng(8)
     records = np.minimum(rng.geometric(0.3, size=(500, 2)) - 1, 7)
-    protocol = system(sizes=[8, 8], epsilon=1.0, granularity=2) if system is TDG else system(sizes=[8, 8], epsilon=1.0, n=500)
-    real = np.array([protocol.aggregate(protocol.privatize(records, rng)).counts for _ in range(400)])
+    protocol = (
+        system(sizes=[8, 8], epsilon=1.0, granularity=2)
+        if system is TDG
+        else system(sizes=[8, 8], epsilon=1.0, n=500)
+    )
+    real = np.array(
+        [protocol.aggregate(protocol.privatize(records, rng)).counts for _ in range(400)]
+    )
     simulated = np.array([protocol.simulate(records, rng).counts for _ in range(400)])
     comparisons = real.shape[1]
     for column in range(comparisons):
         if np.ptp(real[:, column]) or np.ptp(simulated[:, column]):
-            assert stats.ks_2samp(real[:, column], simulated[:, column]).pvalue > FALSE_ALARM / comparisons
+            assert (
+                stats.ks_2samp(real[:, column], simulated[:, column]).pvalue
+                > FALSE_ALARM / comparisons
+            )
 
 
 @pytest.mark.parametrize(
-    ("system", "epsilon", "low", "high"), [(HDG, 1.0, 0.015, 0.04), (TDG, 1.0, 0.15, 0.27), (TDG, 2.0, 0.035, 0.085)]
+    ("system", "epsilon", "low", "high"),
+    [(HDG, 1.0, 0.015, 0.04), (TDG, 1.0, 0.15, 0.27), (TDG, 2.0, 0.035, 0.085)],
 )
 def test_the_published_set_up(system: Any, epsilon: float, low: float, high: float) -> None:
     """Section 5.1: n = 10^6, d = 6, c = 64, volume 0.5, lambda = 2. HDG errs by 0.027, TDG by 0.199, and 0.057 at epsilon = 2."""
@@ -206,7 +268,11 @@ def test_response_matrices_by_name() -> None:
     assert matrix.shape == (9, 5)
     np.testing.assert_array_equal(matrix.T, estimate.response_matrix(0, 1))
     assert estimate.answer([("b", 2, 4), ("a", 1, 1)]) == pytest.approx(matrix[2:5, 1].sum())
-    assert np.isnan(collected(HDG({"a": 5, "b": 9}, 2.0, 5000), np.zeros((0, 2), dtype=int)).response_matrix("a", "b")).all()
+    assert np.isnan(
+        collected(HDG({"a": 5, "b": 9}, 2.0, 5000), np.zeros((0, 2), dtype=int)).response_matrix(
+            "a", "b"
+        )
+    ).all()
 
 
 def test_plans() -> None:
@@ -227,7 +293,9 @@ def test_plans() -> None:
 
 
 def test_deviations_of_plans_are_those_of_half_the_cells() -> None:
-    (calm,) = (item for item in plan([8, 8], 1.0, 20_000).candidates if isinstance(item.system, CALM))
+    (calm,) = (
+        item for item in plan([8, 8], 1.0, 20_000).candidates if isinstance(item.system, CALM)
+    )
     protocol, rng = calm.system, np.random.default_rng(11)
     assert calm.groups == 1
     channel, found = protocol.channel, []

@@ -24,7 +24,11 @@ class Frame:
 def test_sizes_come_in_many_forms() -> None:
     named = Attributes.of({"age": 100, "income": 8})
     assert named == Attributes.of(Domain({"age": 100, "income": 8})) == Attributes.of(named)
-    assert Attributes.of([100, 8]) == Attributes.of(np.array([100, 8])) == Attributes(("0", "1"), (100, 8))
+    assert (
+        Attributes.of([100, 8])
+        == Attributes.of(np.array([100, 8]))
+        == Attributes(("0", "1"), (100, 8))
+    )
     assert named.records == 800
     assert named.pairs == ((0, 1),)
     assert [named.place(key) for key in ("income", 1, np.int64(0))] == [1, 1, 0]
@@ -52,7 +56,9 @@ def test_more_records_than_can_be_numbered() -> None:
     protocol = HDG([1 << 32, 5] * 6, 2.0, 20_000)
     assert protocol.attributes.records > 1 << 200
     records = np.random.default_rng(1).integers(0, [1 << 32, 5] * 6, size=(20_000, 12))
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(2))))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(2)))
+    )
     half = (1 << 31) - 1
     # The deviation is 0.05.
     assert estimate.answer([(0, 0, half), (2, 0, half)]) == pytest.approx(0.25, abs=0.25)

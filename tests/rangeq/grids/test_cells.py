@@ -28,7 +28,9 @@ TABLE_2 = """
 def test_table_2(row: str) -> None:
     d, lg, *values = row.split()
     printed = list(zip(map(int, values[::2]), map(int, values[1::2]), strict=True))
-    found = [granularities(int(d), round(10 ** float(lg)), tenths / 10, 64) for tenths in range(2, 21, 2)]
+    found = [
+        granularities(int(d), round(10 ** float(lg)), tenths / 10, 64) for tenths in range(2, 21, 2)
+    ]
     assert found == printed
 
 
@@ -54,7 +56,9 @@ def test_cells_lose_no_value(size: int, granularity: int) -> None:
     assert set(equal_cells(size, 4)) <= set(equal_cells(size, 8)) or size < 8
 
 
-@pytest.mark.parametrize(("size", "branching"), [(1, 4), (2, 4), (10, 4), (64, 4), (65, 4), (9, 2), (1024, 4)])
+@pytest.mark.parametrize(
+    ("size", "branching"), [(1, 4), (2, 4), (10, 4), (64, 4), (65, 4), (9, 2), (1024, 4)]
+)
 def test_levels_of_a_tree_nest(size: int, branching: int) -> None:
     levels = tree_cells(size, branching)
     assert levels[0] == (0, size)

@@ -11,7 +11,18 @@ import pytest
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.marginals import Domain
 from rangeq.ends import InvalidRange
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, HierarchicalHistogram2D, Uniform, WaveGrid
+from rangeq.grids import (
+    CALM,
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    HaarHRR2D,
+    HierarchicalHistogram2D,
+    Uniform,
+    WaveGrid,
+)
 
 SYSTEMS = [TDG, HDG, HIO, LHIO, CALM, MSW, Uniform, HierarchicalHistogram2D, HaarHRR2D, WaveGrid]
 NONNEGATIVE = (TDG, HDG, MSW, Uniform, WaveGrid)
@@ -21,7 +32,9 @@ pytestmark = pytest.mark.parametrize("system", SYSTEMS, ids=lambda kind: kind.__
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed))))
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )
 
 
 def test_verbs(system: Any) -> None:
@@ -43,7 +56,10 @@ def test_verbs(system: Any) -> None:
     assert estimate.answers([0, 1], [[0, 1]] * 3, [[3, 3]] * 3).tolist() == [one] * 3
     assert estimate.answers([[1, 0]], [[1, 0]], [[3, 3]])[0] == one
     assert protocol == system(sizes=Domain({"a": 8, "b": 5, "c": 3}), epsilon=1.0, n=3000)
-    assert protocol.parameters != system(sizes={"a": 8, "b": 5, "d": 3}, epsilon=1.0, n=3000).parameters
+    assert (
+        protocol.parameters
+        != system(sizes={"a": 8, "b": 5, "d": 3}, epsilon=1.0, n=3000).parameters
+    )
     assert repr(protocol).startswith(system.__name__)
     with pytest.raises(IncompatibleAggregate):
         system(sizes=[8, 5, 4], epsilon=1.0, n=3000).estimate(whole)
@@ -63,7 +79,9 @@ def test_privacy_is_audited(system: Any) -> None:
         assert float(audit.ratio) <= np.exp(epsilon) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("bad", [[[0, 5, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [["x", 0, 0]], [[float("nan"), 0, 0]]])
+@pytest.mark.parametrize(
+    "bad", [[[0, 5, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [["x", 0, 0]], [[float("nan"), 0, 0]]]
+)
 def test_records_outside_the_domain_are_refused(system: Any, bad: Any) -> None:
     with pytest.raises(InvalidValue):
         system(sizes=[8, 5, 3], epsilon=1.0, n=100).privatize([[0, 0, 0], *bad])
@@ -108,7 +126,9 @@ def test_queries_that_are_none_are_refused(system: Any) -> None:
     assert caught.value.index == 1
     with pytest.raises(InvalidRange):
         estimate.answers([0, 1], [[0, 0]], [[7, 4], [7, 4]])
-    assert estimate.answers(np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int)).shape == (0,)
+    assert estimate.answers(
+        np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int)
+    ).shape == (0,)
 
 
 def test_no_reports_say_nothing(system: Any) -> None:
@@ -138,15 +158,21 @@ def test_full_ranges_hold_everybody_and_parts_add_up(system: Any, sizes: list[in
         for several in (1, 2, 3):
             places = np.arange(several)
             full = np.array(sizes)[:several] - 1
-            assert estimate.answers(places, [[0] * several], [full])[0] == pytest.approx(1, abs=1e-9)
+            assert estimate.answers(places, [[0] * several], [full])[0] == pytest.approx(
+                1, abs=1e-9
+            )
     for pair in ((0, 1), (1, 2), (0, 2)):
-        points = np.stack(np.meshgrid(*(np.arange(sizes[k]) for k in pair), indexing="ij"), axis=-1).reshape(-1, 2)
+        points = np.stack(
+            np.meshgrid(*(np.arange(sizes[k]) for k in pair), indexing="ij"), axis=-1
+        ).reshape(-1, 2)
         values = estimate.answers(pair, points, points)
         if system in NONNEGATIVE:
             assert (values > -1e-12).all()
         if system is not HIO:
             assert values.sum() == pytest.approx(1)
-            assert values[: sizes[pair[1]]].sum() == pytest.approx(estimate.answers(pair, [[0, 0]], [[0, sizes[pair[1]] - 1]])[0])
+            assert values[: sizes[pair[1]]].sum() == pytest.approx(
+                estimate.answers(pair, [[0, 0]], [[0, sizes[pair[1]] - 1]])[0]
+            )
     assert 0 < estimate.answer([(1, 0, 0)]) < 1 + 0.2 * (system is HIO)
     # A single value that nearly half of the people have; 0.25 is more than 5 deviations for all but HIO's product of many levels.
     if sizes[1] > 2 and system not in (Uniform, HIO, TDG, HDG):
@@ -175,7 +201,9 @@ def test_one_attribute(system: Any) -> None:
 
 @pytest.mark.parametrize(("d", "c"), [(2, 2), (2, 3), (2, 1024), (3, 64), (10, 2), (10, 1024)])
 def test_domains_of_all_sizes(system: Any, d: int, c: int) -> None:
-    if (system is HIO and d * np.log2(c) > 20) or (system in (CALM, LHIO, HierarchicalHistogram2D, HaarHRR2D) and d * c > 3000):
+    if (system is HIO and d * np.log2(c) > 20) or (
+        system in (CALM, LHIO, HierarchicalHistogram2D, HaarHRR2D) and d * c > 3000
+    ):
         return  # many seconds; HIO has too many levels
     rng = np.random.default_rng(5)
     records = rng.integers(0, c, size=(4000, d))

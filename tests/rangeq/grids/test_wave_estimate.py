@@ -24,7 +24,9 @@ from tests.rangeq.grids.populations import Floats, people, queries, truth
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed))))
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- one attribute
@@ -37,14 +39,18 @@ def covariance(kernel: Kernel, cells: int) -> Floats:
     for i, s in enumerate(x):
         for j, t in enumerate(x):
             smooth = kernel.height**2 * np.exp(-((s - t) ** 2) / 2 / kernel.length**2)
-            matrix[i, j] = smooth + kernel.trend**2 * (s * t + s**2 * t**2) + kernel.points**2 * (i == j)
+            matrix[i, j] = (
+                smooth + kernel.trend**2 * (s * t + s**2 * t**2) + kernel.points**2 * (i == j)
+            )
     centre = np.eye(cells) - 1 / cells
     return centre @ matrix @ centre
 
 
 def test_kernels_are_those_of_the_definition() -> None:
     for kernel, root in zip(KERNELS, _roots(9), strict=True):
-        np.testing.assert_allclose(root @ root.T, covariance(kernel, 9), atol=1e-4 * np.abs(root @ root.T).max())
+        np.testing.assert_allclose(
+            root @ root.T, covariance(kernel, 9), atol=1e-4 * np.abs(root @ root.T).max()
+        )
 
 
 @pytest.mark.parametrize("strength", [1.0, 1e3, 1e6])
@@ -53,7 +59,10 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
     cells, even = 5, np.log(np.array([2.0, 1, 1, 1, 2]) / 7)
     functions = rng.choice([-1.0, 1.0], size=(12, cells))
     gram = functions.T @ functions / 12
-    precision, scores = strength * gram, strength * gram @ rng.dirichlet(np.ones(cells)) + strength**0.5 * rng.normal(size=cells)
+    precision, scores = (
+        strength * gram,
+        strength * gram @ rng.dirichlet(np.ones(cells)) + strength**0.5 * rng.normal(size=cells),
+    )
     for root in _roots(cells)[::5]:
         mode = _mode(root, scores, precision, even)
 
@@ -62,16 +71,28 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
             p /= p.sum()
             return float(-scores @ p + 0.5 * p @ precision @ p + 0.5 * w @ w)
 
-        tries = [optimize.minimize(loss, start * rng.normal(size=root.shape[1]), tol=1e-10) for start in (0.0, 0.3)]
+        tries = [
+            optimize.minimize(loss, start * rng.normal(size=root.shape[1]), tol=1e-10)
+            for start in (0.0, 0.3)
+        ]
         expected = min(tries, key=lambda result: result.fun)
         p = np.exp(even + root @ expected.x)
         deviations = np.sqrt(np.diag(mode.covariance()))
         assert (np.abs(mode.frequencies - p / p.sum()) < 0.1 * deviations + 1e-6).all()
-        hessian = optimize.approx_fprime  # the covariance is that of p = softmax(h) to first order, at the mode
-        slopes = np.array([hessian(expected.x, lambda w, k=k, root=root: _softmax(even + root @ w)[k], 1e-7) for k in range(cells)])
+        hessian = (
+            optimize.approx_fprime
+        )  # the covariance is that of p = softmax(h) to first order, at the mode
+        slopes = np.array(
+            [
+                hessian(expected.x, lambda w, k=k, root=root: _softmax(even + root @ w)[k], 1e-7)
+                for k in range(cells)
+            ]
+        )
         inner = np.linalg.inv(slopes.T @ precision @ slopes + np.eye(root.shape[1]))
         expected_covariance = slopes @ inner @ slopes.T
-        np.testing.assert_allclose(mode.covariance(), expected_covariance, atol=0.1 * np.abs(expected_covariance).max())
+        np.testing.assert_allclose(
+            mode.covariance(), expected_covariance, atol=0.1 * np.abs(expected_covariance).max()
+        )
 
 
 def _softmax(h: Floats) -> Floats:
@@ -101,21 +122,38 @@ def margins(rng: np.random.Generator, cells: tuple[int, int]) -> tuple[Floats, F
 
 def test_terms_are_orthonormal() -> None:
     rng = np.random.default_rng(2)
-    for mass in (rng.dirichlet(np.ones(20)), np.full(3, 1 / 3), np.array([0.5, 0, 0.5, 0]), np.array([1.0, 0.0]), np.ones(1)):
+    for mass in (
+        rng.dirichlet(np.ones(20)),
+        np.full(3, 1 / 3),
+        np.array([0.5, 0, 0.5, 0]),
+        np.array([1.0, 0.0]),
+        np.ones(1),
+    ):
         found = terms(mass, 4)
         assert found.shape == (len(mass), min(4, (mass > 0).sum() - 1))
-        np.testing.assert_allclose(found.T @ (found * mass[:, None]), np.eye(found.shape[1]), atol=1e-9)
+        np.testing.assert_allclose(
+            found.T @ (found * mass[:, None]), np.eye(found.shape[1]), atol=1e-9
+        )
         np.testing.assert_allclose(mass @ found, 0, atol=1e-9)
     assert (np.diff(terms(np.full(9, 1 / 9), 4)[:, 0]) > 0).all()  # the normal score
 
 
-def pair_of(rng: np.random.Generator, theta: float, users: float, cells: tuple[int, int] = (7, 6)) -> tuple[Pair, Floats]:
+def pair_of(
+    rng: np.random.Generator, theta: float, users: float, cells: tuple[int, int] = (7, 6)
+) -> tuple[Pair, Floats]:
     rows, columns = margins(rng, cells)
-    true, _ = scaled_to(theta * np.outer(terms(rows, 1).sum(axis=1), terms(columns, 1).sum(axis=1)), rows, columns)
-    grams = [functions.T @ functions / 30 for functions in (rng.choice([-1.0, 1.0], size=(30, c)) for c in cells)]
+    true, _ = scaled_to(
+        theta * np.outer(terms(rows, 1).sum(axis=1), terms(columns, 1).sum(axis=1)), rows, columns
+    )
+    grams = [
+        functions.T @ functions / 30
+        for functions in (rng.choice([-1.0, 1.0], size=(30, c)) for c in cells)
+    ]
     roots = [np.linalg.cholesky(gram + 1e-12 * np.eye(len(gram))) for gram in grams]
     noise = users**0.5 * roots[0] @ rng.normal(size=cells) @ roots[1].T
-    return Pair(users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)), true
+    return Pair(
+        users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
+    ), true
 
 
 def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
@@ -134,7 +172,9 @@ def test_fits_keep_margins_and_slopes_are_finite_differences() -> None:
     for place in np.ndindex(*fit.theta.shape):
         step = np.zeros(fit.theta.shape)
         step[place] = 1e-4
-        high, low = (scaled_to(psi @ (fit.theta + sign * step) @ phi.T, *pair.margins)[0] for sign in (1, -1))
+        high, low = (
+            scaled_to(psi @ (fit.theta + sign * step) @ phi.T, *pair.margins)[0] for sign in (1, -1)
+        )
         np.testing.assert_allclose(slopes[place], (high - low) / 2e-4, atol=2e-4)
 
 
@@ -148,7 +188,9 @@ def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(users: float) -
         joint, _ = scaled_to(fit.terms[0] @ table @ fit.terms[1].T, *pair.margins)
         return -pair.likelihood(joint) + 0.5 * float((precision * (table - mean) ** 2).sum())
 
-    expected = optimize.minimize(loss, fit.theta.ravel(), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
+    expected = optimize.minimize(
+        loss, fit.theta.ravel(), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
+    )
     assert loss(fit.theta.ravel()) < expected.fun + 2e-3
     np.testing.assert_allclose(fit.theta.ravel(), expected.x, atol=0.02)
 
@@ -162,7 +204,9 @@ def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None
     none, _ = pair_of(rng, 0.5, 1e-6)
     np.testing.assert_allclose(fitted({0: none})[0].joint, np.outer(*none.margins), atol=1e-6)
     constant, _ = pair_of(rng, 0.0, 100.0, (1, 6))
-    np.testing.assert_allclose(fitted({0: constant})[0].joint, constant.margins[1][None], atol=1e-12)
+    np.testing.assert_allclose(
+        fitted({0: constant})[0].joint, constant.margins[1][None], atol=1e-12
+    )
 
 
 def test_scales_maximise_their_evidence() -> None:
@@ -183,11 +227,20 @@ def test_scales_maximise_their_evidence() -> None:
 
 def pairs_of(joint: Floats) -> Floats:
     d = joint.ndim
-    return np.array([[joint.sum(axis=tuple(k for k in range(d) if k not in pair)) for pair in combinations(range(d), 2)]])
+    return np.array(
+        [
+            [
+                joint.sum(axis=tuple(k for k in range(d) if k not in pair))
+                for pair in combinations(range(d), 2)
+            ]
+        ]
+    )
 
 
 @pytest.mark.parametrize(("sets", "several"), [(3, 3), (2, 3)])
-def test_weighted_update_of_below_in_and_above_has_the_most_entropy(sets: int, several: int) -> None:
+def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
+    sets: int, several: int
+) -> None:
     rng = np.random.default_rng(several)
     joint = rng.dirichlet(np.full(sets**several, 2.0)).reshape((sets,) * several)
     tables = pairs_of(joint)
@@ -195,11 +248,14 @@ def test_weighted_update_of_below_in_and_above_has_the_most_entropy(sets: int, s
     x = cvxpy.Variable(sets**several)
     indices = np.array(list(np.ndindex(*joint.shape)))
     constraints = [
-        cvxpy.sum(x[np.flatnonzero((indices[:, j] == a) & (indices[:, k] == b))]) == tables[0, number, a, b]
+        cvxpy.sum(x[np.flatnonzero((indices[:, j] == a) & (indices[:, k] == b))])
+        == tables[0, number, a, b]
         for number, (j, k) in enumerate(combinations(range(several), 2))
         for a, b in np.ndindex(sets, sets)
     ]
-    cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints).solve(solver=cvxpy.CLARABEL)
+    cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints).solve(
+        solver=cvxpy.CLARABEL
+    )
     np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)
 
 
@@ -219,7 +275,9 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
     for size in (5, 64, 200, 1000):
         edges = equal_cells(size, 256)
         found = rng.dirichlet(np.full(len(edges) - 1, 0.3))
-        axis = Axis.of(edges, density(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float)))
+        axis = Axis.of(
+            edges, density(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float))
+        )
         ends = np.arange(size + 1)
         place = axis.place(ends)
         assert place[0] == 0
@@ -227,7 +285,9 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
         assert (np.diff(place) >= 0).all()
         below = np.concatenate([[0.0], np.cumsum(axis.mass)])
         held = np.interp(place, np.arange(len(below)), below)
-        np.testing.assert_allclose(held, axis.line.answers(np.zeros_like(ends), ends - 1), atol=1e-9)
+        np.testing.assert_allclose(
+            held, axis.line.answers(np.zeros_like(ends), ends - 1), atol=1e-9
+        )
         assert (np.array(edges)[axis.nearest(np.array(edges))] == edges).all()
 
 
@@ -238,13 +298,17 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
 def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 32, 200_000)
-    records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)  # the third is the first reversed
+    records = np.stack(
+        [first, rng.integers(0, 32, 200_000), 31 - first], axis=1
+    )  # the third is the first reversed
     estimate = collected(best({"a": 32, "b": 32, "c": 32}, 3.0, 200_000), records)
     # Deviations are below 0.01; a table that is nearly a line must not lose its margins on the way.
     assert estimate.answer([("a", 0, 15), ("c", 16, 31)]) == pytest.approx(0.5, abs=0.05)
     assert estimate.answer([("a", 0, 15), ("c", 0, 15)]) == pytest.approx(0, abs=0.05)
     assert estimate.answer([("a", 0, 15), ("b", 0, 15)]) == pytest.approx(0.25, abs=0.05)
-    assert estimate.answer([("a", 0, 15), ("b", 0, 15), ("c", 16, 31)]) == pytest.approx(0.25, abs=0.05)
+    assert estimate.answer([("a", 0, 15), ("b", 0, 15), ("c", 16, 31)]) == pytest.approx(
+        0.25, abs=0.05
+    )
     for pair in estimate.joints.values():
         np.testing.assert_allclose(pair.fit.joint.sum(axis=1), pair.pair.margins[0], atol=1e-3)
         np.testing.assert_allclose(pair.fit.joint.sum(axis=0), pair.pair.margins[1], atol=1e-3)
@@ -273,11 +337,15 @@ def test_answers_of_several_attributes_agree_with_fewer() -> None:
 def test_answers_err_less_than_those_of_grids(kind: str, epsilon: float) -> None:
     rng = np.random.default_rng(11)
     records = people(kind, 200_000, 3, 32, rng)
-    waves, grids = (collected(system([32] * 3, epsilon, 200_000), records) for system in (WaveGrid, HDG))
+    waves, grids = (
+        collected(system([32] * 3, epsilon, 200_000), records) for system in (WaveGrid, HDG)
+    )
     for several, bound in ((1, 0.03), (2, 0.03), (3, 0.03)):
         asked = queries(100, several, 3, 32, rng)
         expected = truth(records, *asked)
-        error, other = (np.abs(estimate.answers(*asked) - expected).mean() for estimate in (waves, grids))
+        error, other = (
+            np.abs(estimate.answers(*asked) - expected).mean() for estimate in (waves, grids)
+        )
         assert error < bound  # three times what is measured
         assert error < other
         within = np.abs(waves.answers(*asked) - expected) <= 2 * waves.standard_errors(*asked)
@@ -311,13 +379,20 @@ def test_sensitivities_are_those_of_the_weighted_update(monkeypatch: pytest.Monk
     _, (asked,) = grouped(estimate.attributes, [0, 1, 2], [[7, 5, 0]], [[10, 9, 7]])
     single, paired = estimate._sensitivities(asked)
     table = estimate._tables(asked)
-    inside = np.stack([table[:, :, 0, 0], table[:, :, 0, 1:].sum(axis=-1), table[:, :, 1:, 0].sum(axis=-1)], axis=-1)
-    quadrants = np.concatenate([inside, 1 - inside.sum(axis=-1, keepdims=True)], axis=-1).reshape(1, 3, 2, 2)
+    inside = np.stack(
+        [table[:, :, 0, 0], table[:, :, 0, 1:].sum(axis=-1), table[:, :, 1:, 0].sum(axis=-1)],
+        axis=-1,
+    )
+    quadrants = np.concatenate([inside, 1 - inside.sum(axis=-1, keepdims=True)], axis=-1).reshape(
+        1, 3, 2, 2
+    )
 
     def answer(change: Floats) -> float:
         return float(weighted_update(quadrants + change, 3, 1e-12)[0][0, 0, 0, 0])
 
-    for number in range(3):  # as many more inside of both ranges, and as many fewer inside of one: attributes stay as they are
+    for number in range(
+        3
+    ):  # as many more inside of both ranges, and as many fewer inside of one: attributes stay as they are
         change = np.zeros((1, 3, 2, 2))
         change[0, number] = 1e-4 * np.array([[1, -1], [-1, 1]])
         slope = (answer(change) - answer(-change)) / 2e-4
@@ -348,7 +423,9 @@ def test_few_reports_and_small_domains(n: int, sizes: list[int]) -> None:
         assert ((found > -1e-9) & (found < 1 + 1e-9)).all()
         assert np.isfinite(estimate.standard_errors(np.arange(several), left, right)).all()
         full = np.array(sizes)[:several] - 1
-        assert estimate.answers(np.arange(several), [[0] * several], [full])[0] == pytest.approx(1, abs=1e-6)
+        assert estimate.answers(np.arange(several), [[0] * several], [full])[0] == pytest.approx(
+            1, abs=1e-6
+        )
 
 
 def test_constant_attributes() -> None:
@@ -368,10 +445,16 @@ def test_one_attribute() -> None:
 def test_large_domains() -> None:
     rng = np.random.default_rng(15)
     for sizes in ([1 << 20, 1 << 31], [1000, 300, 2]):
-        records = np.stack([np.minimum(rng.beta(2, 3, 40_000) * size, size - 1) for size in sizes], axis=1).astype(np.int64)
+        records = np.stack(
+            [np.minimum(rng.beta(2, 3, 40_000) * size, size - 1) for size in sizes], axis=1
+        ).astype(np.int64)
         estimate = collected(best(sizes, 3.0, 40_000), records)
         ask = [(0, sizes[0] // 5, sizes[0] // 2), (1, 0, sizes[1] // 3)]
-        expected = np.mean((records[:, 0] >= sizes[0] // 5) & (records[:, 0] <= sizes[0] // 2) & (records[:, 1] <= sizes[1] // 3))
+        expected = np.mean(
+            (records[:, 0] >= sizes[0] // 5)
+            & (records[:, 0] <= sizes[0] // 2)
+            & (records[:, 1] <= sizes[1] // 3)
+        )
         assert estimate.answer(ask) == pytest.approx(expected, abs=0.05)
         assert np.isfinite(estimate.standard_errors([0, 1], [[3, 4]], [[70, 7]])).all()
 
@@ -383,5 +466,7 @@ def test_estimates_are_determined_by_aggregates() -> None:
     whole = protocol.aggregate(reports)
     parts = sum(protocol.aggregate(part) for part in np.array_split(reports, 3))
     asked = [0, 1, 2], [[3, 1, 20]], [[20, 4, 150]]
-    answers = [protocol.estimate(aggregate).answers(*asked)[0] for aggregate in (whole, whole, parts)]
+    answers = [
+        protocol.estimate(aggregate).answers(*asked)[0] for aggregate in (whole, whole, parts)
+    ]
     assert answers[0] == answers[1] == answers[2]

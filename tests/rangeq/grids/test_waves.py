@@ -26,12 +26,18 @@ FALSE_ALARM = 1e-6
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed))))
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )
 
 
 def phases_of(wave: Wave, level: int) -> int:
     """Enough to shift an arc by single cells."""
-    return next(1 << k for k in range(6) if 1 << k == PHASES or (1 << k) * wave.arcs * 2**level >= min(wave.size, FINE))
+    return next(
+        1 << k
+        for k in range(6)
+        if 1 << k == PHASES or (1 << k) * wave.arcs * 2**level >= min(wave.size, FINE)
+    )
 
 
 def arc_of(wave: Wave, configuration: int, value: int) -> int:
@@ -40,7 +46,9 @@ def arc_of(wave: Wave, configuration: int, value: int) -> int:
     while configuration >= phases:
         configuration, level = configuration - phases, level + 1
         phases = phases_of(wave, level)
-    periods = Fraction(2 * value + 1, 2 * wave.size) * 2**level + Fraction(2 * configuration + 1, 2 * phases * wave.arcs)
+    periods = Fraction(2 * value + 1, 2 * wave.size) * 2**level + Fraction(
+        2 * configuration + 1, 2 * phases * wave.arcs
+    )
     return math.floor(periods * wave.arcs) % wave.arcs
 
 
@@ -63,7 +71,9 @@ def test_shares_count_the_values_of_cells(wave: Wave) -> None:
         assert shares.shape == (wave.configurations, wave.arcs, cells)
         arcs = wave.arc(np.arange(wave.configurations)[:, None], np.arange(wave.size)[None])
         for arc in range(wave.arcs):
-            expected = np.add.reduceat(arcs == arc, edges[:-1], axis=1, dtype=np.int64) / np.diff(edges)
+            expected = np.add.reduceat(arcs == arc, edges[:-1], axis=1, dtype=np.int64) / np.diff(
+                edges
+            )
             np.testing.assert_allclose(shares[:, arc], expected, atol=1e-14)
 
 
@@ -72,14 +82,25 @@ def test_huge_attributes_lose_no_digit() -> None:
     rng = np.random.default_rng(1)
     for value in (0, 1, LARGEST - 2, *rng.integers(0, LARGEST - 1, 20).tolist()):
         configuration = int(rng.integers(wave.configurations))
-        assert wave.arc(np.array([configuration]), np.array([value]))[0] == arc_of(wave, configuration, value)
+        assert wave.arc(np.array([configuration]), np.array([value]))[0] == arc_of(
+            wave, configuration, value
+        )
     shares = wave.shares(equal_cells(wave.size, FINE))
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert shares.min() >= 0
 
 
 def test_every_arc_is_as_long_on_average_and_waves_tell_all_values_apart() -> None:
-    for wave in (Wave(64, 2), Wave(2, 2), Wave(3, 2), Wave(7, 2), Wave(10, 2), Wave(41, 2), Wave(64, 4), Wave(128, 4)):
+    for wave in (
+        Wave(64, 2),
+        Wave(2, 2),
+        Wave(3, 2),
+        Wave(7, 2),
+        Wave(10, 2),
+        Wave(41, 2),
+        Wave(64, 4),
+        Wave(128, 4),
+    ):
         shares = wave.shares(equal_cells(wave.size, wave.size)) - 1 / wave.arcs
         gram = wave.arcs * np.einsum("k,kax,kay->xy", wave.probabilities, shares, shares)
         centred = np.eye(wave.size) - 1 / wave.size  # that frequencies sum to 1 is known
@@ -92,7 +113,9 @@ def test_levels_halve_their_probability() -> None:
     assert wave.phases == (32, 16, 8, 4, 2, 1)
     of_levels = [wave.probabilities[wave.cuts[0] == level] for level in range(6)]
     assert all(np.ptp(level) == 0 for level in of_levels)
-    np.testing.assert_allclose([level.sum() for level in of_levels], 2.0 ** -np.arange(6) / (2 - 2.0**-5))
+    np.testing.assert_allclose(
+        [level.sum() for level in of_levels], 2.0 ** -np.arange(6) / (2 - 2.0**-5)
+    )
     assert wave.probabilities.sum() == pytest.approx(1)
     cells = WaveCells(64, 1.0, (wave,))
     reports = cells.privatize(np.zeros(200_000, dtype=int), np.random.default_rng(2))
@@ -100,8 +123,12 @@ def test_levels_halve_their_probability() -> None:
     assert stats.chisquare(drawn, 200_000 * wave.probabilities).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize(("sizes", "epsilon"), [((2, 3), 0.7), ((3, 2), 2.0), ((8, 9), 4.0), ((5,), 1.0)])
-def test_the_audit_is_the_worst_ratio_of_all_reports(sizes: tuple[int, ...], epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "epsilon"), [((2, 3), 0.7), ((3, 2), 2.0), ((8, 9), 4.0), ((5,), 1.0)]
+)
+def test_the_audit_is_the_worst_ratio_of_all_reports(
+    sizes: tuple[int, ...], epsilon: float
+) -> None:
     channel = WaveGrid(list(sizes), epsilon).channel
     (cells,) = channel.parts
     (p, q, k, d) = cells.oracle.p, cells.oracle.q, cells.oracle.size, cells.oracle.domain
@@ -109,7 +136,9 @@ def test_the_audit_is_the_worst_ratio_of_all_reports(sizes: tuple[int, ...], eps
     worst = Fraction(0)
     within, without = p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k)
     asked = [range(wave.configurations) for wave in cells.waves]
-    some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[:200]  # all, if there are so few
+    some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[
+        :200
+    ]  # all, if there are so few
     for configurations in (list(itertools.product(*asked))[number] for number in some):
         held = set()
         for record in records:
@@ -131,11 +160,15 @@ def test_reports_have_the_stated_probabilities() -> None:
     body = np.ascontiguousarray(reports["body"]).view(cells.report_dtype).ravel()
     inside = np.zeros(len(body), dtype=np.int64)
     for wave, axis, value in zip(cells.waves, (0, 1), (1, 2), strict=True):
-        inside = inside * wave.arcs + wave.arc(body["waves"][:, axis].astype(np.int64), np.array(value))
+        inside = inside * wave.arcs + wave.arc(
+            body["waves"][:, axis].astype(np.int64), np.array(value)
+        )
     bits = np.unpackbits(body["cell"]["bits"], axis=1, count=4, bitorder="little")
     held = int(bits[np.arange(len(bits)), inside].sum())
     assert stats.binomtest(held, len(bits), float(cells.oracle.p)).pvalue > FALSE_ALARM
-    both = np.bincount(body["waves"][:, 0].astype(int) * 64 + body["waves"][:, 1], minlength=64 * 64).reshape(64, 64)
+    both = np.bincount(
+        body["waves"][:, 0].astype(int) * 64 + body["waves"][:, 1], minlength=64 * 64
+    ).reshape(64, 64)
     expected = len(bits) * np.outer(*(wave.probabilities for wave in cells.waves))
     counted = both[: expected.shape[0], : expected.shape[1]]
     assert stats.chisquare(counted.ravel(), expected.ravel()).pvalue > FALSE_ALARM
@@ -149,7 +182,12 @@ def test_aggregates_and_scores_are_those_of_a_loop(epsilon: float) -> None:
     reports = protocol.privatize(records, np.random.default_rng(6))
     aggregate = protocol.aggregate(reports)
     for number, (group, part, heard) in enumerate(
-        zip(protocol.channel.groups, protocol.channel.parts, protocol.channel.heard(aggregate), strict=True)
+        zip(
+            protocol.channel.groups,
+            protocol.channel.parts,
+            protocol.channel.heard(aggregate),
+            strict=True,
+        )
     ):
         p, q = float(part.oracle.p), float(part.oracle.q)
         expected = np.zeros(heard.held.shape)
@@ -169,19 +207,26 @@ def test_scores_are_unbiased_with_the_stated_information() -> None:
         reports = cells.privatize(np.full(n, 6), np.random.default_rng(7))
         p, q = float(cells.oracle.p), float(cells.oracle.q)
         bits = np.unpackbits(reports["cell"]["bits"], axis=1, count=4, bitorder="little")
-        scores = (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])  # the product of both waves
+        scores = (
+            (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])
+        )  # the product of both waves
         signs = [
             1 - 2 * wave.arc(reports["waves"][:, axis].astype(int), np.array(v))
             for axis, (wave, v) in enumerate(zip(cells.waves, (1, 2), strict=True))
         ]
         products = scores * signs[0] * signs[1]
         assert abs(products.mean() - 1) < 5 * products.std() / n**0.5
-        assert (products**2).mean() == pytest.approx(1 / cells.information, rel=0.03)  # the mean square, at least the variance
+        assert (products**2).mean() == pytest.approx(
+            1 / cells.information, rel=0.03
+        )  # the mean square, at least the variance
 
 
 def test_four_cells_tell_what_theory_says() -> None:
     for epsilon in (0.3, 1.0, 3.0):
-        of_two, of_one = math.tanh(epsilon / 2) ** 2 / 3, ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2
+        of_two, of_one = (
+            math.tanh(epsilon / 2) ** 2 / 3,
+            ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2,
+        )
         (cells,) = WaveGrid([6, 6], epsilon).channel.parts
         assert cells.information == information(cells.oracle) == pytest.approx(max(of_two, of_one))
         assert cells.oracle.size == (2 if of_two > of_one else 1)
@@ -200,9 +245,14 @@ def test_verbs_and_merging() -> None:
     assert protocol.aggregate_from_bytes(whole.to_bytes()) == whole
     assert (protocol.reports_from_bytes(protocol.reports_to_bytes(reports)) == reports).all()
     assert protocol.simulate(records, np.random.default_rng(3)).n == 3000
-    first, second = protocol.estimate(whole), protocol.estimate(protocol.aggregate(reports[::-1].copy()))
+    first, second = (
+        protocol.estimate(whole),
+        protocol.estimate(protocol.aggregate(reports[::-1].copy())),
+    )
     assert first.answer([("b", 1, 3), ("a", 0, 3)]) == second.answer([(0, 0, 3), (1, 1, 3)])
-    np.testing.assert_array_equal(first.response_matrix("a", "c"), second.response_matrix("c", "a").T)
+    np.testing.assert_array_equal(
+        first.response_matrix("a", "c"), second.response_matrix("c", "a").T
+    )
     assert protocol == WaveGrid({"a": 8, "b": 5, "c": 3}, 1.0, 3000)
     assert protocol.parameters != best({"a": 8, "b": 5, "d": 3}, 1.0, 3000).parameters
     assert protocol.parameters != best({"a": 8, "b": 5, "c": 4}, 1.0, 3000).parameters
@@ -227,7 +277,9 @@ def test_impossible_reports_are_refused() -> None:
 
 def test_impossible_aggregates_are_refused() -> None:
     protocol = best([8, 5], 0.4, 3000)  # two cells a report
-    whole = protocol.aggregate(protocol.privatize(np.zeros((200, 2), dtype=int), np.random.default_rng(11)))
+    whole = protocol.aggregate(
+        protocol.privatize(np.zeros((200, 2), dtype=int), np.random.default_rng(11))
+    )
 
     def changed(*changes: tuple[int, int]) -> Aggregate:
         counts = whole.counts.copy()
@@ -235,7 +287,9 @@ def test_impossible_aggregates_are_refused() -> None:
             counts[place] += by
         return Aggregate(whole.parameters, whole.n, counts)
 
-    held = np.flatnonzero(whole.counts[1:])[:1] // 4 * 4 + 1  # the first cell of a configuration that was asked
+    held = (
+        np.flatnonzero(whole.counts[1:])[:1] // 4 * 4 + 1
+    )  # the first cell of a configuration that was asked
     (place,) = held.tolist()
     for bad in (
         changed((0, 1)),
@@ -250,7 +304,9 @@ def test_impossible_aggregates_are_refused() -> None:
     assert protocol.estimate(changed()).n == 200
 
 
-@pytest.mark.parametrize("bad", [[[0, 5, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [["x", 0, 0]], [[float("nan"), 0, 0]]])
+@pytest.mark.parametrize(
+    "bad", [[[0, 5, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [["x", 0, 0]], [[float("nan"), 0, 0]]]
+)
 def test_records_outside_the_domain_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidValue):
         best([8, 5, 3], 1.0, 100).privatize([[0, 0, 0], *bad])
@@ -276,10 +332,24 @@ def test_parameters_are_checked() -> None:
 
 def test_queries_that_are_none_are_refused() -> None:
     estimate = collected(best([8, 5, 3], 1.0, 100), [[1, 1, 1]] * 50)
-    for query in ([], [("z", 0, 1)], [(3, 0, 1)], [(0, 0, 8)], [(0, 3, 2)], [(0, 0.0, 3)], [(0, 0, 1), (0, 2, 3)], "012", 5):
+    for query in (
+        [],
+        [("z", 0, 1)],
+        [(3, 0, 1)],
+        [(0, 0, 8)],
+        [(0, 3, 2)],
+        [(0, 0.0, 3)],
+        [(0, 0, 1), (0, 2, 3)],
+        "012",
+        5,
+    ):
         with pytest.raises(InvalidRange):
             estimate.answer(query)
     nothing = np.zeros((0, 2), dtype=int)
-    assert estimate.answers(nothing, nothing, nothing).shape == estimate.standard_errors(nothing, nothing, nothing).shape == (0,)
+    assert (
+        estimate.answers(nothing, nothing, nothing).shape
+        == estimate.standard_errors(nothing, nothing, nothing).shape
+        == (0,)
+    )
     with pytest.raises(ValueError, match="confidence"):
         estimate.interval([0], [[0]], [[1]], 1.5)
