@@ -1,4 +1,5 @@
-"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy, draws a second.
+"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy,
+draws a second.
 
     python benchmarks/count_mechanisms.py            about a quarter of an hour on one core
     python benchmarks/count_mechanisms.py --quick    a few seconds

@@ -1,4 +1,5 @@
-"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage, seconds. Prints Markdown tables.
+"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage,
+seconds. Prints Markdown tables.
 
 python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...]
 """
@@ -58,7 +59,9 @@ def mixture(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def points(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four degrees, two sexes."""
+    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four
+    degrees, two sexes.
+    """
     z = correlated(rng, n, 0.4)
     age = 18 + 18 * np.abs(z[:, 0])
     income = np.exp(2.2 + 0.8 * (0.6 * z[:, 1] + 0.4 * z[:, 0]))
@@ -150,7 +153,8 @@ def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
                 [name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))]
             )
     table(
-        f"Mean absolute error of {QUERIES} queries about 2 / 4 attributes, mean of {repeats} collections",
+        f"Mean absolute error of {QUERIES} queries about 2 / 4 attributes, mean of {repeats}"
+        " collections",
         ["records", "epsilon", *SYSTEMS, "best other / WaveGrid"],
         rows,
     )

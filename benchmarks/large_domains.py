@@ -1,4 +1,5 @@
-"""Range queries at D = 2^20 and 2^22 with 2^26 users: predicted and simulated errors, and what they cost. Prints Markdown tables.
+"""Range queries at D = 2^20 and 2^22 with 2^26 users: predicted and simulated errors, and what they
+cost. Prints Markdown tables.
 
 python benchmarks/large_domains.py [--quick]
 """
@@ -49,7 +50,9 @@ class Workload:
         return np.arange(0, self.domain - 1, self.step)
 
     def mean_square(self, error: np.ndarray) -> float:
-        """Of error[b + 1] - error[a], from the errors of the prefixes, the empty one first: sums over all b for each a."""
+        """Of error[b + 1] - error[a], from the errors of the prefixes, the empty one first: sums
+        over all b for each a.
+        """
         after, starts = error[2:][::-1], self.starts
         sums, squares = (np.cumsum(values)[::-1][starts] for values in (after, after**2))
         at, pairs = error[starts], self.domain - 1 - starts
@@ -87,9 +90,8 @@ class Measured:
             self.squares.append([workload.mean_square(error) for workload in workloads])
         else:
             self.squares.append([sampled(estimate, truth, workload, rng) for workload in workloads])
-        if (
-            len(self.predicted) == 1
-        ):  # of the ranges that are not all: from the variances of a sample of them
+        # Of the ranges that are not all: from the variances of a sample of them
+        if len(self.predicted) == 1:
             ranges = workloads[1].sample(rng)
             self.predicted.append(math.sqrt(float(np.mean(estimate.variance(*ranges)))))
 
@@ -134,7 +136,9 @@ def protocols(domain: int, epsilon: float) -> Iterator[RangeProtocol]:
 
 
 def cauchy(domain: int, users: int, rng: np.random.Generator) -> np.ndarray:
-    """So many users with items from the paper's default: centre 0.4 D, height D / 10, nothing outside the domain."""
+    """So many users with items from the paper's default: centre 0.4 D, height D / 10, nothing
+    outside the domain.
+    """
     density = 1 / (1 + ((np.arange(domain) - 0.4 * domain) / (0.1 * domain)) ** 2)
     return rng.multinomial(users, density / density.sum())
 

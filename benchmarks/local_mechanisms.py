@@ -1,4 +1,5 @@
-"""Local mechanisms designed for ranges and prefixes, against the range protocols and projected gradient. Prints Markdown tables.
+"""Local mechanisms designed for ranges and prefixes, against the range protocols and projected
+gradient. Prints Markdown tables.
 
 python benchmarks/local_mechanisms.py [--quick] [--rounds 8]
 """
@@ -35,13 +36,17 @@ LONGEST = 60.0
 """Seconds after which projected gradient stops."""
 
 PUBLISHED_WORST = {"hierarchical": 5666, "projected gradient": 1911}
-"""Worst-case variance of all prefixes, k = 128, epsilon = 1: the example of the authors' implementation."""
+"""Worst-case variance of all prefixes, k = 128, epsilon = 1: the example of the authors'
+implementation.
+"""
 
 Designs = dict[tuple[str, int, float], WorkloadDesign]
 
 
 def project(q: np.ndarray, z: np.ndarray, odds: float) -> np.ndarray:
-    """The nearest columns between z and odds z that add up to 1: clipped after a shift, which is found by halving."""
+    """The nearest columns between z and odds z that add up to 1: clipped after a shift, which is
+    found by halving.
+    """
     low, high = z[:, None], odds * z[:, None]
     least, most = (low - q).min(axis=0), (high - q).max(axis=0)
     for _ in range(50):
@@ -52,7 +57,9 @@ def project(q: np.ndarray, z: np.ndarray, odds: float) -> np.ndarray:
 
 
 def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean over inputs of the variance of all queries, tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1 / k)^-1 Q, and dQ of it."""
+    """Mean over inputs of the variance of all queries, tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1
+    / k)^-1 Q, and dQ of it.
+    """
     k = q.shape[1]
     seen = q.mean(axis=1)
     u = q / seen[:, None]
@@ -63,7 +70,9 @@ def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.n
 
 
 def descend(workload: np.ndarray, odds: float, pace: float, iterations: int, until: float) -> float:
-    """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random start: the least variance met."""
+    """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random
+    start: the least variance met.
+    """
     k = len(workload)
     rng, rows = np.random.default_rng(0), 4 * k
     z = np.full(rows, (1 + 1 / odds) / (2 * rows))
@@ -100,8 +109,9 @@ def projected_gradient(
 ) -> tuple[float, float]:
     """The method of McKenna, Maity, Mazumdar and Miklau (PVLDB 2020): variance and seconds.
 
-    A table Q of 4k rows, begun at random, and bounds z: steps down the gradient of both, that of z through the projection of
-    every column onto {z <= q <= e^eps z, sum q = 1}. The best of three lengths for the steps of z.
+    A table Q of 4k rows, begun at random, and bounds z: steps down the gradient of both, that of z
+    through the projection of every column onto {z <= q <= e^eps z, sum q = 1}. The best of three
+    lengths for the steps of z.
     """
     start, scale = time.perf_counter(), len(workload) * math.exp(epsilon)
     paces = [1 / scale, 0.1 / scale, 0.02 / scale]
@@ -262,7 +272,10 @@ def main() -> None:
         "bits",
     ]
     repeats, sizes, domain = (10, [32], 1 << 12) if quick else (30, [128, 256], 1 << 16)
-    title = f"Composite: a mechanism for ranges over k blocks, a binary tree within them; 2^20 users, {repeats} repeats"
+    title = (
+        "Composite: a mechanism for ranges over k blocks, a binary tree within them; 2^20 users,"
+        f" {repeats} repeats"
+    )
     table(title, head, composites(domain, sizes, repeats, rounds, designs))
 
 

@@ -1,10 +1,11 @@
-"""What a million reports cost, from the device to the estimate, and what a billion people a day would need: writes SCALE.md.
+"""What a million reports cost, from the device to the estimate, and what a billion people a day
+would need: writes SCALE.md.
 
     python benchmarks/scale.py                     about fifteen minutes, 2 GiB of disk
     python benchmarks/scale.py --quick --out /dev/stdout
 
-Every measurement is made in a process of its own. CPU seconds are those of all its threads and children, best of three; memory is
-the largest resident set of it or of a child, with all libraries.
+Every measurement is made in a process of its own. CPU seconds are those of all its threads and
+children, best of three; memory is the largest resident set of it or of a child, with all libraries.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ def users(sizes: tuple[int, ...], n: int) -> Any:
 
 
 def written(name: str, n: int, place: Path, secure: bool) -> tuple[Cost, int]:
-    """Make the reports of n users, a million at a time, and write them to files; what the devices' part costs, and the bytes."""
+    """Make the reports of n users, a million at a time, and write them to files; what the devices'
+    part costs, and the bytes.
+    """
     protocol, sizes = protocols()[name]
     values, step = users(sizes, min(n, 10**6)), n // FILES
     spent = Cost(0.0, 0.0, 0)
@@ -221,7 +224,10 @@ def main() -> None:
         )
     page = PAGE.format(
         machine=f"{os.cpu_count()} cores, {platform.machine()}",
-        versions=f"Python {platform.python_version()}, numpy {version('numpy')}, pyarrow {version('pyarrow')}",
+        versions=(
+            f"Python {platform.python_version()}, numpy {version('numpy')}, pyarrow"
+            f" {version('pyarrow')}"
+        ),
         quick="**A quick run, with too few reports to judge by.**\n\n" if options.quick else "",
         rates=table(
             [

@@ -1,4 +1,5 @@
-"""Shaped range estimates from 10^6 users beside unbiased ones and the square wave: errors, coverage, time. Prints Markdown tables.
+"""Shaped range estimates from 10^6 users beside unbiased ones and the square wave: errors,
+coverage, time. Prints Markdown tables.
 
 python benchmarks/shaped_ranges.py [--quick]
 """
@@ -122,7 +123,9 @@ def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> l
 
 
 def seconds(domain: int, epsilon: float) -> list[str]:
-    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of 10^5 intervals."""
+    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of
+    10^5 intervals.
+    """
     rng = np.random.default_rng(1)
     values = np.repeat(np.arange(domain), population("Cauchy", domain, rng))
     rng.shuffle(values)
@@ -170,7 +173,8 @@ def main() -> None:
         for epsilon in EPSILONS
     ]
     table(
-        "Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted / simulated",
+        "Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted /"
+        " simulated",
         head,
         rows,
     )

@@ -1,4 +1,5 @@
-"""Count categorical data from people who trust nobody: frequency oracles under local differential privacy.
+"""Count categorical data from people who trust nobody: frequency oracles under local differential
+privacy.
 
 >>> import numpy as np
 >>> oracle = GRR(domain=4, epsilon=2.0)

@@ -1,8 +1,10 @@
-"""What a server keeps: integers whose size depends on the domain and never on the number of users. And how things travel.
+"""What a server keeps: integers whose size depends on the domain and never on the number of users.
+And how things travel.
 
-Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle, how many), and a body of
-fixed-width little-endian integers. An aggregate ends with a SHA-256 digest, because a changed aggregate spoils everything;
-a message of reports has none, because every report in it is checked by itself.
+Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle,
+how many), and a body of fixed-width little-endian integers. An aggregate ends with a SHA-256
+digest, because a changed aggregate spoils everything; a message of reports has none, because every
+report in it is checked by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _DIGEST = 32
 class Aggregate:
     """The merged reports of ``n`` users, for the oracle with these ``parameters``.
 
-    ``a + b`` merges: associative, commutative, and independent of how the reports were batched. ``sum([a, b, c])`` works too.
+    ``a + b`` merges: associative, commutative, and independent of how the reports were batched.
+    ``sum([a, b, c])`` works too.
 
     Attributes
     ----------
@@ -35,7 +38,8 @@ class Aggregate:
     n
         The number of reports.
     counts
-        int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute value.
+        int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute
+        value.
     """
 
     parameters: str
@@ -87,9 +91,11 @@ class Aggregate:
 
     @staticmethod
     def from_bytes(message: bytes) -> Aggregate:
-        """The aggregate in a message, whatever its oracle; IncompatibleAggregate unless it is whole and unchanged.
+        """The aggregate in a message, whatever its oracle; IncompatibleAggregate unless it is whole
+        and unchanged.
 
-        `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are possible.
+        `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
+        possible.
         """
         try:
             message = bytes(memoryview(message))
@@ -118,7 +124,9 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
 
 
 def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and body of a message; ValueError with the reason for anything that `pack` has not made."""
+    """Header and body of a message; ValueError with the reason for anything that `pack` has not
+    made.
+    """
     if message[:4] != _MAGIC:
         raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
     end = 8 + int.from_bytes(message[4:8], "little")
@@ -134,26 +142,31 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
         or isinstance(header["version"], bool)
     ):
         raise ValueError(
-            f"version {header.get('version') if isinstance(header, dict) else None!r}, this library reads {VERSION}"
+            f"version {header.get('version') if isinstance(header, dict) else None!r}, this library"
+            f" reads {VERSION}"
         )
     return header, message[end:]
 
 
 def differing(ours: str, theirs: str) -> str:
-    """In what two protocols differ, given by their canonical parameters: "A and of B, which differ in ..."."""
+    """In what two protocols differ, given by their canonical parameters: "A and of B, which differ
+    in ...".
+    """
     try:
         mine, other = json.loads(ours), json.loads(theirs)
         names = [content["protocol"] for content in (mine, other)]
         if names[0] != names[1]:
             return f"{names[0]!s:.60} and of {names[1]!s:.60}"
         keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
-        keys = [
-            key for key in keys if key in ("domain", "alpha")
-        ] or keys  # from which the others follow
+        # From which the others follow
+        keys = [key for key in keys if key in ("domain", "alpha")] or keys
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
-    return f"{names[0]} and of {names[1]}, which differ in {'; '.join(shown_) or 'the shape of their counts'}"
+    return (
+        f"{names[0]} and of {names[1]}, which differ in"
+        f" {'; '.join(shown_) or 'the shape of their counts'}"
+    )
 
 
 def canonical(content: dict[str, Any]) -> str:

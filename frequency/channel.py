@@ -1,8 +1,8 @@
 """Channel: how users' items become private reports, and reports integers that add up.
 
-Each user holds one item of ``0 .. domain-1`` and sends one report (`Channel.privatize`, the client half). The server turns reports
-into an integer `Aggregate` and merges aggregates (`aggregate`, the server half). The two share only the channel: a frozen,
-printable, comparable set of parameters.
+Each user holds one item of ``0 .. domain-1`` and sends one report (`Channel.privatize`, the client
+half). The server turns reports into an integer `Aggregate` and merges aggregates (`aggregate`, the
+server half). The two share only the channel: a frozen, printable, comparable set of parameters.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Channel(ABC):
     domain
         The number of items, at least 1; items are ``0 .. domain-1``.
     epsilon
-        The privacy loss of one report, at least 2^-32. A float stands for the binary number that it is. Integer weights are
-        chosen such that what is really sampled loses no more: see `audit`.
+        The privacy loss of one report, at least 2^-32. A float stands for the binary number that it
+        is. Integer weights are chosen such that what is really sampled loses no more: see `audit`.
 
     Raises
     ------
@@ -67,19 +67,22 @@ class Channel(ABC):
             or not 1 <= self.domain <= self.largest_domain
         ):
             raise ValueError(
-                f"domain must be a number of items, 1 to {self.largest_domain}, got {shown(self.domain)}"
+                f"domain must be a number of items, 1 to {self.largest_domain}, got"
+                f" {shown(self.domain)}"
             )
         object.__setattr__(self, "domain", int(self.domain))
-        if self.privacy.epsilon < LEAST_EPSILON * (
-            1 - 2.0**-20
-        ):  # the alpha of 2^-32 itself is rounded a little
+        # The alpha of 2^-32 itself is rounded a little
+        if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
             raise ValueError(
-                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say nothing"
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say"
+                " nothing"
             )
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: local privacy, every two items are neighbours. alpha is a rational at least exp(-epsilon)."""
+        """The claim: local privacy, every two items are neighbours. alpha is a rational at least
+        exp(-epsilon).
+        """
         return Privacy.from_epsilon(self.epsilon, neighbours="all")
 
     @property
@@ -89,7 +92,9 @@ class Channel(ABC):
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on: protocol, domain, alpha, and the integers that decide how a report is drawn."""
+        """What client and server must agree on: protocol, domain, alpha, and the integers that
+        decide how a report is drawn.
+        """
         public = {
             "protocol": type(self).__name__,
             "domain": self.domain,
@@ -111,8 +116,9 @@ class Channel(ABC):
         values
             The users' items, integers in 0 .. domain-1, one-dimensional (or a single integer).
         rng
-            None: randomness from the operating system. A Generator: reproducible, for experiments, *not* private against
-            someone who knows its state, and biased if the values were drawn from another generator of the same seed.
+            None: randomness from the operating system. A Generator: reproducible, for experiments,
+            *not* private against someone who knows its state, and biased if the values were drawn
+            from another generator of the same seed.
 
         Returns
         -------
@@ -133,7 +139,9 @@ class Channel(ABC):
         return reports
 
     def _items(self, values: Any) -> Items:
-        """The users' values as what `_privatize` takes, one row a user; InvalidValue names the first bad one."""
+        """The users' values as what `_privatize` takes, one row a user; InvalidValue names the
+        first bad one.
+        """
         items = checked_counts(values, self.domain - 1, InvalidValue)
         if items.ndim > 1:
             raise ValueError(
@@ -182,8 +190,9 @@ class Channel(ABC):
         message
             What `reports_to_bytes` made, or anything that came over a network instead.
         tally
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out and counted under the reason
-            ("malformed", "foreign", "truncated", "impossible"), and the rest is returned.
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
+            the rest is returned.
         """
         try:
             header, body = unpack(bytes(memoryview(message)))
@@ -230,7 +239,9 @@ class Channel(ABC):
         return np.zeros(0, dtype=self.report_dtype)
 
     def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
-        """The reports that this channel's clients can have sent; with no tally, all or InvalidReport."""
+        """The reports that this channel's clients can have sent; with no tally, all or
+        InvalidReport.
+        """
         masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
         if (
             masked
@@ -269,7 +280,9 @@ class Channel(ABC):
     # ------------------------------------------------------------------------------------------------ the server half
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers. ``tally`` is that of `reports_from_bytes`: None raises InvalidReport for the first bad report."""
+        """Reports as integers. ``tally`` is that of `reports_from_bytes`: None raises InvalidReport
+        for the first bad report.
+        """
         reports = self._accepted(reports, tally)
         return Aggregate(self._signature, len(reports), self._count(reports))
 
@@ -291,17 +304,21 @@ class Channel(ABC):
         """The counts of valid reports."""
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
-        """Read what `Aggregate.to_bytes` wrote; IncompatibleAggregate unless it is whole, of this channel, and possible."""
+        """Read what `Aggregate.to_bytes` wrote; IncompatibleAggregate unless it is whole, of this
+        channel, and possible.
+        """
         return self._own(Aggregate.from_bytes(message))
 
     def _own(self, aggregate: Aggregate) -> Aggregate:
         if not isinstance(aggregate, Aggregate):
             raise TypeError(
-                f"expected an Aggregate, which aggregate(reports) makes, got {type(aggregate).__name__}"
+                "expected an Aggregate, which aggregate(reports) makes, got"
+                f" {type(aggregate).__name__}"
             )
         if aggregate.parameters != self._signature:
             raise IncompatibleAggregate(
-                f"not an aggregate of this protocol: of {differing(aggregate.parameters, self._signature)}"
+                "not an aggregate of this protocol: of"
+                f" {differing(aggregate.parameters, self._signature)}"
             )
         if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
@@ -315,17 +332,22 @@ class Channel(ABC):
         )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        """The counts of n reports as `frequency.screening` compares them: here as those of kinds of reports."""
+        """The counts of n reports as `frequency.screening` compares them: here as those of kinds of
+        reports.
+        """
         if int(counts.sum()) != n:
             raise TypeError(
-                f"{type(self).__name__} does not say how its counts vary from one sample of users to another"
+                f"{type(self).__name__} does not say how its counts vary from one sample of users"
+                " to another"
             )
         return [cells(n, counts)]
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate with the distribution of ``aggregate(privatize(values))`` where ``counts[x]`` users hold item x.
+        """An aggregate with the distribution of ``aggregate(privatize(values))`` where
+        ``counts[x]`` users hold item x.
 
-        For experiments: no user's value has to exist. Where theory allows the cost does not depend on the number of users.
+        For experiments: no user's value has to exist. Where theory allows the cost does not depend
+        on the number of users.
 
         Parameters
         ----------
@@ -342,7 +364,8 @@ class Channel(ABC):
             or sum(map(int, held)) >= 1 << 63
         ):
             raise ValueError(
-                f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got {held.dtype} of shape {held.shape}"
+                f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got"
+                f" {held.dtype} of shape {held.shape}"
             )
         bit_source(rng)  # refuses what is not a generator
         held = held.astype(np.int64)
@@ -368,7 +391,8 @@ class Channel(ABC):
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        """For each kind of report the values that Pr[report | item] / Pr[report | no item] takes, the least first.
+        """For each kind of report the values that Pr[report | item] / Pr[report | no item] takes,
+        the least first.
 
         TypeError if the channel does not state them.
         """
@@ -383,14 +407,18 @@ class Channel(ABC):
         return self._likelihood(self._blank(coins), items)
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
-        """Which of the `_likelihoods`, all of the first kind of report, then those of the next, is that of each report and item."""
+        """Which of the `_likelihoods`, all of the first kind of report, then those of the next, is
+        that of each report and item.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def audit(self) -> Audit:
-        """The exact worst ratio Pr[report | value] / Pr[report | other value] of what is sampled, and what is allowed.
+        """The exact worst ratio Pr[report | value] / Pr[report | other value] of what is sampled,
+        and what is allowed.
 
-        ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
+        ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
+        ``audit().holds`` compares exactly.
         """
 
 

@@ -1,4 +1,6 @@
-"""Which oracle to take: all of them side by side for a domain, a privacy loss and a number of users, and a recommendation."""
+"""Which oracle to take: all of them side by side for a domain, a privacy loss and a number of
+users, and a recommendation.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _COSTS: dict[type[Oracle], tuple[str, str]] = {
     HadamardCountMeanSketch: ("log width", "n + hashes (width log width + D)"),
     JLOracle: ("log D", "n + rows D"),
 }
-"""Elementary steps up to a constant, to make one report and to turn n of them into estimates of the whole domain."""
+"""Elementary steps up to a constant, to make one report and to turn n of them into estimates of the
+whole domain.
+"""
 
 _SHORT = 64
 """Bits of a report that costs nothing worth mentioning to send."""
@@ -46,7 +50,8 @@ class Candidate:
     Attributes
     ----------
     rmse
-        The root mean square error over the domain: exact, whatever the frequencies, but for sketches the worst case over them.
+        The root mean square error over the domain: exact, whatever the frequencies, but for
+        sketches the worst case over them.
     bits
         Information in a report.
     client, server
@@ -102,8 +107,9 @@ class Choice:
 def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
     """Every oracle that can serve this domain, and the one to take.
 
-    GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose report is a few bytes and whose table
-    fits the server, the shortest report where two are within one per cent.
+    GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose report is a
+    few bytes and whose table fits the server, the shortest report where two are within one per
+    cent.
 
     Parameters
     ----------
@@ -120,7 +126,10 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
     small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
     if domain < small:
         chosen = next(item for item in found if isinstance(item.oracle, GRR))
-        why = f"the domain, {domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the simplest oracle is good"
+        why = (
+            f"the domain, {domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the simplest oracle"
+            " is good"
+        )
         return Choice(tuple(found), chosen.oracle, f"{why}: {_against(chosen, best)}")
     short = [item for item in found if item.bits <= _SHORT]
     chosen = min(
@@ -133,7 +142,10 @@ def _against(chosen: Candidate, best: Candidate) -> str:
     if chosen.rmse <= best.rmse:
         return f"RMSE {chosen.rmse:.3g} is the least"
     gap, name = f"{100 * (chosen.rmse / best.rmse - 1):.1f}%", type(best.oracle).__name__
-    return f"RMSE {chosen.rmse:.3g} is {gap} above the least, that of {name}, with {chosen.bits} bits instead of {best.bits}"
+    return (
+        f"RMSE {chosen.rmse:.3g} is {gap} above the least, that of {name}, with {chosen.bits} bits"
+        f" instead of {best.bits}"
+    )
 
 
 def _candidates(domain: int, epsilon: float | Rational, n: int) -> Iterator[Candidate]:

@@ -1,9 +1,11 @@
-"""From files of reports to one aggregate: bounded memory, every file counted exactly once, whatever happens in between.
+"""From files of reports to one aggregate: bounded memory, every file counted exactly once, whatever
+happens in between.
 
-The integers of an aggregate add up, so the result does not depend on the order of the files, on how reports are batched, or on how
-many processes or machines share the work. A file is counted when all of it has been read, or not at all. What has been counted is
-kept in one file, the aggregate together with the list of files, written in one step: after a crash it holds an earlier state or
-the next one, and both are right.
+The integers of an aggregate add up, so the result does not depend on the order of the files, on how
+reports are batched, or on how many processes or machines share the work. A file is counted when all
+of it has been read, or not at all. What has been counted is kept in one file, the aggregate
+together with the list of files, written in one step: after a crash it holds an earlier state or the
+next one, and both are right.
 """
 
 from __future__ import annotations
@@ -57,12 +59,13 @@ class Collected:
     aggregate
         Of all the reports that were counted, for the protocol's ``estimate``.
     counted
-        For each file that was counted, by its absolute path, how many of its reports were. With ``resume`` those of earlier runs
-        too.
+        For each file that was counted, by its absolute path, how many of its reports were. With
+        ``resume`` those of earlier runs too.
     refused
         For each file that was not, why.
     left_out
-        For each file that was counted without some of its reports, how many and why, as `Channel.aggregate` tallies them.
+        For each file that was counted without some of its reports, how many and why, as
+        `Channel.aggregate` tallies them.
     """
 
     aggregate: Aggregate
@@ -72,11 +75,13 @@ class Collected:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)} files refused"
+            f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)}"
+            " files refused"
         ]
         lines += [f"  {path}: {reason}" for path, reason in self.refused.items()]
         lines += [
-            f"  {path}: left out {', '.join(f'{count} {reason}' for reason, count in reasons.items())}"
+            f"  {path}: left out"
+            f" {', '.join(f'{count} {reason}' for reason, count in reasons.items())}"
             for path, reasons in self.left_out.items()
         ]
         return "\n".join(lines)
@@ -103,7 +108,9 @@ Job: TypeAlias = tuple[Task, ...]
 
 
 class Entry(NamedTuple):
-    """How a piece of a file fared: how many reports were counted, how many left out, and why it was refused, if it was."""
+    """How a piece of a file fared: how many reports were counted, how many left out, and why it was
+    refused, if it was.
+    """
 
     path: str
     counted: int
@@ -120,7 +127,9 @@ class Part:
 
 
 def count(protocol: bytes, batch: int, task: Task) -> Part:
-    """Read and count a task, given the pickled channel. Small files are counted together: a count costs as the counts are many."""
+    """Read and count a task, given the pickled channel. Small files are counted together: a count
+    costs as the counts are many.
+    """
     channel = _unpickled(protocol)
     counts = np.zeros(channel._shape, dtype=np.int64)
     held: list[Reports] = []
@@ -165,7 +174,9 @@ def merge(*parts: Part) -> Part:
 
 
 def settle(part: Part) -> Part:
-    """The part of a job, with one entry for each file: a large file counts with all of its pieces or not at all."""
+    """The part of a job, with one entry for each file: a large file counts with all of its pieces
+    or not at all.
+    """
     path = part.entries[0].path
     if len(part.entries) == 1 or part.entries[1].path != path:
         return part
@@ -193,7 +204,9 @@ class State:
         self.left_out: dict[str, dict[str, int]] = {}
         self.refused: dict[str, str] = {}
         self.ids: dict[str, str] = {}
-        """The digest of the end of every file that was counted or is being counted, and where it is."""
+        """The digest of the end of every file that was counted or is being counted, and where it
+        is.
+        """
         if path is not None and path.exists():
             self._load(path)
         self._saved, self._cost = time.monotonic(), 0.0
@@ -278,32 +291,37 @@ def aggregate_files(
 ) -> Collected:
     """Count all reports of files and directories, each file exactly once.
 
-    Memory holds the counts twice, and for each worker its counts, one batch of reports and a page of a file. Progress shows on a
-    terminal.
+    Memory holds the counts twice, and for each worker its counts, one batch of reports and a page
+    of a file. Progress shows on a terminal.
 
     Parameters
     ----------
     protocol
         What the reports are of.
     paths
-        A file or directory, or several. Of directories every file below that ends in ``.parquet`` is taken, but for names that
-        begin with "." or "_". The same file, given twice or copied elsewhere, counts once.
+        A file or directory, or several. Of directories every file below that ends in ``.parquet``
+        is taken, but for names that begin with "." or "_". The same file, given twice or copied
+        elsewhere, counts once.
     workers
         Processes on this machine.
     resume
-        A file that keeps what has been counted. If it exists, its files are not counted again; files that were refused are tried
-        again. It is kept up to date while the work goes on, and when it is done or interrupted: call again to go on, or, later, to
-        add the files that have come since. One run at a time: of two the last one to save wins, and the other's files count again.
+        A file that keeps what has been counted. If it exists, its files are not counted again;
+        files that were refused are tried again. It is kept up to date while the work goes on, and
+        when it is done or interrupted: call again to go on, or, later, to add the files that have
+        come since. One run at a time: of two the last one to save wins, and the other's files count
+        again.
     client
-        A ``dask.distributed.Client``, whose workers can read the same paths: they do the work, ``workers`` is ignored.
+        A ``dask.distributed.Client``, whose workers can read the same paths: they do the work,
+        ``workers`` is ignored.
     batch
         Reports read at a time. None: as many as are handled well.
 
     Raises
     ------
     OSError, ValueError
-        A path that does not exist, a directory that cannot be listed, or what is no regular file; nothing has been read.
-        OSError too when a process ends in the middle of its work: what was counted is kept, with ``resume``.
+        A path that does not exist, a directory that cannot be listed, or what is no regular file;
+        nothing has been read. OSError too when a process ends in the middle of its work: what was
+        counted is kept, with ``resume``.
     IncompatibleAggregate, InvalidFile
         ``resume`` is of another protocol, or no such file; nothing has been read.
     """
@@ -349,9 +367,8 @@ def _files(paths: Paths) -> dict[str, int]:
     """All files, and their sizes in bytes."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[str, int] = {}
-    for path in (
-        Path(os.path.abspath(path)) for path in given
-    ):  # the same for whoever resumes elsewhere
+    # The same for whoever resumes elsewhere
+    for path in (Path(os.path.abspath(path)) for path in given):
         if not path.is_dir():
             found[str(path)] = _size(path)
             continue
@@ -387,7 +404,9 @@ def _jobs(
     copies: dict[str, str],
     done: Callable[[int], object],
 ) -> Iterator[Job]:
-    """What is to be counted of these files, as one gets to them; what need not or cannot be is noted."""
+    """What is to be counted of these files, as one gets to them; what need not or cannot be is
+    noted.
+    """
     small: list[Piece] = []
     reports = 0
     for path, size in sizes.items():
@@ -419,11 +438,12 @@ def _jobs(
 
 
 def _repeated(path: str, original: str, channel: Channel) -> str:
-    """Why a file is not counted that ends like another one: somebody may have made it, or the other one, to end so."""
+    """Why a file is not counted that ends like another one: somebody may have made it, or the other
+    one, to end so.
+    """
     try:
-        whole = (
-            footer_of(path, channel).digest == footer_of(original, channel).digest
-        )  # nobody has replaced one since
+        # Nobody has replaced one since
+        whole = footer_of(path, channel).digest == footer_of(original, channel).digest
         if whole and not filecmp.cmp(path, original, shallow=False):
             return f"it ends like {original}, but is not the same: one of them is made up"
     except (RefusedFile, OSError):
@@ -470,7 +490,8 @@ def _settled(
                 part = future.result()
             except BrokenExecutor as error:
                 raise OSError(
-                    "a process ended in the middle of its work, perhaps for want of memory; resume to go on"
+                    "a process ended in the middle of its work, perhaps for want of memory; resume"
+                    " to go on"
                 ) from error
             job.part = part if job.part is None else merge(job.part, part)
             job.left -= 1
@@ -510,9 +531,8 @@ def _runner(workers: int, client: Any, counting: Counting) -> Iterator[Runner]:
     elif workers == 1:
         yield partial(_settled, _Here(), 1, counting)
     else:
-        from loky import (
-            get_reusable_executor,
-        )  # of processes that need nothing of the caller's script, and stay for the next call
+        # Of processes that need nothing of the caller's script, and stay for the next call
+        from loky import get_reusable_executor
 
         pool = get_reusable_executor(workers, timeout=_IDLE)
         try:

@@ -1,4 +1,6 @@
-"""The command ``mechdesign collect``: from files of reports to an aggregate, and an account of what was refused."""
+"""The command ``mechdesign collect``: from files of reports to an aggregate, and an account of what
+was refused.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ def collect(add: AddCommand) -> None:
     chosen = add(
         "collect",
         _collect,
-        "count the reports in Parquet files, each file once; exit code 1 if any file or report was refused",
-        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state --refused refused.csv",
+        "count the reports in Parquet files, each file once; exit code 1 if any file or report was"
+        " refused",
+        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state"
+        " --refused refused.csv",
     )
     chosen.add_argument("paths", type=Path, nargs="+", help="files, or directories of *.parquet")
     chosen.add_argument(
@@ -45,11 +49,8 @@ def _collect(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.refused)
     check_suffix(options.refused, ".csv")
     _check_apart(options)
-    from frequency.storage import (
-        aggregate_files,
-        load_protocol,
-        save_aggregate,
-    )  # pyarrow only for those who collect
+    # Pyarrow only for those who collect
+    from frequency.storage import aggregate_files, load_protocol, save_aggregate
 
     protocol = load_protocol(options.protocol)
     client: Any = None
@@ -58,7 +59,8 @@ def _collect(options: argparse.Namespace) -> int:
             from distributed import Client
         except ImportError as error:
             raise ImportError(
-                "--scheduler needs the extra 'distributed': in a clone, pip install '.[distributed]'"
+                "--scheduler needs the extra 'distributed': in a clone, pip install"
+                " '.[distributed]'"
             ) from error
         client = Client(options.scheduler)
     try:
@@ -70,7 +72,8 @@ def _collect(options: argparse.Namespace) -> int:
             client.close()
     if not collected.counted and not collected.refused:
         raise ValueError(
-            f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written"
+            f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was"
+            " written"
         )
     save_aggregate(options.out, collected.aggregate)
     print(_printable(str(collected)))
@@ -92,11 +95,15 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _printable(text: str) -> str:
-    """Names of files, and what files say of themselves, may hold anything: no escape sequence reaches the terminal."""
+    """Names of files, and what files say of themselves, may hold anything: no escape sequence
+    reaches the terminal.
+    """
     return "".join(
-        c
-        if c.isprintable() or c in "\r\n"
-        else c.encode("unicode_escape", "surrogatepass").decode()
+        (
+            c
+            if c.isprintable() or c in "\r\n"
+            else c.encode("unicode_escape", "surrogatepass").decode()
+        )
         for c in text
     )
 

@@ -1,7 +1,8 @@
 """A protocol as a small JSON file, for client, collectors and server to agree on.
 
-The file names a public class of this library and the arguments that make it, and what follows from them: the parameters that
-decide how a report is drawn. Loading makes the protocol anew, and refuses the file if these parameters come out otherwise.
+The file names a public class of this library and the arguments that make it, and what follows from
+them: the parameters that decide how a report is drawn. Loading makes the protocol anew, and refuses
+the file if these parameters come out otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from mechdesign.text import from_text, to_text
 FORMAT, VERSION = "mechdesign.protocol", 1
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
-"""Where a protocol's class may come from: a file can name their public classes and nothing else. Imported when named."""
+"""Where a protocol's class may come from: a file can name their public classes and nothing else.
+Imported when named.
+"""
 
 
 def channel_of(protocol: Any) -> Channel:
@@ -51,7 +54,8 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     Raises
     ------
     TypeError
-        It is no protocol, or one of a class that is not public in this library, whose file nobody could load.
+        It is no protocol, or one of a class that is not public in this library, whose file nobody
+        could load.
     """
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -71,8 +75,9 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidFile
-        Not such a file, another version, cut short, changed since it was written, of a class or with arguments that this library
-        does not have, or with parameters that this version of the library would not draw its reports by.
+        Not such a file, another version, cut short, changed since it was written, of a class or
+        with arguments that this library does not have, or with parameters that this version of the
+        library would not draw its reports by.
     """
     content = content_of(path, FORMAT, VERSION)
     try:
@@ -90,7 +95,8 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
     if ours != theirs:
         raise InvalidFile(
-            f"{path}: this library would draw reports otherwise: of {differing(canonical(ours), canonical(theirs))}"
+            f"{path}: this library would draw reports otherwise: of"
+            f" {differing(canonical(ours), canonical(theirs))}"
         )
     return protocol
 
@@ -108,12 +114,15 @@ def _public_name(kind: type) -> str:
             if kind.__name__ in module.__all__ and getattr(module, kind.__name__) is kind:
                 return f"{name}.{kind.__name__}"
     raise TypeError(
-        f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot be named in a file"
+        f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot"
+        " be named in a file"
     )
 
 
 def _encoded(value: Any) -> Any:
-    """An argument as JSON: what JSON does not have is an object of one entry, or of a class's name and arguments."""
+    """An argument as JSON: what JSON does not have is an object of one entry, or of a class's name
+    and arguments.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
@@ -128,9 +137,8 @@ def _encoded(value: Any) -> Any:
         return {"mechanism": described(value)}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
-    if hasattr(value, "names") and hasattr(
-        value, "sizes"
-    ):  # rangeq's Attributes, which this package does not know
+    # Rangeq's Attributes, which this package does not know
+    if hasattr(value, "names") and hasattr(value, "sizes"):
         return {"sizes": [list(pair) for pair in zip(value.names, value.sizes, strict=True)]}
     if isinstance(value, (Channel, Protocol)):
         given = {

@@ -2,8 +2,8 @@
 
 Needs the extra ``distributed``.
 
-Tasks are pure functions of files that do not change, so that the scheduler may run again whatever a lost worker had done: every
-task counts once in what is merged, wherever and however often it ran.
+Tasks are pure functions of files that do not change, so that the scheduler may run again whatever a
+lost worker had done: every task counts once in what is merged, wherever and however often it ran.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ _FAN_IN = 8
 def on_cluster(
     client: Any, counting: Counting, jobs: Iterator[Job], done: Callable[[int], object]
 ) -> Iterator[Part]:
-    """The settled parts of jobs, several merged into one, with as many under way as keep the workers busy."""
+    """The settled parts of jobs, several merged into one, with as many under way as keep the
+    workers busy.
+    """
     from distributed import as_completed  # here, as it takes a second to import
 
     def submit(function: Callable[..., Part], *arguments: Any) -> Any:
-        return client.submit(
-            function, *arguments, pure=False
-        )  # the same path may hold another file in another call
+        # The same path may hold another file in another call
+        return client.submit(function, *arguments, pure=False)
 
     def merged(futures: list[Any]) -> Any:
         while len(futures) > 1:
@@ -68,17 +69,20 @@ def on_cluster(
 
 
 def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
-    """One private report for each row of a Dask dataframe: to simulate populations that do not fit in memory.
+    """One private report for each row of a Dask dataframe: to simulate populations that do not fit
+    in memory.
 
     Parameters
     ----------
     protocol
         Whose clients the rows are.
     people
-        A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes, with a column for each.
+        A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
+        with a column for each.
     seed
-        Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same whenever and wherever they are
-        drawn. None: from the operating system; then reports that are computed twice differ.
+        Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same
+        whenever and wherever they are drawn. None: from the operating system; then reports that are
+        computed twice differ.
 
     Returns
     -------
@@ -110,7 +114,9 @@ def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports
 
 
 def aggregate(protocol: Any, reports: da.Array) -> Any:
-    """Reports as integers, lazily: a Dask ``Delayed`` of the `Aggregate`, merged in a tree; no process needs all blocks at once."""
+    """Reports as integers, lazily: a Dask ``Delayed`` of the `Aggregate`, merged in a tree; no
+    process needs all blocks at once.
+    """
     parts = [delayed(protocol.aggregate)(block) for block in reports.to_delayed().ravel()]
     while len(parts) > 1:
         parts = [delayed(_sum)(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]

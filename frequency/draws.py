@@ -1,7 +1,8 @@
-"""Exact draws from 64-bit words: every probability here is an integer over 2^64, and no float is on the path.
+"""Exact draws from 64-bit words: every probability here is an integer over 2^64, and no float is on
+the path.
 
-The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of exp(epsilon), and the very
-same integers drive the draw, the audit and the estimator.
+The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of
+exp(epsilon), and the very same integers drive the draw, the audit and the estimator.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ WORD = 1 << 64
 
 @dataclass(frozen=True)
 class TruthOrLie:
-    """One of k outcomes: the truth with weight ``truth``, each of the k - 1 lies with weight ``lie``, in units of 2^-64.
+    """One of k outcomes: the truth with weight ``truth``, each of the k - 1 lies with weight
+    ``lie``, in units of 2^-64.
 
     ``truth / lie`` is at most the ``odds`` asked for, and as near to them as whole weights allow.
     """
@@ -50,7 +52,8 @@ class TruthOrLie:
         """ValueError unless the truth is likelier than a lie."""
         if self.truth <= self.lie:
             raise ValueError(
-                f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say nothing"
+                f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say"
+                " nothing"
             )
 
     @property
@@ -78,11 +81,14 @@ class TruthOrLie:
 
 
 def root(odds: Fraction, degree: int = 2) -> Fraction:
-    """A rational at most the root of ``odds``, and within one part in 2^64 of it, for odds and a degree of at least 1."""
+    """A rational at most the root of ``odds``, and within one part in 2^64 of it, for odds and a
+    degree of at least 1.
+    """
     power = (odds.numerator << 64 * degree) // odds.denominator
     if degree == 2:
         return Fraction(isqrt(power), WORD)
-    # Newton's method for whole numbers, from above: it falls until it is the whole part of the root.
+    # Newton's method for whole numbers, from above: it falls until it is the whole part of the
+    # root.
     result = 1 << -(-power.bit_length() // degree)
     while (lower := ((degree - 1) * result + power // result ** (degree - 1)) // degree) < result:
         result = lower
@@ -112,10 +118,12 @@ def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bo
 
 
 def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
-    """``size`` words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64, 0 <= numerator < 2^64.
+    """``size`` words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64, 0
+    <= numerator < 2^64.
 
-    Every bit compares the binary expansion of its own uniform number with that of the probability, most significant place
-    first. Half of the bits are decided at each place, so that a word needs about eight random words and not sixty-four.
+    Every bit compares the binary expansion of its own uniform number with that of the probability,
+    most significant place first. Half of the bits are decided at each place, so that a word needs
+    about eight random words and not sixty-four.
     """
     result = np.zeros(size, dtype=np.uint64)
     undecided = np.full(size, WORD - 1, dtype=np.uint64)

@@ -1,4 +1,6 @@
-"""Estimate: frequencies with their errors, sums of frequencies with theirs, and confidence intervals."""
+"""Estimate: frequencies with their errors, sums of frequencies with theirs, and confidence
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,20 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Ends of confidence intervals, ``low`` and ``high``: shape (items,), or shaped like the ranges."""
+    """Ends of confidence intervals, ``low`` and ``high``: shape (items,), or shaped like the
+    ranges.
+    """
 
     low: Floats
     high: Floats
 
 
 class Estimate:
-    """What an aggregate says about the population. Unbiased: values may be negative, exceed 1, and not sum to 1.
+    """What an aggregate says about the population. Unbiased: values may be negative, exceed 1, and
+    not sum to 1.
 
-    See `frequency.postprocess` for estimates that look like a distribution. With n = 0 all values are NaN, all variances infinite.
+    See `frequency.postprocess` for estimates that look like a distribution. With n = 0 all values
+    are NaN, all variances infinite.
 
     Attributes
     ----------
@@ -57,9 +63,11 @@ class Estimate:
 
     @cached_property
     def variances(self) -> Floats:
-        """Shape (items,): estimates of the variance of each frequency, over the randomness of the protocol.
+        """Shape (items,): estimates of the variance of each frequency, over the randomness of the
+        protocol.
 
-        Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches say of theirs.
+        Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches
+        say of theirs.
         """
         if not self.n:
             return np.full(len(self.frequencies), np.inf)
@@ -70,8 +78,8 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> Interval:
         """Intervals that each cover the true frequency with about this probability.
 
-        Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at f and not at the estimate
-        (Wilson's interval, for this protocol). Not clipped to [0, 1].
+        Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at
+        f and not at the estimate (Wilson's interval, for this protocol). Not clipped to [0, 1].
         """
         return self._of_items(confidence)
 
@@ -95,7 +103,8 @@ class Estimate:
 
         Returns
         -------
-        ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased estimate, cut at 0.
+        ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased
+        estimate, cut at 0.
         """
         given = np.asarray(weights, dtype=np.float64)
         rows = np.atleast_2d(given)
@@ -105,7 +114,8 @@ class Estimate:
             or not np.isfinite(rows).all()
         ):
             raise ValueError(
-                f"weights must be {len(self.frequencies)} finite numbers, one an item, or rows of them; got shape {given.shape}"
+                f"weights must be {len(self.frequencies)} finite numbers, one an item, or rows of"
+                f" them; got shape {given.shape}"
             )
         value = rows @ self.frequencies
         variance = np.full(len(rows), np.inf)
@@ -121,7 +131,9 @@ class Estimate:
         )
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
-        """The ``largest`` frequencies (None: all, in the order of the items) with their intervals, as text."""
+        """The ``largest`` frequencies (None: all, in the order of the items) with their intervals,
+        as text.
+        """
         low, high = self._of_items(confidence)
         order = (
             np.arange(len(low))
@@ -129,26 +141,34 @@ class Estimate:
             else np.argsort(-self.frequencies, kind="stable")[:largest]
         )
         lines = [
-            f"{'item':>12}  {'frequency':>10}  {'deviation':>10}  {f'{confidence:.0%} interval':>24}"
+            f"{'item':>12}  {'frequency':>10}  {'deviation':>10} "
+            f" {f'{confidence:.0%} interval':>24}"
         ]
         for k in order:
             item = k if self.items is None else self.items[k]
             span = f"[{low[k]:.6f}, {high[k]:.6f}]"
             lines.append(
-                f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f}  {span:>24}"
+                f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f} "
+                f" {span:>24}"
             )
         if len(order) < len(low):
             lines.append(
-                f"The largest of {len(low)}, and so too large on average: the intervals are for items chosen beforehand."
+                f"The largest of {len(low)}, and so too large on average: the intervals are for"
+                " items chosen beforehand."
             )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Estimate of {len(self.frequencies)} frequencies from {self.n} reports, {self._oracle!r}>"
+        return (
+            f"<Estimate of {len(self.frequencies)} frequencies from {self.n} reports,"
+            f" {self._oracle!r}>"
+        )
 
 
 def normal_quantile(confidence: float) -> float:
-    """z such that a normal error stays within z deviations with this probability. ValueError unless it lies in (0, 1)."""
+    """z such that a normal error stays within z deviations with this probability. ValueError unless
+    it lies in (0, 1).
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     return float(scipy.special.ndtri((1 + confidence) / 2))

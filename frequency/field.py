@@ -1,9 +1,11 @@
-"""Finite fields, the vectors over them, and the character transform that counts incidences in O(q^t log q^t).
+"""Finite fields, the vectors over them, and the character transform that counts incidences in O(q^t
+log q^t).
 
-The elements of F_q, q = p^k, are the integers 0 .. q-1: the base-p digits are the coefficients of a polynomial modulo a
-fixed irreducible one. A vector of F_q^t is the integer 0 .. q^t - 1 whose base-q digits are its coordinates. The *directions*
-are the points of projective space, one for each line through the origin; each is represented by the vector whose
-leading (most significant) nonzero digit is 1.
+The elements of F_q, q = p^k, are the integers 0 .. q-1: the base-p digits are the coefficients of a
+polynomial modulo a fixed irreducible one. A vector of F_q^t is the integer 0 .. q^t - 1 whose
+base-q digits are its coordinates. The *directions* are the points of projective space, one for each
+line through the origin; each is represented by the vector whose leading (most significant) nonzero
+digit is 1.
 """
 
 from __future__ import annotations
@@ -21,21 +23,29 @@ import scipy
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 _TABLED = 256
-"""Fields up to this size multiply by table, and may be of any prime power order; larger ones are prime."""
+"""Fields up to this size multiply by table, and may be of any prime power order; larger ones are
+prime.
+"""
 
 TABLE_LIMIT = 1 << 22
-"""Fields are chosen such that a table with a number for each vector has no more entries than this, or than 8 for each item."""
+"""Fields are chosen such that a table with a number for each vector has no more entries than this,
+or than 8 for each item.
+"""
 
 _LARGEST = 1 << 31
 """Products of two elements of a larger field would not fit in 63 bits."""
 
 _NEAR, _IN_CACHE = 1 << 6, 1 << 14
-"""Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers stays in the cache."""
+"""Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers
+stays in the cache.
+"""
 
 _EXACT_BITS = 36
-"""Transforms in floats are rounded back to integers. That is right when q times the sum of the counts has at most so many bits:
+"""Transforms in floats are rounded back to integers. That is right when q times the sum of the
+counts has at most so many bits:
 
-an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n = 2^24 vectors.
+an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n
+= 2^24 vectors.
 """
 
 
@@ -49,7 +59,9 @@ def prime_power(q: int) -> tuple[int, int] | None:
 
 
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
-    """Orders of fields in low .. high: the nearest at or above ``target`` (brought into the range) and the nearest below."""
+    """Orders of fields in low .. high: the nearest at or above ``target`` (brought into the range)
+    and the nearest below.
+    """
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
         found = next(
@@ -71,16 +83,19 @@ def best_order(
     capacity: Callable[[int, int], int],
     variance: Callable[[int, int], float],
 ) -> tuple[int, int]:
-    """The field order q and dimension t >= least_t of least variance, of those near ``target`` with room for the domain.
+    """The field order q and dimension t >= least_t of least variance, of those near ``target`` with
+    room for the domain.
 
-    ``capacity(q, t)`` is how many items fit. Tables of q^t numbers are allowed up to `TABLE_LIMIT` or 8 times the domain.
+    ``capacity(q, t)`` is how many items fit. Tables of q^t numbers are allowed up to `TABLE_LIMIT`
+    or 8 times the domain.
     """
     limit = max(TABLE_LIMIT, 8 * domain)
     found: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
         low = 2 + bisect_left(range(2, domain + 2), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
         high = int(limit ** (1 / t) + 1e-9)
-        # Beside the orders near the target, the least that has room: for few items a space without spare points is better.
+        # Beside the orders near the target, the least that has room: for few items a space without
+        # spare points is better.
         candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
         found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
     _, t, q = min(found)
@@ -88,13 +103,16 @@ def best_order(
 
 
 class Field:
-    """Arithmetic of F_q on arrays of integers 0 .. q-1. ValueError unless q is a prime, or a prime power up to 256."""
+    """Arithmetic of F_q on arrays of integers 0 .. q-1. ValueError unless q is a prime, or a prime
+    power up to 256.
+    """
 
     def __init__(self, q: int) -> None:
         power = prime_power(q)
         if power is None or (power[1] > 1 and q > _TABLED) or q > _LARGEST:
             raise ValueError(
-                f"the order of a field must be a prime up to 2^31, or a prime power up to {_TABLED}, got {q}"
+                "the order of a field must be a prime up to 2^31, or a prime power up to"
+                f" {_TABLED}, got {q}"
             )
         self.q, (self.p, self.k) = q, power
 
@@ -109,7 +127,9 @@ class Field:
 
     @cached_property
     def _product(self) -> npt.NDArray[np.int64]:
-        """The multiplication table, for the first polynomial in the order of integers that leaves no zero divisors."""
+        """The multiplication table, for the first polynomial in the order of integers that leaves
+        no zero divisors.
+        """
         q, p, k, digits = self.q, self.p, self.k, self._digits
         long = np.zeros((q, q, 2 * k - 1), dtype=np.int64)
         for i in range(k):
@@ -164,7 +184,9 @@ class Field:
 
     @cached_property
     def dual(self) -> npt.NDArray[np.int64]:
-        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y. Those of z* are the traces of z x^i."""
+        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y. Those of z*
+        are the traces of z x^i.
+        """
         if self.k == 1:
             return np.arange(self.q)
         basis = np.multiply.outer(np.ones(self.q, dtype=np.int64), self._place)
@@ -192,14 +214,17 @@ def space(q: int, t: int) -> VectorSpace:
 
 
 class VectorSpace:
-    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform. ``size`` = q^t is at most 2^53."""
+    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform. ``size``
+    = q^t is at most 2^53.
+    """
 
     def __init__(self, q: int, t: int) -> None:
         self.field, self.q, self.t = field_of(q), q, t
         self.size, self.directions = q**t, (q**t - 1) // (q - 1)
         if t < 1 or self.size > 1 << 53:
             raise ValueError(
-                f"a vector space needs a dimension of at least 1 and at most 2^53 vectors, got {q}^{t}"
+                "a vector space needs a dimension of at least 1 and at most 2^53 vectors, got"
+                f" {q}^{t}"
             )
         self.powers = np.array([q**j for j in range(t + 1)], dtype=np.int64)
         # As many digits at a time as a table of all pairs can hold.
@@ -234,7 +259,9 @@ class VectorSpace:
         return np.asarray(total, dtype=np.int64)
 
     def _digitwise(self, image: npt.NDArray[np.int64], digits: int) -> npt.NDArray[np.int64]:
-        """The map of F_q^digits to itself that sends every digit z to image[z], as an array of q^digits integers."""
+        """The map of F_q^digits to itself that sends every digit z to image[z], as an array of
+        q^digits integers.
+        """
         table = np.zeros(1, dtype=np.int64)
         for j in range(digits):
             table = (image[:, None] * self.q**j + table).ravel()
@@ -283,7 +310,9 @@ class VectorSpace:
         return unit - power + (power - 1) // (self.q - 1), lead
 
     def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
-        """For every c* = 1 .. q-1 and place j: c*, the directions that lead at j, and the dual indices of c times their vectors."""
+        """For every c* = 1 .. q-1 and place j: c*, the directions that lead at j, and the dual
+        indices of c times their vectors.
+        """
         field = self.field
         original = np.empty_like(field.dual)
         original[field.dual] = np.arange(self.q)
@@ -296,7 +325,8 @@ class VectorSpace:
                 yield star, slice(first, first + self.q**j), star * self.q**j + low[: self.q**j]
 
     def _transform(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Character sums over the last axis, of length q^m for some m: entry b* is the sum over x of value[x] chi(-<b, x>).
+        """Character sums over the last axis, of length q^m for some m: entry b* is the sum over x
+        of value[x] chi(-<b, x>).
 
         Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
@@ -313,7 +343,8 @@ class VectorSpace:
         Parameters
         ----------
         counts
-            Shape (..., directions, q). Integers (at least 0, summing to less than 2^63) give exact int64 sums; floats give floats.
+            Shape (..., directions, q). Integers (at least 0, summing to less than 2^63) give exact
+            int64 sums; floats give floats.
 
         Returns
         -------
@@ -326,7 +357,9 @@ class VectorSpace:
         )
 
     def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0: (..., directions) to (..., q^t)."""
+        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0: (...,
+        directions) to (..., q^t).
+        """
         return self._exactly(
             counts, lambda part: self._incident(part.sum(axis=-1), part[..., None])
         )
@@ -334,7 +367,9 @@ class VectorSpace:
     def _exactly(
         self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """A transform of integers is exact while its numbers are small; larger ones go a group of binary digits at a time."""
+        """A transform of integers is exact while its numbers are small; larger ones go a group of
+        binary digits at a time.
+        """
         if counts.dtype.kind == "f":
             return transform(counts)
 
@@ -357,7 +392,8 @@ class VectorSpace:
         return np.asarray(total)
 
     def _incident(self, total: npt.NDArray[Any], lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a for one c and one direction a.
+        # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a
+        # for one c and one direction a.
         spectrum = np.zeros((*total.shape, self.size), dtype=lines.dtype)
         for star, where, index in self._blocks():
             spectrum[..., index] = lines[..., where, star if lines.shape[-1] > 1 else 0]
@@ -366,7 +402,8 @@ class VectorSpace:
         return result // self.q if result.dtype.kind == "i" else result / self.q
 
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """For every direction a and y in F_q, the sum of weights[x] over the vectors x with <a, x> = y: the adjoint of `incident`.
+        """For every direction a and y in F_q, the sum of weights[x] over the vectors x with <a, x>
+        = y: the adjoint of `incident`.
 
         ``weights`` has shape (q^t,); the result (directions, q), floats.
         """
@@ -386,7 +423,8 @@ def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     result = np.array(values, order="C")
     length = values.shape[-1]
     near, block = min(length, _NEAR), min(length, _IN_CACHE)
-    # Near neighbours: turned, so that numpy's inner loops are long. Then all that is in the cache, then far apart, piece by piece.
+    # Near neighbours: turned, so that numpy's inner loops are long. Then all that is in the cache,
+    # then far apart, piece by piece.
     rows = result.reshape(-1, near)
     for start in range(0, len(rows), _IN_CACHE // near):
         part = np.ascontiguousarray(rows[start : start + _IN_CACHE // near].T)
@@ -419,7 +457,9 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The (unnormalised) Walsh-Hadamard transform over the last axis, of a power of two in length; exact in int64 for integers."""
+    """The (unnormalised) Walsh-Hadamard transform over the last axis, of a power of two in length;
+    exact in int64 for integers.
+    """
     array = np.asarray(values)
     if array.dtype.kind in "biu":
         array = array.astype(np.int64)

@@ -30,10 +30,11 @@ def points(q: int, t: int) -> int:
 class ProjectiveGeometry(CellOracle):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
-    Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the points on it. The hyperplanes
-    through the holder's point are more likely than the others by exp(epsilon). Every two points lie on equally many
-    hyperplanes, so the estimator is that of subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1
-    makes that size the best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
+    Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the
+    points on it. The hyperplanes through the holder's point are more likely than the others by
+    exp(epsilon). Every two points lie on equally many hyperplanes, so the estimator is that of
+    subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1 makes that size the
+    best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
     """
 
     @cached_property
@@ -47,8 +48,11 @@ class ProjectiveGeometry(CellOracle):
 
     @cached_property
     def _through(self) -> TruthOrLie:
-        """Of the inner product of the hyperplane with the point: 0, or one of the other elements of the field."""
-        # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point than with each other product.
+        """Of the inner product of the hyperplane with the point: 0, or one of the other elements of
+        the field.
+        """
+        # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point
+        # than with each other product.
         q, t = self._order
         return TruthOrLie.within(self.odds * (1 - Fraction(1, q ** (t - 1))), q)
 
@@ -58,7 +62,8 @@ class ProjectiveGeometry(CellOracle):
 
     @property
     def q(self) -> Fraction:
-        # A hyperplane through the holder's point is one of m, lam of which hold the other point; m - lam of the rest do.
+        # A hyperplane through the holder's point is one of m, lam of which hold the other point; m
+        # - lam of the rest do.
         order, t = self._order
         m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
         return self.p * Fraction(lam, m) + (1 - self.p) * Fraction(m - lam, all_ - m)
@@ -86,7 +91,8 @@ class ProjectiveGeometry(CellOracle):
         point = v.vector(items)
         place = v.leading(point)
         while len(todo):
-            # A uniform vector, moved along one axis so that its product with the point is the one drawn; not the zero vector.
+            # A uniform vector, moved along one axis so that its product with the point is the one
+            # drawn; not the zero vector.
             a, at, x = uniform(len(todo), v.size, source), place[todo], point[todo]
             missing = v.field.add(product[todo], v.field.negative(v.dot(a, x)))
             digit = v.digit(a, at)
@@ -113,14 +119,13 @@ class ProjectiveGeometry(CellOracle):
         return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third that is not on their line.
+        # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third
+        # that is not on their line.
         order, t = self._order
         one, two, three, number = (points(order, max(t - k, 0)) for k in (1, 2, 3, 0))
         p, d = self.p, held or self.domain
-        through, beside = (
-            p / one,
-            (1 - p) / (number - one),
-        )  # of each hyperplane, given the holder's point
+        # Of each hyperplane, given the holder's point
+        through, beside = p / one, (1 - p) / (number - one)
         on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
         of_third = on_line * two * through + (1 - on_line) * (
             three * through + (two - three) * beside
@@ -147,8 +152,9 @@ class ProjectiveGeometry(CellOracle):
         ).astype(np.int64)
 
     def audit(self) -> Audit:
-        # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to it; one that is not is
-        # (q - 1) of the q^(t-1) vectors of each other product, one for each product.
+        # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to
+        # it; one that is not is (q - 1) of the q^(t-1) vectors of each other product, one for each
+        # product.
         q, t = self._order
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
@@ -172,7 +178,8 @@ class ProjectiveGeometry(CellOracle):
         for k, row in enumerate(
             spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)
         ):
-            # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a point.
+            # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
+            # point.
             on = v.through(row)[v.vector(np.arange(v.directions))]
             result[k] = variance_of_scores(
                 (on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies

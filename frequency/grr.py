@@ -1,4 +1,6 @@
-"""Generalised randomised response: the item itself, or another one. Binary RR is the same for two items."""
+"""Generalised randomised response: the item itself, or another one. Binary RR is the same for two
+items.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class GRR(CellOracle):
-    """GRR, k-ary randomised response, INPPS (thesis 2.4.2): the truth, or one of the other items, all equally likely.
+    """GRR, k-ary randomised response, INPPS (thesis 2.4.2): the truth, or one of the other items,
+    all equally likely.
 
-    The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an item.
+    The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an
+    item.
 
     >>> GRR(domain=4, epsilon=1.0).audit().holds
     True
@@ -43,7 +47,9 @@ class GRR(CellOracle):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The very same as a table, rows are reports: `mechdesign.named.krr` for the ratio that is sampled. domain^2 entries."""
+        """The very same as a table, rows are reports: `mechdesign.named.krr` for the ratio that is
+        sampled. domain^2 entries.
+        """
         return named.krr(self.domain, 1 / self._choice.ratio)
 
     @property
@@ -75,14 +81,16 @@ class GRR(CellOracle):
         return counts
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        # With probability p - q the truth, otherwise any item, the true one included, all equally likely.
+        # With probability p - q the truth, otherwise any item, the true one included, all equally
+        # likely.
         kept = rng.binomial(held, float(self.p - self.q))
         return kept + rng.multinomial(
             int((held - kept).sum()), np.full(self.domain, 1 / self.domain)
         )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of the reports.
+        # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of
+        # the reports.
         p, q, d = self.p, self.q, held or self.domain
         return float(variance_of(n, 2 * (p + (d - 1) * q) / d / (p - q) ** 2 - Fraction(2, d)))
 

@@ -1,4 +1,6 @@
-"""Hadamard randomised response: t random coefficients of the Hadamard transform, as signs, by randomised response."""
+"""Hadamard randomised response: t random coefficients of the Hadamard transform, as signs, by
+randomised response.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ from mechdesign.text import shown
 
 @dataclass(frozen=True)
 class HRR(Oracle):
-    """HRR_t, for t = 1 HRR, InpHT with k = d (thesis 4.7; Nguyen et al. 2016): ``coefficients`` signs of the row of one's item.
+    """HRR_t, for t = 1 HRR, InpHT with k = d (thesis 4.7; Nguyen et al. 2016): ``coefficients``
+    signs of the row of one's item.
 
-    The domain is padded to a power of two S; coefficient j of item x is (-1)^(j . x), the dot product of their binary digits. The
-    constant coefficient says nothing and is never drawn: the t indices are distinct and uniform in 1 .. S-1, and their signs are
-    told by randomised response over the 2^t patterns. A report is an ``index`` and a ``sign`` (+1 or -1) for each. The variance,
-    about (e^eps + 2^t - 1)^2 / (n t (e^eps - 1)^2), is least for t = 1 up to epsilon = ln(1 + 2 sqrt 2) = 1.342, then for larger t.
+    The domain is padded to a power of two S; coefficient j of item x is (-1)^(j . x), the dot
+    product of their binary digits. The constant coefficient says nothing and is never drawn: the t
+    indices are distinct and uniform in 1 .. S-1, and their signs are told by randomised response
+    over the 2^t patterns. A report is an ``index`` and a ``sign`` (+1 or -1) for each. The
+    variance, about (e^eps + 2^t - 1)^2 / (n t (e^eps - 1)^2), is least for t = 1 up to epsilon =
+    ln(1 + 2 sqrt 2) = 1.342, then for larger t.
 
     Raises ValueError unless 1 <= coefficients <= log2 S (or 1 for the smallest domains).
     """
@@ -45,7 +50,8 @@ class HRR(Oracle):
             or not 1 <= self.coefficients <= most
         ):
             raise ValueError(
-                f"coefficients must be an integer from 1 to log2 of the padded domain, {most}, got {shown(self.coefficients)}"
+                f"coefficients must be an integer from 1 to log2 of the padded domain, {most}, got"
+                f" {shown(self.coefficients)}"
             )
         self._choice.require()
 
@@ -60,7 +66,9 @@ class HRR(Oracle):
 
     @property
     def _contrast(self) -> Fraction:
-        """The mean of a reported sign times the true one: the pattern is kept with this probability, and uniform otherwise."""
+        """The mean of a reported sign times the true one: the pattern is kept with this
+        probability, and uniform otherwise.
+        """
         return self._choice.p - self._choice.q
 
     @property
@@ -110,7 +118,8 @@ class HRR(Oracle):
         return sums.astype(np.int64)  # whole numbers far below 2^53
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the N_j add up to n t.
+        # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the
+        # N_j add up to n t.
         n, sums = aggregate.n, [int(value) for value in aggregate.counts]
         least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
         drawn = n * self.coefficients
@@ -125,7 +134,8 @@ class HRR(Oracle):
         t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)
         if t == 1:
             return [signs(n, counts[1:], 1 / m)]
-        # The signs of a report are told together, and the covariance is diagonal but for u u' over items instead of indices.
+        # The signs of a report are told together, and the covariance is diagonal but for u u' over
+        # items instead of indices.
         sums = walsh_hadamard(counts.astype(np.float64)) / self.padded**0.5
         frequencies = 1 / self.padded + sums * (self.padded**0.5 * self._scale / max(n, 1))
         pair = kept * t * (t - 1) / max(m * (m - 1), 1)
@@ -151,7 +161,9 @@ class HRR(Oracle):
         return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
 
     def _sum_of_signs(self, same: int) -> Fraction:
-        """The variance of the sum of the t reported signs times those of item x, for a holder of x (same = 1) or not (0)."""
+        """The variance of the sum of the t reported signs times those of item x, for a holder of x
+        (same = 1) or not (0).
+        """
         t, m, kept = self.coefficients, self.padded - 1, self._contrast
         mean, square = (
             (Fraction(t), Fraction(t * t))
@@ -167,7 +179,8 @@ class HRR(Oracle):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        # A report contributes W/S + scale * (sum of its signs times the weights' coefficients there), W the sum of the weights.
+        # A report contributes W/S + scale * (sum of its signs times the weights' coefficients
+        # there), W the sum of the weights.
         t, m, s, kept = self.coefficients, self.padded - 1, self.padded, float(self._contrast)
         total = weights.sum(axis=1, keepdims=True)
         mean_square = (s * (weights**2).sum(axis=1, keepdims=True) - total**2) / m
@@ -197,9 +210,9 @@ class HRR(Oracle):
     def _blank(self, coins: Coins) -> Reports:
         t = self.coefficients
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        for k in range(
-            t
-        ):  # distinct indices, by Floyd's algorithm: the last number takes the place of one that came already
+        # Distinct indices, by Floyd's algorithm: the last number takes the place of one that came
+        # already
+        for k in range(t):
             index = 1 + coins.uniform(k, self.padded - t + k)
             came = (reports["index"][:, :k] == index[:, None]).any(axis=1)
             reports["index"][:, k] = np.where(came, self.padded - t + k, index)
@@ -213,7 +226,8 @@ class HRR(Oracle):
         return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
 
     def audit(self) -> Audit:
-        # The indices do not depend on the item. Given them, the pattern of the item has weight ``truth``, any other ``lie``.
+        # The indices do not depend on the item. Given them, the pattern of the item has weight
+        # ``truth``, any other ``lie``.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(self._choice.ratio, self.odds, "index 1, sign +1", (0, 1))

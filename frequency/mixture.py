@@ -1,4 +1,6 @@
-"""Mixture: every user reports on one part of the question, chosen at random, by that part's own channel."""
+"""Mixture: every user reports on one part of the question, chosen at random, by that part's own
+channel.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class Mixture(Channel):
-    """A report is the number of a part and ``body``, the bytes of the report of that part's channel, padded with zeros.
+    """A report is the number of a part and ``body``, the bytes of the report of that part's
+    channel, padded with zeros.
 
     The part does not depend on the item, so a report loses what its part's does.
     """
@@ -113,7 +116,9 @@ class Mixture(Channel):
                 reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
 
     def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
-        """For each part that occurs: its number, channel, the positions of its reports, and these as its channel's own."""
+        """For each part that occurs: its number, channel, the positions of its reports, and these
+        as its channel's own.
+        """
         for k, mine in _groups(reports[self.kind]):
             if k < len(self.parts):
                 channel = self.parts[k]
@@ -129,7 +134,8 @@ class Mixture(Channel):
             good[mine] = channel._possible(part) & ~unused.any(axis=1)
         return good
 
-    # The counts are the number of reports of each part, then the counts of the parts' own aggregates, one after the other.
+    # The counts are the number of reports of each part, then the counts of the parts' own
+    # aggregates, one after the other.
 
     @cached_property
     def _places(self) -> list[slice]:
@@ -187,7 +193,8 @@ class Mixture(Channel):
         counts = np.zeros(self._shape, dtype=np.int64)
         left, weight = held, WORD
         for k, channel in enumerate(self.parts):
-            # Of the users not yet on a part, each takes this one with its share of the weight that is left.
+            # Of the users not yet on a part, each takes this one with its share of the weight that
+            # is left.
             mine = self.part_weights[k]
             if not mine:
                 continue
@@ -240,7 +247,9 @@ def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
 def weights_of(
     parts: int, probabilities: Sequence[Any] | None, name: str = "part"
 ) -> tuple[int, ...]:
-    """Probabilities of parts (None: all the same) as integers that sum to 2^64. ValueError unless they sum to exactly 1."""
+    """Probabilities of parts (None: all the same) as integers that sum to 2^64. ValueError unless
+    they sum to exactly 1.
+    """
     given = (
         [Fraction(1, parts)] * parts
         if probabilities is None

@@ -1,4 +1,6 @@
-"""Optimised local hashing with a linear hash over a finite field, so that the server need not try every item for every user."""
+"""Optimised local hashing with a linear hash over a finite field, so that the server need not try
+every item for every user.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +25,19 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class OLH(CellOracle):
-    """OLH, INPOLH (Wang et al. 2017; thesis 2.4.2): a random hash function of one's own, and the hash by randomised response.
+    """OLH, INPOLH (Wang et al. 2017; thesis 2.4.2): a random hash function of one's own, and the
+    hash by randomised response.
 
-    The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its coordinates. Two items collide
-    with probability exactly 1/q, so the family is universal and the textbook's estimator is unbiased; and the number of
-    users whose report supports x, #{i : <a_i, x> = y_i}, comes for all x at once from a character transform, in
-    O(n + q D log D) instead of O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1,
-    unless the server's table of about q^t numbers would be too large (`frequency.field.TABLE_LIMIT`).
+    The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its
+    coordinates. Two items collide with probability exactly 1/q, so the family is universal and the
+    textbook's estimator is unbiased; and the number of users whose report supports x, #{i : <a_i,
+    x> = y_i}, comes for all x at once from a character transform, in O(n + q D log D) instead of
+    O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless
+    the server's table of about q^t numbers would be too large (`frequency.field.TABLE_LIMIT`).
 
-    A report is (a, y): ``hash`` in 0 .. q^t - 1 and ``value`` in 0 .. q - 1. The variance at frequency 0 is
-    (e^eps + q - 1)^2 / (n (e^eps - 1)^2 (q - 1)), which is 4 e^eps / (n (e^eps - 1)^2) when q = e^eps + 1.
+    A report is (a, y): ``hash`` in 0 .. q^t - 1 and ``value`` in 0 .. q - 1. The variance at
+    frequency 0 is (e^eps + q - 1)^2 / (n (e^eps - 1)^2 (q - 1)), which is 4 e^eps / (n (e^eps -
+    1)^2) when q = e^eps + 1.
     """
 
     @cached_property
@@ -95,8 +100,9 @@ class OLH(CellOracle):
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return (reports["hash"] < self._space.size) & (reports["value"] < self.hashes_to)
 
-    # The report (c a, c y) supports the same items as (a, y), so that only directions and values are counted; and one cell more
-    # for the reports with a = 0: those with y = 0 support everything, others nothing.
+    # The report (c a, c y) supports the same items as (a, y), so that only directions and values
+    # are counted; and one cell more for the reports with a = 0: those with y = 0 support
+    # everything, others nothing.
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -124,7 +130,8 @@ class OLH(CellOracle):
         return [*super()._samples(n, counts), public(n, hashes, shares)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        # A third item's report supports both with probability q^2, or p q if it is on their line, as `on_line` of all vectors are.
+        # A third item's report supports both with probability q^2, or p q if it is on their line,
+        # as `on_line` of all vectors are.
         p, q, d, size = self.p, self.q, held or self.domain, self._space.size
         on_line = Fraction(self.hashes_to - 2, max(size - 2, 1))
         one = (p + (d - 1) * q) / d
@@ -148,8 +155,8 @@ class OLH(CellOracle):
         return (reports["value"] == true).astype(np.int64)
 
     def audit(self) -> Audit:
-        # a does not depend on the item. Given a, the value of the hash is told with weight ``truth``, any other with ``lie``;
-        # some a tells any two items apart.
+        # a does not depend on the item. Given a, the value of the hash is told with weight
+        # ``truth``, any other with ``lie``; some a tells any two items apart.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(self._choice.ratio, self.odds, "hash 1, value 0", (0, 1))
@@ -158,7 +165,8 @@ class OLH(CellOracle):
         v, order = self._space, self.hashes_to
         (items,) = spread_out(frequencies[None], np.arange(self.domain), v.size)
         lie, more = float(self._choice.q), float(self._choice.p - self._choice.q)
-        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item the value 0.
+        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
+        # the value 0.
         cells = (lie + more * v.sums(items).ravel()) * ((order - 1) / v.size)
         return np.concatenate([cells, [lie * (order - 1) / v.size, (lie + more) / v.size]])
 

@@ -1,4 +1,6 @@
-"""Oracle: what every frequency protocol under local privacy has in common: a channel, and estimates from what it aggregates."""
+"""Oracle: what every frequency protocol under local privacy has in common: a channel, and estimates
+from what it aggregates.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from mechdesign.text import shown
 
 @dataclass(frozen=True)
 class Oracle(Channel):
-    """A frequency protocol for N users who trust nobody: see `Channel` for its parameters and for what travels."""
+    """A frequency protocol for N users who trust nobody: see `Channel` for its parameters and for
+    what travels.
+    """
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
         """Unbiased frequencies with their variances.
@@ -46,17 +50,20 @@ class Oracle(Channel):
 
     @abstractmethod
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of the estimate of an item held by this fraction of n users: a float, or an array like ``frequency``.
+        """The variance of the estimate of an item held by this fraction of n users: a float, or an
+        array like ``frequency``.
 
         Over the randomness of the protocol; the users' values are fixed.
         """
 
     @abstractmethod
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """Var(f_x - f_z), the mean over pairs of the items that the n users hold, when each of those is held by as many.
+        """Var(f_x - f_z), the mean over pairs of the items that the n users hold, when each of
+        those is held by as many.
 
-        The variance of a weighted sum whose weights add up to 0 is half of this times the sum of their squares: what protocols
-        weigh estimates by. (Over finite fields, where pairs differ a little, it is the mean over the ways to number the items.)
+        The variance of a weighted sum whose weights add up to 0 is half of this times the sum of
+        their squares: what protocols weigh estimates by. (Over finite fields, where pairs differ a
+        little, it is the mean over the ways to number the items.)
 
         Parameters
         ----------
@@ -77,7 +84,9 @@ class Oracle(Channel):
         return float(self.variance(n, 1.0) - self.variance(n, 0.0))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of the sums weights @ estimates for n users with these frequencies: weights have shape (sums, domain)."""
+        """The variances of the sums weights @ estimates for n users with these frequencies: weights
+        have shape (sums, domain).
+        """
         kinds: Any = self._kinds(frequencies)  # as if they were counts, of one user
         one = self._linear_variance(
             weights, Aggregate(self._signature, 1, kinds), frequencies, None
@@ -86,28 +95,34 @@ class Oracle(Channel):
         return result
 
     def _kinds(self, frequencies: Floats) -> Floats:
-        """The probability of each kind of report that an aggregate counts, where `_linear_variance` looks at those."""
+        """The probability of each kind of report that an aggregate counts, where `_linear_variance`
+        looks at those.
+        """
         return np.zeros(0)
 
     @abstractmethod
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0; weights have shape (sums, items)."""
+        """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0; weights
+        have shape (sums, items).
+        """
 
 
 class PureOracle(Oracle):
-    """Reports that support some items: the holder's with probability ``p``, any other with probability ``q`` < p.
+    """Reports that support some items: the holder's with probability ``p``, any other with
+    probability ``q`` < p.
 
-    "Pure" protocols (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated by
-    (supporters of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
+    "Pure" protocols (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated
+    by (supporters of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.p <= self.q:
             raise ValueError(
-                f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of 2^-64"
+                f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of"
+                " 2^-64"
             )
 
     @property
@@ -122,7 +137,9 @@ class PureOracle(Oracle):
 
     @abstractmethod
     def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support each item, from the counts of an aggregate, or of many: (..., *shape) to (..., domain)."""
+        """How many reports support each item, from the counts of an aggregate, or of many: (...,
+        *shape) to (..., domain).
+        """
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         supporters = self._supporters(aggregate.counts)
@@ -179,10 +196,12 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
 def variance_of_scores(
     scores: Floats, aggregate: Aggregate, weights: Floats, frequencies: Floats
 ) -> Floats:
-    """The variance of weights @ frequencies when a report of kind r contributes scores[:, r] and the counts are of kinds.
+    """The variance of weights @ frequencies when a report of kind r contributes scores[:, r] and
+    the counts are of kinds.
 
-    Users are independent, and one with item v contributes w_v on average: the variance is the mean square of what was
-    contributed less the sum of f_v w_v^2, divided by n. Both have unbiased estimates.
+    Users are independent, and one with item v contributes w_v on average: the variance is the mean
+    square of what was contributed less the sum of f_v w_v^2, divided by n. Both have unbiased
+    estimates.
     """
     square = scores**2 @ aggregate.counts.ravel() / aggregate.n
     result: Floats = (square - weights**2 @ frequencies) / aggregate.n
@@ -190,6 +209,8 @@ def variance_of_scores(
 
 
 def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats:
-    """The mean over users of a function of their item: ``chosen`` (sums, items) of the items, ``zero`` (sums, 1) of all others."""
+    """The mean over users of a function of their item: ``chosen`` (sums, items) of the items,
+    ``zero`` (sums, 1) of all others.
+    """
     result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
     return result

@@ -1,8 +1,9 @@
 """Reports at rest: Parquet files, each with the parameters of its protocol.
 
-A field of a report is a column: integers as integers, everything else (the bits of a unary report, the body of a composite one)
-as binary of fixed width. The schema's metadata say of which protocol the reports are, and hold a random number by which one and the
-same file is known wherever it is copied to. Pages carry checksums.
+A field of a report is a column: integers as integers, everything else (the bits of a unary report,
+the body of a composite one) as binary of fixed width. The schema's metadata say of which protocol
+the reports are, and hold a random number by which one and the same file is known wherever it is
+copied to. Pages carry checksums.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ try:
     import pyarrow.parquet as pq
 except ImportError as error:
     raise ImportError(
-        "reports in Parquet files need pyarrow, of the extra 'storage': in a clone, pip install '.[storage]'"
+        "reports in Parquet files need pyarrow, of the extra 'storage': in a clone, pip install"
+        " '.[storage]'"
     ) from error
 
 FORMAT, VERSION = "mechdesign.reports", 1
@@ -45,7 +47,9 @@ _BATCH_BYTES = 1 << 25
 """How much of reports is held at a time, where they are long."""
 
 _BUFFER = 1 << 22
-"""Row groups are read by pieces of so many bytes, or by pages: however long they are, memory is bounded by the largest page."""
+"""Row groups are read by pieces of so many bytes, or by pages: however long they are, memory is
+bounded by the largest page.
+"""
 
 _STRING = 1 << 24
 """The longest text that a footer may hold: JSON takes many times its length in memory."""
@@ -57,7 +61,9 @@ class RefusedFile(InvalidReport):
 
 @dataclass(frozen=True)
 class Footer:
-    """The end of a file: a digest of it, by which the file is known, and the number of reports in each row group."""
+    """The end of a file: a digest of it, by which the file is known, and the number of reports in
+    each row group.
+    """
 
     digest: str
     groups: tuple[int, ...]
@@ -69,7 +75,9 @@ class Footer:
 
 
 def batch_of(channel: Channel) -> int:
-    """How many reports to hold at a time: as many as the counts are, so that these are not the cost, within reason."""
+    """How many reports to hold at a time: as many as the counts are, so that these are not the
+    cost, within reason.
+    """
     most = max(1, _BATCH_BYTES // channel.report_dtype.itemsize)
     return min(max(_GROUP, int(np.prod(channel._shape))), most)
 
@@ -77,16 +85,19 @@ def batch_of(channel: Channel) -> int:
 def write_reports(
     path: str | os.PathLike[str], protocol: Any, reports: Reports | Iterable[Reports]
 ) -> int:
-    """Write reports to a Parquet file, replacing it in one step or not at all; directories are made as needed.
+    """Write reports to a Parquet file, replacing it in one step or not at all; directories are made
+    as needed.
 
     Parameters
     ----------
     path
-        Collectors that are to be told apart write to directories of their own, such as ``collector=7/2026-11-21.parquet``.
+        Collectors that are to be told apart write to directories of their own, such as
+        ``collector=7/2026-11-21.parquet``.
     protocol
         What the reports are of.
     reports
-        An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not fit in memory together.
+        An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
+        fit in memory together.
 
     Returns
     -------
@@ -102,9 +113,8 @@ def write_reports(
         channel._accepted(array, None)
         for array in ([reports] if isinstance(reports, np.ndarray) else reports)
     )
-    first = next(
-        arrays, np.zeros(0, dtype=channel.report_dtype)
-    )  # before any file or directory is made
+    # Before any file or directory is made
+    first = next(arrays, np.zeros(0, dtype=channel.report_dtype))
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -120,7 +130,8 @@ def write_reports(
             stream,
             schema,
             compression="zstd",
-            use_dictionary=False,  # most of a report is random: bytes in the order of their places pack better, and faster
+            # Most of a report is random: bytes in the order of their places pack better, and faster
+            use_dictionary=False,
             use_byte_stream_split=True,
             write_statistics=False,
             write_page_checksum=True,
@@ -141,7 +152,8 @@ def read_reports(
     Parameters
     ----------
     tally
-        None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out, and counted as "impossible".
+        None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,
+        and counted as "impossible".
 
     Raises
     ------
@@ -173,7 +185,8 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
         raise RefusedFile(f"version {header.get('version')!r:.20}, this library reads {VERSION}")
     if header.get("parameters") != channel._signature:
         raise RefusedFile(
-            f"foreign: its reports are of {differing(str(header.get('parameters')), channel._signature)}"
+            "foreign: its reports are of"
+            f" {differing(str(header.get('parameters')), channel._signature)}"
         )
     for field in _schema(channel):
         found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
@@ -193,7 +206,8 @@ def batches(
 ) -> Iterator[Reports]:
     """The possible reports of some row groups, at most ``batch`` at a time; others go to the tally.
 
-    RefusedFile when damaged, or, if there is a ``digest``, when the file is not the one whose `Footer` has it.
+    RefusedFile when damaged, or, if there is a ``digest``, when the file is not the one whose
+    `Footer` has it.
     """
     names = list(channel.report_dtype.names or ())
     with _refusing():
@@ -230,9 +244,8 @@ def _refusing() -> Iterator[None]:
     except RefusedFile:
         raise
     except (pa.ArrowException, ValueError, OSError) as error:
-        if (
-            isinstance(error, OSError) and type(error) is not OSError
-        ):  # a file that is missing stays so
+        # A file that is missing stays so
+        if isinstance(error, OSError) and type(error) is not OSError:
             raise
         raise RefusedFile(
             f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}"

@@ -1,4 +1,6 @@
-"""Figures of estimates. Like those of `mechdesign.plot` they are `matplotlib.figure.Figure` objects: ``figure.savefig(...)``."""
+"""Figures of estimates. Like those of `mechdesign.plot` they are `matplotlib.figure.Figure`
+objects: ``figure.savefig(...)``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def frequencies(
     confidence: float = 0.95,
     largest: int = 40,
 ) -> Figure:
-    """The estimated frequencies with confidence intervals, largest first, beside the truth where it is known.
+    """The estimated frequencies with confidence intervals, largest first, beside the truth where it
+    is known.
 
     Parameters
     ----------

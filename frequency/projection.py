@@ -20,14 +20,17 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class JLOracle(SignSketch):
-    """PROT-FO, the frequency oracle of Bassily and Smith (STOC 2015, section 2.2, Algorithms 1 - 3), with the basic randomiser.
+    """PROT-FO, the frequency oracle of Bassily and Smith (STOC 2015, section 2.2, Algorithms 1 -
+    3), with the basic randomiser.
 
-    The public matrix has ``rows`` rows and a column of signs for each item, divided by sqrt(rows); its entries are 5-wise
-    independent, computed from ``seed`` when needed and never stored. The user picks a row and tells, by randomised response, the
-    sign of the item there: a report is ``row`` and ``sign`` (+1 or -1), one bit where the row is fixed by other means.
+    The public matrix has ``rows`` rows and a column of signs for each item, divided by sqrt(rows);
+    its entries are 5-wise independent, computed from ``seed`` when needed and never stored. The
+    user picks a row and tells, by randomised response, the sign of the item there: a report is
+    ``row`` and ``sign`` (+1 or -1), one bit where the row is fixed by other means.
 
-    Section 2.2 takes log(d + 1) log(2/b) e^2 n / log(2d/b) rows for n users, failure probability b and domain d, so that the
-    confusion of items is no larger than the noise; the server's cost for an item is the number of rows.
+    Section 2.2 takes log(d + 1) log(2/b) e^2 n / log(2d/b) rows for n users, failure probability b
+    and domain d, so that the confusion of items is no larger than the noise; the server's cost for
+    an item is the number of rows.
     """
 
     rows: int = 1 << 14

@@ -14,7 +14,9 @@ from mechdesign import Audit
 
 
 class Protocol(ABC):
-    """The verbs of a `Channel`, for users whose values are not items of it but are turned into such."""
+    """The verbs of a `Channel`, for users whose values are not items of it but are turned into
+    such.
+    """
 
     @property
     @abstractmethod

@@ -1,17 +1,22 @@
-"""Collectors side by side: do the reports of each look like those of the others, and like reports of the protocol at all?
+"""Collectors side by side: do the reports of each look like those of the others, and like reports
+of the protocol at all?
 
-Whoever sends reports, or counts them for others, can lie within the format. Three defences need no trust: impossible reports are
-refused and tallied (`Channel.aggregate`); the tallies stand next to each other, collector by collector; and `screen` makes two
-chi-square tests of each collector's counts:
+Whoever sends reports, or counts them for others, can lie within the format. Three defences need no
+trust: impossible reports are refused and tallied (`Channel.aggregate`); the tallies stand next to
+each other, collector by collector; and `screen` makes two chi-square tests of each collector's
+counts:
 
-- **Public draws.** Which part of the question a user reports on, with which hash function, or whether public coins keep the
-  report, does not depend on the user's item, and its distribution is known. Counts that show it are compared with what the
-  protocol says. No population explains a difference: these reports were not drawn by the protocol's clients.
-- **The rest.** The counts are compared with those of all other collectors together. Both are sums over independent reports. If
-  their users are random samples of one population, the difference D of the means has the covariance C (1/n + 1/m), C that of one
-  report, estimated from all n + m; then D' C^-1 D / (1/n + 1/m) is about chi-square distributed.
+- **Public draws.** Which part of the question a user reports on, with which hash function, or
+  whether public coins keep the report, does not depend on the user's item, and its distribution is
+  known. Counts that show it are compared with what the protocol says. No population explains a
+  difference: these reports were not drawn by the protocol's clients.
+- **The rest.** The counts are compared with those of all other collectors together. Both are sums
+  over independent reports. If their users are random samples of one population, the difference D of
+  the means has the covariance C (1/n + 1/m), C that of one report, estimated from all n + m; then
+  D' C^-1 D / (1/n + 1/m) is about chi-square distributed.
 
-C is diag(d) - u u', but for what maps D to 0, so that inverting it takes a line. With the mean r of a report:
+C is diag(d) - u u', but for what maps D to 0, so that inverting it takes a line. With the mean r of
+a report:
 
 ============================================  ==================================  ==================  ==================
 counts                                        d                                   u                   degrees of freedom
@@ -25,28 +30,33 @@ sets of a fixed size; several signs of HRR    see `_samples` of                 
 (`Sample.fixed`)                              `SubsetSelection`, `HRR`
 ============================================  ==================================  ==================  ==================
 
-The parts of a mixture, and the reports of each hash function, are samples of their own, given how many reports each has:
-chi-squares and degrees of freedom add up. The marginals that `InpEM` counts overlap: there the least p-value counts, times their
-number.
+The parts of a mixture, and the reports of each hash function, are samples of their own, given how
+many reports each has: chi-squares and degrees of freedom add up. The marginals that `InpEM` counts
+overlap: there the least p-value counts, times their number.
 
-What is approximate: cells with fewer than `LEAST` reports expected are summed up, the rarest first, until they have as many. If
-cells are many against the reports, and in the channels of `SuccinctHistogram`, their correlations are left out. For collectors of
-hundreds of reports and more no departure from the stated false alarm rate was seen; with some tens of reports small p-values came
-up to twice as often. From `MANY` degrees of freedom on tests are two-sided: counts that are *too much* like the others', or like
-the expected ones, were copied or made up, not drawn.
+What is approximate: cells with fewer than `LEAST` reports expected are summed up, the rarest first,
+until they have as many. If cells are many against the reports, and in the channels of
+`SuccinctHistogram`, their correlations are left out. For collectors of hundreds of reports and more
+no departure from the stated false alarm rate was seen; with some tens of reports small p-values
+came up to twice as often. From `MANY` degrees of freedom on tests are two-sided: counts that are
+*too much* like the others', or like the expected ones, were copied or made up, not drawn.
 
 What it cannot do
 -----------------
-- A flag is a question, not a verdict. Collectors whose users differ, by region or by the hour, are unlike the rest, and honest.
-  Only public draws are beyond that excuse.
-- Someone who knows the protocol can draw reports of made-up users as frequent as the rest's, or shift a frequency by less than the
-  noise. Of ten collectors with 10^5 reports each, 64 items of Zipf's law and epsilon = 1, one that makes up a share of its reports,
-  for one rare item, is flagged in at most one of ten cases below the first share, and at least nine of ten above the second: GRR
-  0.2 % and 0.5 %, HRR 1.5 % and 4 %, OLH 1 % and 2.5 %. Its own estimate of that item is then off by 0.08 to 0.19 (GRR),
-  0.03 to 0.09 (HRR and OLH); that of all collectors by a tenth of it. A test of one item, chosen beforehand, sees less.
-- The rest is taken to be right. A large liar makes the others unlike *it*: ask about the least p-value first, and screen again
-  without it. Of two collectors both are unlike the rest, or none. If most collude, the honest ones stand out.
-- Collectors of some tens of reports are hardly tested, and one that is alone only for its public draws.
+- A flag is a question, not a verdict. Collectors whose users differ, by region or by the hour, are
+  unlike the rest, and honest. Only public draws are beyond that excuse.
+- Someone who knows the protocol can draw reports of made-up users as frequent as the rest's, or
+  shift a frequency by less than the noise. Of ten collectors with 10^5 reports each, 64 items of
+  Zipf's law and epsilon = 1, one that makes up a share of its reports, for one rare item, is
+  flagged in at most one of ten cases below the first share, and at least nine of ten above the
+  second: GRR 0.2 % and 0.5 %, HRR 1.5 % and 4 %, OLH 1 % and 2.5 %. Its own estimate of that item
+  is then off by 0.08 to 0.19 (GRR), 0.03 to 0.09 (HRR and OLH); that of all collectors by a tenth
+  of it. A test of one item, chosen beforehand, sees less.
+- The rest is taken to be right. A large liar makes the others unlike *it*: ask about the least
+  p-value first, and screen again without it. Of two collectors both are unlike the rest, or none.
+  If most collude, the honest ones stand out.
+- Collectors of some tens of reports are hardly tested, and one that is alone only for its public
+  draws.
 - Collectors are tested, not reports: nothing says which are wrong.
 """
 
@@ -71,7 +81,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 LEAST = 10.0
-"""How many reports a cell must be expected to have in the smaller sample: fewer are not nearly normal."""
+"""How many reports a cell must be expected to have in the smaller sample: fewer are not nearly
+normal.
+"""
 
 MANY = 20
 """Degrees of freedom from which a chi-square can be too small."""
@@ -81,15 +93,16 @@ MANY = 20
 
 
 class Sample(NamedTuple):
-    """Sums of vectors over ``n`` independent reports; one report's have the covariance diag(spread) - common common'.
+    """Sums of vectors over ``n`` independent reports; one report's have the covariance diag(spread)
+    - common common'.
 
     Attributes
     ----------
     sums, spread, common
         Shape (cells,); common None: left out.
     fixed
-        Whether every report's vector has the same sum. The covariance may then differ by a multiple of 1 1', and cells without
-        ``common`` are kinds of reports.
+        Whether every report's vector has the same sum. The covariance may then differ by a multiple
+        of 1 1', and cells without ``common`` are kinds of reports.
     known
         Whether ``spread`` is not estimated but known, the probabilities of the cells.
     view
@@ -130,7 +143,9 @@ def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
 
 
 def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
-    """How many of n reports have each bit, which is 1 with probability ``q`` unless it is that of the user's item."""
+    """How many of n reports have each bit, which is 1 with probability ``q`` unless it is that of
+    the user's item.
+    """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     mean = sums / max(n, 1)
     return Sample(n, sums, mean * (1 - mean) + (mean - q) ** 2, mean - q)
@@ -147,7 +162,9 @@ class ChiSquare(NamedTuple):
 
     @property
     def p(self) -> float:
-        """The probability of one as large, or from `MANY` degrees of freedom on as far out on either side; NaN for no test."""
+        """The probability of one as large, or from `MANY` degrees of freedom on as far out on
+        either side; NaN for no test.
+        """
         if not self.freedom:
             return float("nan")
         above = float(scipy.special.chdtrc(self.freedom, self.value))
@@ -160,13 +177,16 @@ def _added(values: Sequence[ChiSquare]) -> ChiSquare:
 
 
 def _groups(expected: Floats) -> npt.NDArray[np.int64]:
-    """The number of the group of each cell, such that each is expected to have `LEAST` reports, if all together have."""
+    """The number of the group of each cell, such that each is expected to have `LEAST` reports, if
+    all together have.
+    """
     small = np.flatnonzero(expected < LEAST)
     group = np.zeros(len(expected), dtype=np.int64)
     large = np.flatnonzero(expected >= LEAST)
     group[large] = np.arange(len(large))
     if len(small):
-        # Equally rare ones in a fixed disorder: neighbours have often opposite signs, which would cancel.
+        # Equally rare ones in a fixed disorder: neighbours have often opposite signs, which would
+        # cancel.
         order = small[
             np.lexsort((np.random.default_rng(0).permutation(len(small)), expected[small]))
         ]
@@ -174,9 +194,8 @@ def _groups(expected: Floats) -> npt.NDArray[np.int64]:
         place = np.minimum(total // (2 * LEAST), max(total[-1] // (2 * LEAST) - 1, 0)).astype(
             np.int64
         )
-        if total[-1] < LEAST and len(
-            large
-        ):  # too few for a group: they join the rarest of the others
+        # Too few for a group: they join the rarest of the others
+        if total[-1] < LEAST and len(large):
             group[order] = group[large[np.argmin(expected[large])]]
         else:
             group[order] = len(large) + place
@@ -188,7 +207,8 @@ def _summed(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
 
 
 def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSquare:
-    """Of the difference ``gap`` of two means, with the covariance ``scale`` times that of a report of the pool.
+    """Of the difference ``gap`` of two means, with the covariance ``scale`` times that of a report
+    of the pool.
 
     ``least`` is the number of reports in the smaller sample.
     """
@@ -205,7 +225,8 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
     if common is None:
         return ChiSquare(value / scale, freedom)
     if pool.fixed:
-        # The covariance maps 1 to 0: only what is orthogonal to 1 matters, and `common` may be shifted along 1.
+        # The covariance maps 1 to 0: only what is orthogonal to 1 matters, and `common` may be
+        # shifted along 1.
         one = np.ones(number) if sizes is None else sizes
         weight = float((one**2 / spread).sum())
         common = common - one * float((one * common / spread).sum()) / weight
@@ -214,10 +235,8 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
         return ChiSquare(float((gap**2 / (spread - common**2)).sum()) / scale, freedom)
     length = float((common**2 / spread).sum())
     if length > number / pool.n:
-        along, lost = (
-            float((common * gap / spread).sum()) ** 2 / length,
-            length - number / pool.n,
-        )  # less its own noise
+        # Less its own noise
+        along, lost = float((common * gap / spread).sum()) ** 2 / length, length - number / pool.n
         if least * (1 - lost) >= LEAST:
             value += along * lost / (1 - lost)
         else:  # nearly constant in this direction: too few reports differ to be normal
@@ -268,7 +287,8 @@ class Screened(NamedTuple):
     collector, reports, share
         Its name, how many reports were counted, and which part of all that is.
     left_out
-        How many reports were not counted, impossible or malformed ones; 0 for an `Aggregate`, which does not know.
+        How many reports were not counted, impossible or malformed ones; 0 for an `Aggregate`, which
+        does not know.
     rest, draws
         The comparison with all other collectors, and of the public draws with the protocol.
     """
@@ -290,14 +310,17 @@ class Screening:
     collectors
         In the order given.
     level
-        The probability that any collector is flagged if all are honest and their users random samples of one population.
+        The probability that any collector is flagged if all are honest and their users random
+        samples of one population.
     """
 
     collectors: tuple[Screened, ...]
     level: float
 
     def verdict(self, item: Screened) -> str:
-        """What is to be asked about: "not drawn as the protocol says", "unlike the rest", or nothing."""
+        """What is to be asked about: "not drawn as the protocol says", "unlike the rest", or
+        nothing.
+        """
         if item.draws.adjusted <= self.level:
             return "not drawn as the protocol says"
         return "unlike the rest" if item.rest.adjusted <= self.level else ""
@@ -329,21 +352,26 @@ class Screening:
         ]
 
     def __str__(self) -> str:
-        note = f"flags among honest collectors of one population: in {self.level:.3g} of all screenings"
+        note = (
+            f"flags among honest collectors of one population: in {self.level:.3g} of all"
+            " screenings"
+        )
         return "\n".join([*aligned(self.rows()), note])
 
 
 def screen(
     protocol: Any, collectors: Mapping[str, Aggregate | Collected], level: float = 1e-3
 ) -> Screening:
-    """Compare collectors with each other, and their public draws with the protocol: see above for what this tells, and what not.
+    """Compare collectors with each other, and their public draws with the protocol: see above for
+    what this tells, and what not.
 
     Parameters
     ----------
     protocol
         What the reports are of.
     collectors
-        What each has brought: an `Aggregate`, or what `frequency.storage.aggregate_files` returned for its files.
+        What each has brought: an `Aggregate`, or what `frequency.storage.aggregate_files` returned
+        for its files.
     level
         The probability of a false alarm, for all tests together, strictly between 0 and 1.
 

@@ -1,4 +1,6 @@
-"""SignChannel: a public random number, and one sign that depends on it and on the item, by randomised response."""
+"""SignChannel: a public random number, and one sign that depends on it and on the item, by
+randomised response.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from frequency.screening import Sample, signs
 
 
 class SignChannel(Channel):
-    """A report is a number, uniform and public, and ``sign`` (+1 or -1). The counts are the sums of the signs of each number."""
+    """A report is a number, uniform and public, and ``sign`` (+1 or -1). The counts are the sums of
+    the signs of each number.
+    """
 
     number: ClassVar[str]
     """What the number is called in a report."""

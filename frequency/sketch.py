@@ -1,4 +1,6 @@
-"""Count-mean sketches: items hashed into few cells by public random functions, for domains too large for a table."""
+"""Count-mean sketches: items hashed into few cells by public random functions, for domains too
+large for a table.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,16 @@ from mechdesign.text import shown
 
 @dataclass(frozen=True)
 class Sketch(Oracle):
-    """Oracles with a public random function, the same for all users, that confuses items with each other.
+    """Oracles with a public random function, the same for all users, that confuses items with each
+    other.
 
-    Estimates are unbiased, and variances stated, over the seed as well as the reports: ``seed`` is public, and must be chosen
-    without looking at the data. Confusion does not average out over users; it adds `confusion` times the sum of the squared
-    frequencies of the other items to the variance, however many users there are.
+    Estimates are unbiased, and variances stated, over the seed as well as the reports: ``seed`` is
+    public, and must be chosen without looking at the data. Confusion does not average out over
+    users; it adds `confusion` times the sum of the squared frequencies of the other items to the
+    variance, however many users there are.
 
-    `Oracle.estimate` takes ``items``: ask for the candidates you care about, since the domain may be too large to list.
+    `Oracle.estimate` takes ``items``: ask for the candidates you care about, since the domain may
+    be too large to list.
     """
 
     largest_domain: ClassVar[int] = 1 << 64
@@ -40,7 +45,9 @@ class Sketch(Oracle):
     @property
     @abstractmethod
     def confusion(self) -> Fraction:
-        """The variance, over the seed, of how much one item's frequency leaks into another's estimate."""
+        """The variance, over the seed, of how much one item's frequency leaks into another's
+        estimate.
+        """
 
     @abstractmethod
     def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
@@ -51,7 +58,9 @@ class Sketch(Oracle):
 
     @abstractmethod
     def second_moment(self, aggregate: Aggregate) -> float:
-        """An estimate of the sum of all squared frequencies, brought into [1/domain, 1]; 1 for no reports."""
+        """An estimate of the sum of all squared frequencies, brought into [1/domain, 1]; 1 for no
+        reports.
+        """
 
     def variance(
         self, n: int, frequency: npt.ArrayLike = 0.0, second_moment: float | None = None
@@ -61,7 +70,8 @@ class Sketch(Oracle):
         Parameters
         ----------
         second_moment
-            The sum of the squared frequencies of all items, this one included; None: the worst case, all others are one item.
+            The sum of the squared frequencies of all items, this one included; None: the worst
+            case, all others are one item.
         """
         f = np.asarray(frequency, dtype=np.float64)
         others = (1 - f) ** 2 if second_moment is None else second_moment - f**2
@@ -93,7 +103,8 @@ class Sketch(Oracle):
             self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies)
             / aggregate.n
         )
-        # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are uncorrelated.
+        # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are
+        # uncorrelated.
         pairs = (
             squares * self.second_moment(aggregate)
             + (weights @ frequencies) ** 2
@@ -107,7 +118,9 @@ class Sketch(Oracle):
 
 
 class SignSketch(Sketch):
-    """Reports that are the index of a public random sign function and, by randomised response, the sign of the holder's item."""
+    """Reports that are the index of a public random sign function and, by randomised response, the
+    sign of the holder's item.
+    """
 
     @property
     @abstractmethod
@@ -127,7 +140,8 @@ class SignSketch(Sketch):
         return squares / float(self._contrast) ** 2 - own - float(self.confusion) * (squares - own)
 
     def second_moment(self, aggregate: Aggregate) -> float:
-        # The square of a row's sum is, on average, its number of reports and a share of every pair of users with the same item.
+        # The square of a row's sum is, on average, its number of reports and a share of every pair
+        # of users with the same item.
         n, rows = aggregate.n, self._rows
         if not n:
             return 1.0
@@ -146,7 +160,8 @@ class SignSketch(Sketch):
         return (self._choice.likelihoods,)
 
     def audit(self) -> Audit:
-        # The row does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``.
+        # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
+        # ``lie``.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(
@@ -170,7 +185,9 @@ def checked_size(name: str, value: object, least: int) -> int:
 
 @dataclass(frozen=True)
 class HashedSketch(Sketch):
-    """Sketches whose public functions are ``hashes`` hash functions into ``width`` cells, a power of two and at least 2."""
+    """Sketches whose public functions are ``hashes`` hash functions into ``width`` cells, a power
+    of two and at least 2.
+    """
 
     hashes: int = 256
     width: int = 1024
@@ -219,10 +236,11 @@ class HashedSketch(Sketch):
 
 @dataclass(frozen=True)
 class HadamardCountMeanSketch(HashedSketch, SignSketch):
-    """HCMS, InpHTCMS (Apple 2017; thesis 4.4.6): hash into few cells, then one Hadamard coefficient of the cell as one bit.
+    """HCMS, InpHTCMS (Apple 2017; thesis 4.4.6): hash into few cells, then one Hadamard coefficient
+    of the cell as one bit.
 
-    The user picks a hash function and one of the width - 1 coefficients that are not constant. A report is ``hash``, ``index`` and
-    ``sign`` (+1 or -1).
+    The user picks a hash function and one of the width - 1 coefficients that are not constant. A
+    report is ``hash``, ``index`` and ``sign`` (+1 or -1).
     """
 
     @property
@@ -306,10 +324,12 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
 @dataclass(frozen=True)
 class CountMeanSketch(HashedSketch):
-    """CMS (Apple 2017, Algorithms A_client-CMS and A_CMS): hash into few cells, then the symmetric unary encoding of the cell.
+    """CMS (Apple 2017, Algorithms A_client-CMS and A_CMS): hash into few cells, then the symmetric
+    unary encoding of the cell.
 
-    The user picks a hash function. A report is ``hash`` and ``bits``, one for each cell, packed, least significant bit first.
-    Noise like SUE's; `HadamardCountMeanSketch` has far shorter reports.
+    The user picks a hash function. A report is ``hash`` and ``bits``, one for each cell, packed,
+    least significant bit first. Noise like SUE's; `HadamardCountMeanSketch` has far shorter
+    reports.
     """
 
     @property
@@ -389,7 +409,9 @@ class CountMeanSketch(HashedSketch):
 
     @cached_property
     def _bit_variance(self) -> float:
-        """The variance of one report's bit, scaled to be unbiased: the same for cells that are and are not the holder's."""
+        """The variance of one report's bit, scaled to be unbiased: the same for cells that are and
+        are not the holder's.
+        """
         return float(self._bit.p * self._bit.q / (self._bit.p - self._bit.q) ** 2)
 
     def _cells(self, aggregate: Aggregate) -> Floats:
@@ -409,7 +431,8 @@ class CountMeanSketch(HashedSketch):
         return bits + (squares - own) * (1 - 1 / g) / (w - 1)  # and the choice of the hash function
 
     def second_moment(self, aggregate: Aggregate) -> float:
-        # The sum of squared cells is its noise, one for each user, and one for each two users who agree in hash function and cell.
+        # The sum of squared cells is its noise, one for each user, and one for each two users who
+        # agree in hash function and cell.
         n, w, g = aggregate.n, self.width, self.hashes
         if not n:
             return 1.0
@@ -418,7 +441,8 @@ class CountMeanSketch(HashedSketch):
         return min(1.0, max(moment, 1 / self.domain))
 
     def audit(self) -> Audit:
-        # The hash function does not depend on the item; given it, two items differ in at most two bits, told independently.
+        # The hash function does not depend on the item; given it, two items differ in at most two
+        # bits, told independently.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(

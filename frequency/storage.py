@@ -1,4 +1,5 @@
-"""Reports, aggregates and protocols at rest, and the way from files of reports to an aggregate. Needs the extra ``storage``.
+"""Reports, aggregates and protocols at rest, and the way from files of reports to an aggregate.
+Needs the extra ``storage``.
 
 A protocol is a small JSON file, reports are Parquet files, an aggregate is one binary file:
 

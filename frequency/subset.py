@@ -1,4 +1,6 @@
-"""Subset selection: a random set of k items that contains the holder's more often than it should by chance."""
+"""Subset selection: a random set of k items that contains the holder's more often than it should by
+chance.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class SubsetSelection(BitVector, CellOracle):
-    """Subset selection (Ye and Barg 2018; Wang et al. 2016): the least variance known for one report a user.
+    """Subset selection (Ye and Barg 2018; Wang et al. 2016): the least variance known for one
+    report a user.
 
-    A report is a set of exactly `size` items. It contains the holder's with probability p; given that, it is uniform among such
-    sets. With size 1 this is GRR. The size is the one of least variance, near domain / (exp(epsilon) + 1).
+    A report is a set of exactly `size` items. It contains the holder's with probability p; given
+    that, it is uniform among such sets. With size 1 this is GRR. The size is the one of least
+    variance, near domain / (exp(epsilon) + 1).
     """
 
     @cached_property
@@ -55,8 +59,9 @@ class SubsetSelection(BitVector, CellOracle):
         return {"size": self.size, "inclusion": str(self._inclusion)}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        # Start from independent bits, set the holder's as drawn, then set or clear bits at random until there are k. The start and
-        # every step treat the other items alike, so that the set is uniform among those of its size.
+        # Start from independent bits, set the holder's as drawn, then set or clear bits at random
+        # until there are k. The start and every step treat the other items alike, so that the set
+        # is uniform among those of its size.
         users, lanes = len(items), -(-self.domain // 64)
         roughly = min(63, max(1, round(64 * self.size / self.domain))) << 58
         words = bernoulli_bits(users * lanes, roughly, source).reshape(users, lanes)
@@ -100,8 +105,9 @@ class SubsetSelection(BitVector, CellOracle):
         k, rest, p, q = self.size, self.domain - 1, float(self.p), float(self.q)
         if k == 1:
             return [cells(n, counts)]
-        # Two items are in a set with the chance b, or a if one of them is the holder's: the covariance of items x and z is
-        # b + (a - b) (f_x + f_z) - r_x r_z, and with f = (r - q) / (p - q) that is c - u_x u_z for u = r - s.
+        # Two items are in a set with the chance b, or a if one of them is the holder's: the
+        # covariance of items x and z is b + (a - b) (f_x + f_z) - r_x r_z, and with f = (r - q) /
+        # (p - q) that is c - u_x u_z for u = r - s.
         a, b = (
             p * (k - 1) / rest,
             (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * (rest - 1)),
@@ -133,16 +139,16 @@ class SubsetSelection(BitVector, CellOracle):
         step = max(1, self._batch >> 6)
         for start in range(0, len(coins), step):
             words = coins[start : start + step].words(np.arange(self.domain)[None])
-            chosen = np.argpartition(words, self.size - 1, axis=1)[
-                :, : self.size
-            ]  # the least words: a uniform set
+            # The least words: a uniform set
+            chosen = np.argpartition(words, self.size - 1, axis=1)[:, : self.size]
             ones = np.zeros(words.shape, dtype=np.bool_)
             np.put_along_axis(ones, chosen, True, axis=1)
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
 
     def audit(self) -> Audit:
-        # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the others.
+        # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the
+        # others.
         k, p = self.size, self.p
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
@@ -153,7 +159,8 @@ class SubsetSelection(BitVector, CellOracle):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        # Given an item v and whether v is in the set, the rest of the set is uniform among sets of its size.
+        # Given an item v and whether v is in the set, the rest of the set is uniform among sets of
+        # its size.
         p, rest = float(self.p), self.domain - 1
         total, squares = weights.sum(axis=1, keepdims=True), (weights**2).sum(axis=1, keepdims=True)
 
@@ -178,7 +185,9 @@ class SubsetSelection(BitVector, CellOracle):
 
 
 def _inclusion(domain: int, size: int, odds: Fraction) -> int:
-    """The largest weight of "the holder's item is in the set", in units of 2^-64, that keeps the odds."""
+    """The largest weight of "the holder's item is in the set", in units of 2^-64, that keeps the
+    odds.
+    """
     if domain == 1:
         return WORD
     return int(WORD * odds * size // (odds * size + domain - size))

@@ -26,22 +26,25 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, init=False)
 class Tabular(Oracle):
-    """A `Mechanism` whose inputs are the items; a report is the ``output`` drawn for the holder's item.
+    """A `Mechanism` whose inputs are the items; a report is the ``output`` drawn for the holder's
+    item.
 
-    Frequencies are reconstructed by weighted least squares: of all the linear estimators that are unbiased for every
-    population, the one of least variance when all items are equally frequent, f = (P' M^-1 P)^-1 P' M^-1 (counts / n) with M the
-    diagonal of the outputs' probabilities then.
+    Frequencies are reconstructed by weighted least squares: of all the linear estimators that are
+    unbiased for every population, the one of least variance when all items are equally frequent, f
+    = (P' M^-1 P)^-1 P' M^-1 (counts / n) with M the diagonal of the outputs' probabilities then.
 
-    The privacy is the mechanism's: with ``neighbours="all"`` that is local privacy; a mechanism for adjacent counts, or at
-    limited precision k, protects only items at most 1, or k, apart from each other to that degree. ``epsilon`` is -ln of its alpha,
-    rounded up; under a `Metric` that is for one unit of distance, and ``audit().allowed`` is a power of `odds`.
+    The privacy is the mechanism's: with ``neighbours="all"`` that is local privacy; a mechanism for
+    adjacent counts, or at limited precision k, protects only items at most 1, or k, apart from each
+    other to that degree. ``epsilon`` is -ln of its alpha, rounded up; under a `Metric` that is for
+    one unit of distance, and ``audit().allowed`` is a power of `odds`.
 
     Raises
     ------
     PrivacyViolation
         The table does not keep the privacy it claims.
     NotIdentifiable
-        The columns of the table are linearly dependent (fewer outputs than items, or a uniform mechanism), or nearly so.
+        The columns of the table are linearly dependent (fewer outputs than items, or a uniform
+        mechanism), or nearly so.
     """
 
     mechanism: Mechanism
@@ -65,12 +68,14 @@ class Tabular(Oracle):
         rank = table.rank()
         if rank < mechanism.inputs:
             raise NotIdentifiable(
-                f"the {mechanism.inputs} columns of the table have rank {rank}: reports do not determine the frequencies"
+                f"the {mechanism.inputs} columns of the table have rank {rank}: reports do not"
+                " determine the frequencies"
             )
         error = np.abs(self.reconstruction @ mechanism.matrix - np.eye(self.domain)).max()
         if not error < _TOLERANCE:
             raise NotIdentifiable(
-                f"the columns of the table are too nearly dependent to estimate in floats: off by {error:.1e}"
+                "the columns of the table are too nearly dependent to estimate in floats: off by"
+                f" {error:.1e}"
             )
 
     @property
@@ -79,12 +84,13 @@ class Tabular(Oracle):
 
     @cached_property
     def reconstruction(self) -> Floats:
-        """The estimator: shape (domain, outputs); times the fractions of the outputs it is the frequencies."""
+        """The estimator: shape (domain, outputs); times the fractions of the outputs it is the
+        frequencies.
+        """
         matrix = self.mechanism.matrix
         root = np.sqrt(matrix.mean(axis=1))
-        scale = np.divide(
-            1.0, root, out=np.zeros_like(root), where=root > 0
-        )  # outputs that never occur do not matter
+        # Outputs that never occur do not matter
+        scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
         result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
         return result
 
@@ -138,8 +144,11 @@ class Tabular(Oracle):
         return result if items is None else result[items]
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The mean over items of the variance for an item of this frequency when all others are equally frequent."""
-        # Given the frequencies f, n times the variance for x is the sum over outputs of R[x, y]^2 (P f)[y], less f_x.
+        """The mean over items of the variance for an item of this frequency when all others are
+        equally frequent.
+        """
+        # Given the frequencies f, n times the variance for x is the sum over outputs of R[x, y]^2
+        # (P f)[y], less f_x.
         square, others = self.reconstruction**2 @ self.mechanism.matrix, max(self.domain - 1, 1)
         own = np.trace(square) / self.domain
         other = (square.sum() / self.domain - own) / others

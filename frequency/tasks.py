@@ -1,4 +1,6 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "frequencies", "marginals" and "heavy hitters"."""
+"""What the planner of `mechdesign.plan` knows of this package: the tasks "frequencies", "marginals"
+and "heavy hitters".
+"""
 
 from __future__ import annotations
 
@@ -100,17 +102,21 @@ _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
 """Elementary steps up to a constant, as `frequency.choose` states them."""
 
 _RECORDS = 1 << 16
-"""Different records beyond which protocols that tell them apart one by one are left out: errors grow with their root."""
+"""Different records beyond which protocols that tell them apart one by one are left out: errors
+grow with their root.
+"""
 
 
 @dataclass(frozen=True)
 class Marginals(Task):
-    """Joint distributions of any ``k`` of several attributes: the protocols of `frequency.marginals` whose errors are known.
+    """Joint distributions of any ``k`` of several attributes: the protocols of
+    `frequency.marginals` whose errors are known.
 
     Attributes
     ----------
     domain
-        The numbers of values of the attributes: a list, a mapping of names to them, or a `frequency.marginals.Domain`.
+        The numbers of values of the attributes: a list, a mapping of names to them, or a
+        `frequency.marginals.Domain`.
     k
         How many attributes a marginal has.
     """
@@ -118,7 +124,8 @@ class Marginals(Task):
     k: int = 2
 
     symbols: ClassVar[str] = (
-        "R different records, d attributes, v marginals of c cells, w cells and h functions of a sketch, q hash values, n reports"
+        "R different records, d attributes, v marginals of c cells, w cells and h functions of a"
+        " sketch, q hash values, n reports"
     )
 
     def __post_init__(self) -> None:
@@ -134,11 +141,17 @@ class Marginals(Task):
 
     @property
     def question(self) -> str:
-        return f"marginals of {self.k} of {len(self.domain)} attributes of {' x '.join(map(str, self.domain.shape))} values"
+        return (
+            f"marginals of {self.k} of {len(self.domain)} attributes of"
+            f" {' x '.join(map(str, self.domain.shape))} values"
+        )
 
     @property
     def error_is(self) -> str:
-        return f"standard error of a cell of a marginal of {self.k} attributes, root mean square, for evenly spread records"
+        return (
+            f"standard error of a cell of a marginal of {self.k} attributes, root mean square, for"
+            " evenly spread records"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -188,10 +201,11 @@ class Marginals(Task):
 
 @dataclass(frozen=True)
 class HeavyHitters(Task):
-    """Which items of a universe too large to list are frequent: the protocols over prefixes, for any number of frequent items.
+    """Which items of a universe too large to list are frequent: the protocols over prefixes, for
+    any number of frequent items.
 
-    The prediction is for users of whom none but the item in question is frequent: `Found.complete_above` of such a run, with the
-    levels' cuts where noise is expected to put them.
+    The prediction is for users of whom none but the item in question is frequent:
+    `Found.complete_above` of such a run, with the levels' cuts where noise is expected to put them.
 
     Attributes
     ----------
@@ -234,7 +248,10 @@ class HeavyHitters(Task):
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         least = lower_bound(n, 1 << self.domain, epsilon)
-        return f"no protocol's largest error of a frequency is below {least:.3g} on average, for some distribution of the items"
+        return (
+            f"no protocol's largest error of a frequency is below {least:.3g} on average, for some"
+            " distribution of the items"
+        )
 
 
 _HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
@@ -244,10 +261,11 @@ _HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
 
 
 def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFIDENCE) -> float:
-    """The least frequency of an item that n users' reports are expected to list with this probability; infinite if there is none.
+    """The least frequency of an item that n users' reports are expected to list with this
+    probability; infinite if there is none.
 
-    By the union bound over the levels, for normal errors, among items that are otherwise rare: as `Found.complete_above` says
-    afterwards, with the cuts of the run.
+    By the union bound over the levels, for normal errors, among items that are otherwise rare: as
+    `Found.complete_above` says afterwards, with the cuts of the run.
     """
     channel = protocol.channel
     kept, considered, gates = _kept(channel.lengths), 1, []

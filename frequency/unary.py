@@ -22,11 +22,12 @@ from mechdesign.sampling import BitSource
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
-    """The number of ones in each of the first ``columns`` columns of bit-packed rows (least significant bit first)."""
+    """The number of ones in each of the first ``columns`` columns of bit-packed rows (least
+    significant bit first).
+    """
     total = np.zeros(8 * bits.shape[1], dtype=np.int64)
-    rows = max(
-        1, min(255, (1 << 22) // columns)
-    )  # 255 ones still fit in a byte, and adding bytes is fast
+    # 255 ones still fit in a byte, and adding bytes is fast
+    rows = max(1, min(255, (1 << 22) // columns))
     for start in range(0, len(bits), rows):
         part = np.unpackbits(bits[start : start + rows], axis=1, bitorder="little")
         total += np.add.reduce(part, axis=0, dtype=np.uint8)
@@ -34,7 +35,9 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
 
 
 class BitVector(PureOracle):
-    """Oracles whose report is a set of items, as one bit for each: packed, least significant bit first, unused bits 0."""
+    """Oracles whose report is a set of items, as one bit for each: packed, least significant bit
+    first, unused bits 0.
+    """
 
     @property
     def _batch(self) -> int:
@@ -139,17 +142,18 @@ class _Unary(BitVector):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        result: Floats = weights**2 @ np.asarray(
-            self.variance(aggregate.n, frequencies)
-        )  # bits are independent
+        # Bits are independent
+        result: Floats = weights**2 @ np.asarray(self.variance(aggregate.n, frequencies))
         return result
 
 
 @dataclass(frozen=True)
 class OUE(_Unary):
-    """Optimised unary encoding, INPRR with p and q of least variance (Wang et al. 2017; thesis 2.4.2): p = 1/2, q = 1/(e^eps + 1).
+    """Optimised unary encoding, INPRR with p and q of least variance (Wang et al. 2017; thesis
+    2.4.2): p = 1/2, q = 1/(e^eps + 1).
 
-    The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one bit for each item.
+    The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one
+    bit for each item.
     """
 
     @cached_property
@@ -159,7 +163,9 @@ class OUE(_Unary):
 
 @dataclass(frozen=True)
 class SUE(_Unary):
-    """Symmetric unary encoding, basic one-time RAPPOR (Erlingsson et al. 2014; thesis 2.4.2): p = 1 - q, p/q = e^(eps/2)."""
+    """Symmetric unary encoding, basic one-time RAPPOR (Erlingsson et al. 2014; thesis 2.4.2): p = 1
+    - q, p/q = e^(eps/2).
+    """
 
     @cached_property
     def _ones(self) -> tuple[int, int]:

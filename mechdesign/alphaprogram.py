@@ -1,8 +1,10 @@
-"""The linear program of a design for all alpha at once: its rows, and the vertices that stay optimal over an interval.
+"""The linear program of a design for all alpha at once: its rows, and the vertices that stay
+optimal over an interval.
 
-A design at one alpha is a vertex of its program: the solution of a square system of tight rows. Solved over the rational
-functions of alpha, the system gives every entry, and every multiplier of the proof, as a formula. The formulas are
-feasible, hence optimal, exactly as long as certain polynomials keep their signs.
+A design at one alpha is a vertex of its program: the solution of a square system of tight rows.
+Solved over the rational functions of alpha, the system gives every entry, and every multiplier of
+the proof, as a formula. The formulas are feasible, hence optimal, exactly as long as certain
+polynomials keep their signs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from mechdesign.properties import Property
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Multipliers ``numerators[r] / denominator`` of the rows of the folded program; what they bound is optimal on ``interval``."""
+    """Multipliers ``numerators[r] / denominator`` of the rows of the folded program; what they
+    bound is optimal on ``interval``.
+    """
 
     interval: Interval
     numerators: tuple[fmpz_poly, ...]
@@ -37,7 +41,9 @@ class Proof:
 
 
 class _Line(NamedTuple):
-    """``sum terms[v] x[v] >= bound``, or ``==``: polynomials in alpha, ``scale`` times those of the program."""
+    """``sum terms[v] x[v] >= bound``, or ``==``: polynomials in alpha, ``scale`` times those of the
+    program.
+    """
 
     terms: Mapping[int, fmpz_poly]
     bound: fmpz_poly
@@ -58,7 +64,9 @@ class Vertex:
 
 
 class AlphaProgram:
-    """The program of a statement, folded by symmetry, with coefficients that are polynomials in alpha."""
+    """The program of a statement, folded by symmetry, with coefficients that are polynomials in
+    alpha.
+    """
 
     def __init__(
         self, size: int, neighbours: Neighbours, loss: Loss, properties: tuple[Property, ...]
@@ -174,7 +182,9 @@ class AlphaProgram:
         )
 
     def _basis(self, design: Design) -> tuple[list[int], list[int]]:
-        """As many tight rows as columns, independent, among them those that the design's table and multipliers need."""
+        """As many tight rows as columns, independent, among them those that the design's table and
+        multipliers need.
+        """
         alpha, size = to_fmpq(design.mechanism.privacy.alpha), self.size
         flat = [to_fmpq(entry) for row in design.mechanism.table for entry in row]
         flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
@@ -196,7 +206,8 @@ class AlphaProgram:
                 reduced[v] -= a * y[r]
             if sum((a * x[v] for v, a in terms.items()), -line.bound(alpha)) == 0:
                 tight[r] = terms
-        # Those that must be basic come first, equalities that say what others say last; -1 - r is the slack of row r.
+        # Those that must be basic come first, equalities that say what others say last; -1 - r is
+        # the slack of row r.
         needed = [v for v, value in x.items() if value > 0]
         idle = [r for r in tight if y[r] == 0]
         order = needed + [-1 - r for r in idle if not self.lines[r].equality]
@@ -221,10 +232,12 @@ class AlphaProgram:
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
-    """Numerators and the common denominator of the solution of a linear system of polynomials, in lowest terms.
+    """Numerators and the common denominator of the solution of a linear system of polynomials, in
+    lowest terms.
 
-    By Cramer's rule they are determinants, whose coefficients the row sums below bound. A polynomial with coefficients
-    less than half of b in size can be read off its value at b, in base b: one system of integers is all there is to solve.
+    By Cramer's rule they are determinants, whose coefficients the row sums below bound. A
+    polynomial with coefficients less than half of b in size can be read off its value at b, in base
+    b: one system of integers is all there is to solve.
     """
     bound = math.prod(
         sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
@@ -246,7 +259,9 @@ def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz
 
 
 def _digits(value: int, bits: int) -> fmpz_poly:
-    """The polynomial with this value at 2^bits whose coefficients are less than half of that in size."""
+    """The polynomial with this value at 2^bits whose coefficients are less than half of that in
+    size.
+    """
     digits, base = list[int](), 1 << bits
     while value:
         digit = value & (base - 1)

@@ -1,4 +1,6 @@
-"""What several collections from the same people cost together: a ledger of privacy budgets, in exact numbers."""
+"""What several collections from the same people cost together: a ledger of privacy budgets, in
+exact numbers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class BudgetExceeded(MechanismError):
         self.asked, self.remaining, self.what = asked, remaining, what
         of = f" for {what}" if what else ""
         super().__init__(
-            f"epsilon {_text(asked)}{of} is more than the {_text(remaining)} that remains; nothing was recorded"
+            f"epsilon {_text(asked)}{of} is more than the {_text(remaining)} that remains; nothing"
+            " was recorded"
         )
 
 
@@ -48,7 +51,9 @@ class AlreadySpent(MechanismError, ValueError):
 
 
 class LedgerChanged(MechanismError):
-    """The file has collections that this ledger does not: someone else has spent since it was loaded. Nothing was written."""
+    """The file has collections that this ledger does not: someone else has spent since it was
+    loaded. Nothing was written.
+    """
 
 
 @dataclass(frozen=True)
@@ -63,18 +68,21 @@ class Entry:
 class Ledger:
     """The budget of every person, and what collections have spent of it, by basic composition.
 
-    Collections from the same people add up. Those from disjoint groups do not: what counts is the largest sum over groups, and a
-    collection from everybody counts for every group. That groups are disjoint is the caller's word.
+    Collections from the same people add up. Those from disjoint groups do not: what counts is the
+    largest sum over groups, and a collection from everybody counts for every group. That groups are
+    disjoint is the caller's word.
 
-    A ledger is mutable, and there is one of it. Were it a value, each of two holders could spend the whole, and ``spend`` without
-    keeping its result would lose a collection. So it cannot be copied or pickled; a name can be spent once, so that a cell of a
-    notebook that runs twice does not count twice; and `save` refuses to overwrite a file with collections that it does not know.
+    A ledger is mutable, and there is one of it. Were it a value, each of two holders could spend
+    the whole, and ``spend`` without keeping its result would lose a collection. So it cannot be
+    copied or pickled; a name can be spent once, so that a cell of a notebook that runs twice does
+    not count twice; and `save` refuses to overwrite a file with collections that it does not know.
 
     Parameters
     ----------
     epsilon
-        Of a person, in all: at least 0. Numbers are exact and nothing is rounded: a float stands for the binary number that it is,
-        so that 0.1 is a little more than 1/10 and does not fit three times into "0.3". Strings mean what they say.
+        Of a person, in all: at least 0. Numbers are exact and nothing is rounded: a float stands
+        for the binary number that it is, so that 0.1 is a little more than 1/10 and does not fit
+        three times into "0.3". Strings mean what they say.
 
     Not covered, and printed below the table: `NOT_COVERED`.
 
@@ -112,7 +120,8 @@ class Ledger:
         what
             Its name: not empty, and new.
         people
-            The group, or groups, that it is from; groups of different names have nobody in common. None: everybody.
+            The group, or groups, that it is from; groups of different names have nobody in common.
+            None: everybody.
 
         Raises
         ------
@@ -128,7 +137,8 @@ class Ledger:
             raise ValueError(f"a collection needs a name, got {shown(what)}")
         if any(entry.what == what for entry in self._entries):
             raise AlreadySpent(
-                f"{what!r} is spent already: a second collection needs a name of its own; nothing was recorded"
+                f"{what!r} is spent already: a second collection needs a name of its own; nothing"
+                " was recorded"
             )
         self.require(cost, what, groups)
         self._entries.append(Entry(cost, what, groups))
@@ -173,10 +183,11 @@ class Ledger:
         return sums
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON, replacing the file in one step or not at all. There is no lock: one process at a time.
+        """Write JSON, replacing the file in one step or not at all. There is no lock: one process
+        at a time.
 
-        Raises LedgerChanged when the file is another budget, or has collections that this ledger does not; InvalidFile when it is
-        no ledger.
+        Raises LedgerChanged when the file is another budget, or has collections that this ledger
+        does not; InvalidFile when it is no ledger.
         """
         if Path(path).exists():
             other = Ledger.load(path)
@@ -201,7 +212,9 @@ class Ledger:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
-        """Read what `save` wrote. InvalidFile for anything else, and for one that spends more than its budget."""
+        """Read what `save` wrote. InvalidFile for anything else, and for one that spends more than
+        its budget.
+        """
         try:
             content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
             if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (
@@ -224,7 +237,8 @@ class Ledger:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a ledger cannot be copied or pickled: each copy would spend the whole budget; use save and load"
+            "a ledger cannot be copied or pickled: each copy would spend the whole budget; use save"
+            " and load"
         )
 
     def __str__(self) -> str:
@@ -242,7 +256,10 @@ class Ledger:
         return "\n".join([*aligned(rows), NOT_COVERED])
 
     def __repr__(self) -> str:
-        return f"<Ledger of {_text(self._epsilon)}: {len(self._entries)} collections, {_text(self.remaining)} remaining>"
+        return (
+            f"<Ledger of {_text(self._epsilon)}: {len(self._entries)} collections,"
+            f" {_text(self.remaining)} remaining>"
+        )
 
 
 def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -255,7 +272,8 @@ def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:
     )
     if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
         raise ValueError(
-            f"people are the name of a group, or several, or None for everybody, got {shown(people)}"
+            "people are the name of a group, or several, or None for everybody, got"
+            f" {shown(people)}"
         )
     return groups
 

@@ -1,9 +1,10 @@
 """A proof that a mechanism is optimal, and its check. Nothing here knows how the proof was found.
 
-The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear program
-``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not negative on inequalities, with
-``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r b_r`` for *every* such mechanism. The check rebuilds the
-program from the statement (privacy, loss, properties), evaluates both sides in integers, and compares.
+The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear
+program ``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not
+negative on inequalities, with ``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r
+b_r`` for *every* such mechanism. The check rebuilds the program from the statement (privacy, loss,
+properties), evaluates both sides in integers, and compares.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition, with the reason."""
+    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition,
+    with the reason.
+    """
 
     holds: bool
     reason: str
@@ -41,7 +44,8 @@ class Verification:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The claim "this mechanism costs ``objective``; none with these properties costs less than ``bound``", and its proof.
+    """The claim "this mechanism costs ``objective``; none with these properties costs less than
+    ``bound``", and its proof.
 
     Attributes
     ----------
@@ -63,7 +67,8 @@ class Certificate:
     multipliers: Mapping[str, Mapping[int, Fraction]]
 
     def __post_init__(self) -> None:
-        # The check below is only as exact as the numbers it is given: no floats, no integers that wrap around.
+        # The check below is only as exact as the numbers it is given: no floats, no integers that
+        # wrap around.
         store = object.__setattr__
         store(self, "properties", tuple(self.properties))
         store(self, "objective", exact(self.objective, "the objective"))
@@ -89,7 +94,9 @@ class Certificate:
 
     @property
     def gap(self) -> Fraction:
-        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof of optimality."""
+        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof
+        of optimality.
+        """
         return self.objective - self.bound
 
     @property
@@ -98,26 +105,28 @@ class Certificate:
         return self.gap == 0
 
     def verify(self, mechanism: Mechanism) -> Verification:
-        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
+        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the
+        bound.
+        """
         try:
             return self._verified(mechanism)
-        except (
-            MechanismError,
-            ValueError,
-        ) as error:  # a loss or property that does not fit a table of this shape
+        except (MechanismError, ValueError) as error:
+            # A loss or property that does not fit a table of this shape
             return Verification(False, str(error))
 
     def _verified(self, mechanism: Mechanism) -> Verification:
         if mechanism.privacy != self.privacy:
             return Verification(
                 False,
-                f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}",
+                f"the certificate is about {self.privacy!r}, the mechanism claims"
+                f" {mechanism.privacy!r}",
             )
         audit = mechanism.audit()
         if not audit.holds:
             return Verification(
                 False,
-                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs {audit.inputs}",
+                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs"
+                f" {audit.inputs}",
             )
         for item in self.properties:
             if not item.holds(mechanism):
@@ -153,7 +162,10 @@ class Certificate:
             if self.optimal
             else f"gap at most {brief(self.gap, 3)} (proved)"
         )
-        return f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties {wanted}: {proof}"
+        return (
+            f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties"
+            f" {wanted}: {proof}"
+        )
 
 
 def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:

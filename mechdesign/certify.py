@@ -1,13 +1,18 @@
-"""From a basis found in floats to an exact primal and dual solution of a program, and so to a proof of optimality.
+"""From a basis found in floats to an exact primal and dual solution of a program, and so to a proof
+of optimality.
 
-1. HiGHS suggests an optimal basis. Its rows are solved exactly (`simplex.Vertex`): a vertex x and multipliers y.
-2. If x or y breaks a sign condition, however slightly, the program is re-centred at (x, y) and magnified until that
-   violation is of size one, and HiGHS continues from the basis: iterative refinement of linear programs (Gleixner, Steffy
-   and Wolter, INFORMS J. Computing 28(3), 2016, section 3), with exact vertices. Repeat until no sign is wrong: then x is
-   optimal, and y proves it.
-3. Where floats give up, exact simplex steps finish the work, as many as are affordable for the size of the program.
-4. Should even that not end, x is mixed with a strictly feasible point just enough to be feasible, exactly, and y is clipped
-   to signs that are allowed and completed to a valid bound. The gap between the two is then not 0, but it is rigorous.
+1. HiGHS suggests an optimal basis. Its rows are solved exactly (`simplex.Vertex`): a vertex x and
+   multipliers y.
+2. If x or y breaks a sign condition, however slightly, the program is re-centred at (x, y) and
+   magnified until that violation is of size one, and HiGHS continues from the basis: iterative
+   refinement of linear programs (Gleixner, Steffy and Wolter, INFORMS J. Computing 28(3), 2016,
+   section 3), with exact vertices. Repeat until no sign is wrong: then x is optimal, and y proves
+   it.
+3. Where floats give up, exact simplex steps finish the work, as many as are affordable for the size
+   of the program.
+4. Should even that not end, x is mixed with a strictly feasible point just enough to be feasible,
+   exactly, and y is clipped to signs that are allowed and completed to a valid bound. The gap
+   between the two is then not 0, but it is rigorous.
 """
 
 from __future__ import annotations
@@ -32,20 +37,25 @@ MAX_WORK = 2_000_000
 """Exact simplex steps times lines of the program: about a minute."""
 
 _PATIENCE = 3
-"""Refinements in vain after which they end. What repairs one side may at first cost a little on the other."""
+"""Refinements in vain after which they end. What repairs one side may at first cost a little on the
+other.
+"""
 
 _FAR = 1e9
 """A magnified distance or cost beyond this is as good as this."""
 
 _FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
-"""Units in which a side without violation is magnified, and the least unit in which that leaves costs in proportion."""
+"""Units in which a side without violation is magnified, and the least unit in which that leaves
+costs in proportion.
+"""
 
 
 @dataclass(frozen=True)
 class Solution:
     """A feasible point of a program and multipliers that bound every other, both exact.
 
-    ``multipliers[r]`` belongs to row r, counted through all groups. ``refinements`` counts the repairs that were needed.
+    ``multipliers[r]`` belongs to row r, counted through all groups. ``refinements`` counts the
+    repairs that were needed.
     """
 
     x: list[Fraction]
@@ -117,7 +127,9 @@ def _violation(vertex: Vertex) -> fmpq:
 def _first_vertex(
     problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None
 ) -> Vertex:
-    """The vertex that HiGHS finds; where it finds none, or says that there is none, the exact answer if affordable."""
+    """The vertex that HiGHS finds; where it finds none, or says that there is none, the exact
+    answer if affordable.
+    """
     failure: Exception | None = None
     for presolve in (True, False):
         try:
@@ -138,10 +150,12 @@ def _first_vertex(
 
 
 def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
-    """A better basis: the program in the distances from a vertex, magnified, with explicit slack variables.
+    """A better basis: the program in the distances from a vertex, magnified, with explicit slack
+    variables.
 
-    Feasibility comes first, for costs in which no reduced cost is negative, magnified by 1 / ``unit`` in order not to lose
-    what accuracy they have; then cost. With both magnified at once, the program may be unbounded.
+    Feasibility comes first, for costs in which no reduced cost is negative, magnified by 1 /
+    ``unit`` in order not to lose what accuracy they have; then cost. With both magnified at once,
+    the program may be unbounded.
     """
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
@@ -183,7 +197,8 @@ def _magnified(values: Sequence[fmpq], unit: fmpq) -> FloatArray:
 
 def _interior(problem: Problem, max_refinements: int, progress: Progress | None) -> list[fmpq]:
     """A point that satisfies the equalities, and every inequality with room to spare."""
-    # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked for below.
+    # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked
+    # for below.
     room = len(problem.cost)
     roomy = [
         line if line.equality else Line({**line.terms, room: -ONE}, line.bound, False)
@@ -238,10 +253,12 @@ def _share(value: fmpq, room: fmpq) -> fmpq:
 
 
 def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
-    """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered until no cost is exceeded.
+    """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered
+    until no cost is exceeded.
 
-    The first ``columns`` lines are the column sums: each variable occurs in one, with a positive coefficient, but for the worst
-    case, which alone has a cost then, and for floors, which have none.
+    The first ``columns`` lines are the column sums: each variable occurs in one, with a positive
+    coefficient, but for the worst case, which alone has a cost then, and for floors, which have
+    none.
     """
     y = [
         value if line.equality else max(value, ZERO)

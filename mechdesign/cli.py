@@ -1,7 +1,7 @@
 """The command line: design, audit, release, compare, plot, plan.
 
-Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of reach, a budget is spent);
-2 the request was wrong, nothing was done.
+Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of
+reach, a budget is spent); 2 the request was wrong, nothing was done.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 AddCommand: TypeAlias = Callable[
     [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
 ]
-"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an example."""
+"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an
+example.
+"""
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -97,7 +99,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
-        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2 the request was wrong",
+        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2"
+        " the request was wrong",
         formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
@@ -120,7 +123,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "design",
         _design,
         "find the best mechanism with the given properties, and prove that it is",
-        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
+        " wm.png",
     )
     meanings = "\n".join(
         f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
@@ -219,7 +223,10 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "--kind",
         choices=["heatmap", "errors", "tail"],
         default="heatmap",
-        help="the table; the distribution of errors; or the chance of an error above d, for uniform inputs",
+        help=(
+            "the table; the distribution of errors; or the chance of an error above d, for uniform"
+            " inputs"
+        ),
     )
     chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
     add_force(chosen)
@@ -227,18 +234,26 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen = command(
         "plan",
         _plan,
-        "rank the protocols for a task: by error, or by the epsilon or the number of people that an error takes",
-        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain age=5,smokes=2,works=2 --n 10000 "
-        "--error 0.05 --detail k=3\n  mechdesign plan count --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
+        "rank the protocols for a task: by error, or by the epsilon or the number of people that an"
+        " error takes",
+        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
+        " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
+        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
     )
     chosen.add_argument(
         "task",
-        help="count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, conjunctions, ...",
+        help=(
+            "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
+            " conjunctions, ..."
+        ),
     )
     chosen.add_argument(
         "--domain",
         required=True,
-        help="items, people in the group, or bits of an item; several attributes: 5,2,2 or age=5,smokes=2",
+        help=(
+            "items, people in the group, or bits of an item; several attributes: 5,2,2 or"
+            " age=5,smokes=2"
+        ),
     )
     chosen.add_argument(
         "--n", type=int, help="number of people who report; of n, epsilon and error give two"
@@ -263,9 +278,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
     add_force(chosen)
 
-    others = {
-        point.name: point for point in entry_points(group="mechdesign.commands")
-    }  # of other packages
+    # Of other packages
+    others = {point.name: point for point in entry_points(group="mechdesign.commands")}
     asked = given[0] if given else ""
     if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
         for name in [asked] if asked in others else others:
@@ -301,7 +315,9 @@ def _loss(options: argparse.Namespace) -> Loss:
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
-    """ValueError for a file to write that is there and not to be overwritten, or that cannot be written, before any work."""
+    """ValueError for a file to write that is there and not to be overwritten, or that cannot be
+    written, before any work.
+    """
     for target in targets:
         if target is None:
             continue
@@ -368,13 +384,15 @@ def _neighbours(text: str) -> Neighbours:
 def _describe(mechanism: Mechanism) -> None:
     audit = mechanism.audit()
     print(
-        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}"
+        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs,"
+        f" {mechanism.privacy!r}"
     )
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
     print(
-        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most {brief(audit.allowed, 9)}, at {reached}"
+        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
+        f" {brief(audit.allowed, 9)}, at {reached}"
     )
     print(
         "properties   "
@@ -385,7 +403,8 @@ def _describe(mechanism: Mechanism) -> None:
     never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
     if never:
         print(
-            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid this"
+            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid"
+            " this"
         )
     if mechanism.outputs == mechanism.inputs > 1:
         print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
@@ -418,7 +437,8 @@ def _release(options: argparse.Namespace) -> int:
         row = error.index if isinstance(error.index, int) else error.index[0]
         allowed = f"an integer between 0 and {error.largest}"
         raise ValueError(
-            f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written"
+            f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was"
+            " written"
         ) from error
     rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
     with replacing(options.out) as stream:
@@ -446,16 +466,17 @@ def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], l
     for name in (options.column, *options.keep):
         if header.count(name) != 1:
             raise ValueError(
-                f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is {header}"
+                f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is"
+                f" {header}"
             )
-    while (
-        rows and not rows[-1][0]
-    ):  # empty lines at the end are no rows; elsewhere they are missing values
+    # Empty lines at the end are no rows; elsewhere they are missing values
+    while rows and not rows[-1][0]:
         rows.pop()
     for row, line in rows:
         if len(row) != len(header):
             raise ValueError(
-                f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)}; nothing was written"
+                f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)};"
+                " nothing was written"
             )
     places, count = [header.index(name) for name in options.keep], header.index(options.column)
     return (
@@ -534,7 +555,8 @@ def _domain(text: str) -> int | list[int] | dict[str, int]:
         pairs = [part.split("=", 1) for part in text.split(",")]
         if any(len(pair) < 2 for pair in pairs) or len({name for name, *_ in pairs}) < len(pairs):
             raise ValueError(
-                f"--domain: attributes are distinct names with numbers of values, such as age=5,smokes=2, got {text!r}"
+                "--domain: attributes are distinct names with numbers of values, such as"
+                f" age=5,smokes=2, got {text!r}"
             )
         return {name.strip(): _whole(size) for name, size in pairs}
     return [_whole(size) for size in text.split(",")] if "," in text else _whole(text)

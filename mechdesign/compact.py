@@ -1,15 +1,19 @@
-"""A program with fewer rows and the same optimum, for the solver; what it proves is carried back to the program as stated.
+"""A program with fewer rows and the same optimum, for the solver; what it proves is carried back to
+the program as stated.
 
-`mechanism_program` states privacy as it is defined, by a row for every output and every two neighbours: about n^3 rows when all
-inputs are neighbours. Most of them follow from fewer:
+`mechanism_program` states privacy as it is defined, by a row for every output and every two
+neighbours: about n^3 rows when all inputs are neighbours. Most of them follow from fewer:
 
 - those of a pair of inputs, from a chain of pairs whose distances add up to no more than its own;
-- in a row monotone table, P[i, j] >= alpha^d P[i, j'], from the same with j farther from output i, or with j' nearer to it;
-- where s inputs are all within distance d of each other, the s (s - 1) rows of an output, from 2 s rows with one variable more, the
-  floor: every P[i, j] is at least the floor, and the floor is at least alpha^d times every P[i, j].
+- in a row monotone table, P[i, j] >= alpha^d P[i, j'], from the same with j farther from output i,
+  or with j' nearer to it;
+- where s inputs are all within distance d of each other, the s (s - 1) rows of an output, from 2 s
+  rows with one variable more, the floor: every P[i, j] is at least the floor, and the floor is at
+  least alpha^d times every P[i, j].
 
-Combining rows of the last kind so that the floor cancels gives back the rows of the statement (Fourier and Motzkin's
-elimination), and so do their multipliers: hence a certificate never mentions floors.
+Combining rows of the last kind so that the floor cancels gives back the rows of the statement
+(Fourier and Motzkin's elimination), and so do their multipliers: hence a certificate never mentions
+floors.
 """
 
 from __future__ import annotations
@@ -41,9 +45,9 @@ class Clique:
 class Compact:
     """A shorter program, and the way back.
 
-    Its groups are those of ``stated``, with only the rows ``kept`` of each, and then two for each clique: above the floor, and
-    below. Its variables are those of ``stated`` and then the floors: one for each output, clique by clique. ``symmetry`` is the
-    central reflection of all of them.
+    Its groups are those of ``stated``, with only the rows ``kept`` of each, and then two for each
+    clique: above the floor, and below. Its variables are those of ``stated`` and then the floors:
+    one for each output, clique by clique. ``symmetry`` is the central reflection of all of them.
     """
 
     program: Program
@@ -56,10 +60,12 @@ class Compact:
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Dual values of the program as stated, by name of group, from those of the shorter one, by number of group.
+        """Dual values of the program as stated, by name of group, from those of the shorter one, by
+        number of group.
 
-        They prove the same bound: every floor costs nothing, so at least as much is taken from the rows above it as from the rows
-        below it, and what is taken from both at once is taken from a row of the statement.
+        They prove the same bound: every floor costs nothing, so at least as much is taken from the
+        rows above it as from the rows below it, and what is taken from both at once is taken from a
+        row of the statement.
         """
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}
@@ -82,7 +88,9 @@ class Compact:
 def compact(
     program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
 ) -> Compact:
-    """The shorter form of a program of `mechanism_program`, which had these arguments; ``row_monotone`` if RM is among its rows."""
+    """The shorter form of a program of `mechanism_program`, which had these arguments;
+    ``row_monotone`` if RM is among its rows.
+    """
     pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
     distance = np.full((inputs, inputs), _UNRELATED)
     distance[pairs[:, 0], pairs[:, 1]] = distance[pairs[:, 1], pairs[:, 0]] = lengths
@@ -127,7 +135,9 @@ def compact(
 
 
 def _unchained(distance: IntArray) -> npt.NDArray[np.bool_]:
-    """The pairs of neighbours without a detour that is no longer: chains of them make up all others, as distances are positive."""
+    """The pairs of neighbours without a detour that is no longer: chains of them make up all
+    others, as distances are positive.
+    """
     needed = distance < _UNRELATED
     for via in range(len(distance)):
         needed &= distance[:, via, None] + distance[None, via, :] > distance
@@ -135,14 +145,18 @@ def _unchained(distance: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def _connecting(distance: IntArray) -> npt.NDArray[np.bool_]:
-    """The pairs to equate when neighbours must look alike: of one input and the next, where those are all neighbours."""
+    """The pairs to equate when neighbours must look alike: of one input and the next, where those
+    are all neighbours.
+    """
     needed = distance < _UNRELATED
     following = np.eye(len(distance), k=1, dtype=np.bool_)
     return needed & (following | following.T) if needed[following].all() else needed
 
 
 def _cliques(distance: IntArray, needed: npt.NDArray[np.bool_]) -> list[Clique]:
-    """Cliques whose floors halve the rows that they stand for: among those that are all of the neighbours of some input."""
+    """Cliques whose floors halve the rows that they stand for: among those that are all of the
+    neighbours of some input.
+    """
     found = dict[Clique, None]()
     for length in np.unique(distance[needed]).tolist():
         near = (distance <= length) | np.eye(len(distance), dtype=np.bool_)
@@ -158,7 +172,9 @@ def _cliques(distance: IntArray, needed: npt.NDArray[np.bool_]) -> list[Clique]:
 def _matched(
     clique: Clique, output: int, above: Mapping[int, Fraction], below: Mapping[int, Fraction]
 ) -> dict[tuple[int, int], Fraction]:
-    """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), that the multipliers around one floor stand for."""
+    """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), that the multipliers around one
+    floor stand for.
+    """
     size = len(clique.inputs)
     supply = [
         (j, above[r])

@@ -27,9 +27,10 @@ def compare(
 ) -> Comparison:
     """One row a mechanism, for inputs drawn from ``prior`` (uniform if None).
 
-    Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for uniform inputs),
-    ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the seven properties hold.
-    Raises ValueError when there is nothing to compare, or the mechanisms differ in the number of inputs.
+    Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for
+    uniform inputs), ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the
+    seven properties hold. Raises ValueError when there is nothing to compare, or the mechanisms
+    differ in the number of inputs.
     """
     if not mechanisms:
         raise ValueError("no mechanism to compare")
@@ -45,9 +46,11 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
     return {
         "mechanism": name,
         "L0": f"{float(mechanism.loss(L0(prior=prior))):.5f}",
-        "scaled L0": f"{float(mechanism.scaled_l0()):.5f}"
-        if mechanism.outputs == mechanism.inputs > 1
-        else "-",
+        "scaled L0": (
+            f"{float(mechanism.scaled_l0()):.5f}"
+            if mechanism.outputs == mechanism.inputs > 1
+            else "-"
+        ),
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
         "RMSE": f"{mechanism.spread(prior).rmse:.4f}",
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),

@@ -1,9 +1,11 @@
-"""Convex design: the weights of rows that minimise the average variance of a workload, and how far they are from any others'.
+"""Convex design: the weights of rows that minimise the average variance of a workload, and how far
+they are from any others'.
 
-Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased estimate of the frequencies has the
-information matrix M = sum_s theta_s s s' / (p's), linear in theta, and queries with the Gram matrix G have the sum of variances
-tr(G M^-1) - sum_x p_x G_xx when inputs are drawn from p: an A-optimal design. With u = s / (p's) and pi = theta (p's), the
-probability of the output, M = sum_s pi_s u u' where sum_s pi_s u = 1.
+Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased estimate
+of the frequencies has the information matrix M = sum_s theta_s s s' / (p's), linear in theta, and
+queries with the Gram matrix G have the sum of variances tr(G M^-1) - sum_x p_x G_xx when inputs are
+drawn from p: an A-optimal design. With u = s / (p's) and pi = theta (p's), the probability of the
+output, M = sum_s pi_s u u' where sum_s pi_s u = 1.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from mechdesign.workloads import Floats
 
 @dataclass(frozen=True)
 class Criterion:
-    """What is minimised: tr(gram M^-1), for inputs drawn from ``prior``, over rows of the values 1 and ``odds``."""
+    """What is minimised: tr(gram M^-1), for inputs drawn from ``prior``, over rows of the values 1
+    and ``odds``.
+    """
 
     gram: Floats
     prior: Floats
@@ -42,11 +46,13 @@ class Criterion:
         return result
 
     def ideal(self) -> float:
-        """A lower bound on tr(G M^-1) over all mechanisms, tight when rows can be balanced in all directions at once.
+        """A lower bound on tr(G M^-1) over all mechanisms, tight when rows can be balanced in all
+        directions at once.
 
-        M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the coordinates p^(1/2) of the inputs the
-        trace of Z is the mean over outputs of sum_x p_x (u_x - 1)^2, convex in the row: at most (odds - 1)^2 / (4 odds), reached
-        by a row with 1 / (odds + 1) of the prior at its upper value. And tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
+        M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
+        coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of sum_x p_x (u_x
+        - 1)^2, convex in the row: at most (odds - 1)^2 / (4 odds), reached by a row with 1 / (odds
+        + 1) of the prior at its upper value. And tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
         """
         root = np.sqrt(self.prior)
         scaled = self.gram * np.outer(root, root)
@@ -66,9 +72,11 @@ class Criterion:
 def mixture(
     criterion: Criterion, parts: Sequence[Floats], shares: Floats, steps: int, close: float = 1e-4
 ) -> tuple[Floats, Floats]:
-    """Shares of mechanisms with these information matrices, and the slope M^-1 G M^-1 at their mixture.
+    """Shares of mechanisms with these information matrices, and the slope M^-1 G M^-1 at their
+    mixture.
 
-    By multiplicative updates (Silvey, Titterington and Torsney 1978), until no part is worth more than the mean by ``close``.
+    By multiplicative updates (Silvey, Titterington and Torsney 1978), until no part is worth more
+    than the mean by ``close``.
     """
     flat = np.array([part.ravel() for part in parts])
     k = criterion.domain
@@ -88,10 +96,12 @@ def mixture(
 def weigh(
     criterion: Criterion, rows: Floats, pi: Floats, close: float = 1e-5
 ) -> tuple[Floats, Floats, Floats]:
-    """The best probabilities of rows, the slope there, and the multipliers of sum pi u = 1: Newton's method with a barrier.
+    """The best probabilities of rows, the slope there, and the multipliers of sum pi u = 1:
+    Newton's method with a barrier.
 
-    Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a larger one (the equivalence theorem
-    for A-optimality under linear constraints); rows outside with a larger one are worth adding.
+    Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
+    larger one (the equivalence theorem for A-optimality under linear constraints); rows outside
+    with a larger one are worth adding.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""BestDecision: what the outputs of a local mechanism are worth to who decides by them; Bayes risk and total variation."""
+"""BestDecision: what the outputs of a local mechanism are worth to who decides by them; Bayes risk
+and total variation.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ from mechdesign.utility import Merged, Number, Pattern, Utility, hypotheses, sha
 
 @dataclass(frozen=True, repr=False)
 class BestDecision(Utility):
-    """The expected gain of who sees the output and takes the best decision: the largest of ``gains[d] row`` over decisions d.
+    """The expected gain of who sees the output and takes the best decision: the largest of
+    ``gains[d] row`` over decisions d.
 
-    ``gains[d, x]`` is exact, of any sign: the prior probability of item x times what decision d is then worth. Rational.
+    ``gains[d, x]`` is exact, of any sign: the prior probability of item x times what decision d is
+    then worth. Rational.
     """
 
     gains: tuple[tuple[Fraction, ...], ...]
@@ -47,7 +51,9 @@ class BestDecision(Utility):
         )
 
     def merged(self) -> Merged:
-        """Items whose gains are positive multiples of each other are one: they argue for the same decisions."""
+        """Items whose gains are positive multiples of each other are one: they argue for the same
+        decisions.
+        """
         columns = list(zip(*self.gains, strict=True))
         weights = [next((abs(gain) for gain in column if gain), Fraction(0)) for column in columns]
         keys = [
@@ -87,9 +93,11 @@ class BestDecision(Utility):
         return all(rows[row] == count for row, count in swapped.items())
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Those of an optimal mechanism: it needs only one output for each decision, which makes it a linear program of its own.
+        """Those of an optimal mechanism: it needs only one output for each decision, which makes it
+        a linear program of its own.
 
-        Any row of a private mechanism is a sum of patterns: those of the items whose entries are at least some bound.
+        Any row of a private mechanism is a sum of patterns: those of the items whose entries are at
+        least some bound.
         """
         at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
@@ -109,7 +117,9 @@ class BestDecision(Utility):
         return list(patterns), [-to_fmpq(value) for value in solution.multipliers[: self.items]]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """Exact: the best row for each decision has the items at level 1 whose gain exceeds their price."""
+        """Exact: the best row for each decision has the items at level 1 whose gain exceeds their
+        price.
+        """
         net = [
             [to_fmpq(gain) - price for gain, price in zip(row, prices, strict=True)]
             for row in self.gains
@@ -122,7 +132,9 @@ class BestDecision(Utility):
 def bayes_decision(
     losses: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None
 ) -> BestDecision:
-    """Minus the Bayes risk: ``losses[d][x]`` is what decision d costs if the item is x, drawn from ``prior`` (None: uniform)."""
+    """Minus the Bayes risk: ``losses[d][x]`` is what decision d costs if the item is x, drawn from
+    ``prior`` (None: uniform).
+    """
     table = [[exact(entry, "a loss") for entry in row] for row in losses]
     if not table or not table[0]:
         raise ValueError("a table of losses needs at least one decision and one item")
@@ -135,6 +147,8 @@ def bayes_decision(
 
 
 def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> BestDecision:
-    """The total variation distance of the outputs under two exact distributions over the items: sum |a - b| / 2."""
+    """The total variation distance of the outputs under two exact distributions over the items: sum
+    |a - b| / 2.
+    """
     half = [(a - b) / 2 for a, b in zip(*hypotheses(first, second), strict=True)]
     return BestDecision([half, [-value for value in half]])

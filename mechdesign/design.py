@@ -40,12 +40,13 @@ def design(
     *,
     progress: bool = False,
 ) -> Design:
-    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have ``properties``.
+    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have
+    ``properties``.
 
-    The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact, its privacy audited and
-    its certificate checked before it is returned. ``certificate.gap`` is exactly 0 unless the program is so
-    badly scaled that floats cannot find the optimal basis; then the mechanism is still exactly private and the gap is a
-    proved bound.
+    The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
+    its privacy audited and its certificate checked before it is returned. ``certificate.gap`` is
+    exactly 0 unless the program is so badly scaled that floats cannot find the optimal basis; then
+    the mechanism is still exactly private and the gap is a proved bound.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ def design(
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
     if len({item.short for item in wanted}) < len(wanted):
         raise ValueError(
-            f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
+            "two different properties share a short name:"
+            f" {', '.join(item.text for item in wanted)}"
         )
     size = int(n) + 1
     with tqdm(

@@ -1,7 +1,8 @@
 """Release counts from a saved mechanism with nothing but the standard library.
 
-This file depends on no other: copy it to a device that has Python and no packages, beside the mechanism's JSON file.
-It checks the digest, the table and the privacy of the file, and draws exactly, by integers.
+This file depends on no other: copy it to a device that has Python and no packages, beside the
+mechanism's JSON file. It checks the digest, the table and the privacy of the file, and draws
+exactly, by integers.
 
     python device.py wm.json 3 5 2
     python device.py wm.json < counts.txt    (true counts on a command line can be seen by others on the machine)
@@ -20,9 +21,11 @@ from typing import Any
 
 
 class Device:
-    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is damaged or lies.
+    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is
+    damaged or lies.
 
-    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's randomness.
+    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's
+    randomness.
     """
 
     def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
@@ -66,7 +69,8 @@ class Device:
                 for p, q in zip(columns[j], columns[k], strict=True)
             ):
                 raise ValueError(
-                    f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows"
+                    f"not private: inputs {j} and {k} can be told apart better than alpha ="
+                    f" {top}/{bottom} allows"
                 )
         return columns
 
@@ -130,15 +134,19 @@ def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
     else:
         raise ValueError(
-            f"neighbours must be adjacent, all, a distance, pairs of inputs or distances, got {described!r:.40}"
+            "neighbours must be adjacent, all, a distance, pairs of inputs or distances, got"
+            f" {described!r:.40}"
         )
 
 
 def main(arguments: list[str]) -> int:
-    """Release the counts named after the file, or those on standard input; 2 and a message if anything is wrong."""
+    """Release the counts named after the file, or those on standard input; 2 and a message if
+    anything is wrong.
+    """
     if not arguments or arguments[0].startswith("-"):
         print(
-            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard input)",
+            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard"
+            " input)",
             file=sys.stderr,
         )
         return 2

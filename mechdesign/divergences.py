@@ -32,10 +32,11 @@ _FINE = fmpq(1, 1 << 40)
 
 @dataclass(frozen=True, repr=False)
 class Divergence(Utility):
-    """How far apart the outputs of two hypotheses about the items are: sum over outputs of b f(a/b), with f convex.
+    """How far apart the outputs of two hypotheses about the items are: sum over outputs of b
+    f(a/b), with f convex.
 
-    a and b are the probabilities of the output under the exact distributions ``first`` and ``second`` over the items.
-    A subclass gives the slopes of b f(a/b).
+    a and b are the probabilities of the output under the exact distributions ``first`` and
+    ``second`` over the items. A subclass gives the slopes of b f(a/b).
     """
 
     first: tuple[Fraction, ...]
@@ -65,7 +66,9 @@ class Divergence(Utility):
         return a * by_a + b * by_b
 
     def merged(self) -> Merged:
-        """Items with the same likelihood ratio are one: which of them it was says nothing about the hypotheses."""
+        """Items with the same likelihood ratio are one: which of them it was says nothing about the
+        hypotheses.
+        """
         weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
         keys = [
             a / weight if weight else None for a, weight in zip(self.first, weights, strict=True)
@@ -76,9 +79,11 @@ class Divergence(Utility):
         )
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Those of the `BestDecision` between likelihood ratios t, for each of which a row is worth what is linear in it.
+        """Those of the `BestDecision` between likelihood ratios t, for each of which a row is worth
+        what is linear in it.
 
-        That is no more than its worth, and exact at its own ratio: ratios are added until no row is worth noticeably more.
+        That is no more than its worth, and exact at its own ratio: ratios are added until no row is
+        worth noticeably more.
         """
         columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
         ratios = {alpha, ONE, 1 / alpha}
@@ -106,8 +111,9 @@ class Divergence(Utility):
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
         """Branch and bound over the likelihood ratio t of the row.
 
-        A row is worth the largest ``sum_x h_x(t) row[x]`` over t, where h_x = first[x] slope_a + second[x] slope_b rises up to
-        t = first[x] / second[x] and falls from there: bounds on an interval follow, and for every t the best row.
+        A row is worth the largest ``sum_x h_x(t) row[x]`` over t, where h_x = first[x] slope_a +
+        second[x] slope_b rises up to t = first[x] / second[x] and falls from there: bounds on an
+        interval follow, and for every t the best row.
         """
         columns = [
             (to_fmpq(a), to_fmpq(b), y)
@@ -123,10 +129,8 @@ class Divergence(Utility):
             return upper(net(a, b, y, high if a >= high * b else max(low, a / b)))
 
         def bound(low: fmpq, high: fmpq) -> fmpq:
-            fixed, rest = (
-                (ZERO, ZERO, ZERO),
-                ZERO,
-            )  # what is at the same level for all t goes together, without slack
+            # What is at the same level for all t goes together, without slack
+            fixed, rest = (ZERO, ZERO, ZERO), ZERO
             for column in columns:
                 most = largest(*column, low, high)
                 least = min(lower(net(*column, low)), lower(net(*column, high)))
@@ -160,7 +164,9 @@ class Divergence(Utility):
 
 
 class KullbackLeibler(Divergence):
-    """The relative entropy of the outputs under the first hypothesis from those under the second, in nats."""
+    """The relative entropy of the outputs under the first hypothesis from those under the second,
+    in nats.
+    """
 
     def slopes(self, t: fmpq) -> tuple[Number, Number]:
         return arb(t).log() + 1, -t

@@ -1,10 +1,11 @@
 """Exact factorization of the square systems of a basis, in rational arithmetic.
 
-A basis of a mechanism program consists mostly of rows with one or two variables. Seen as edges between variables they fall
-into connected components, in each of which one unknown, the root, determines all the others:
-``x = slope * root + shift``. A component with one row to spare determines its root, too. Only the few long rows (column
-sums) tie components together: a dense system of about n/2 or n unknowns is left, which FLINT solves exactly. The transposed
-system is solved by the same components, stripping leaves.
+A basis of a mechanism program consists mostly of rows with one or two variables. Seen as edges
+between variables they fall into connected components, in each of which one unknown, the root,
+determines all the others: ``x = slope * root + shift``. A component with one row to spare
+determines its root, too. Only the few long rows (column sums) tie components together: a dense
+system of about n/2 or n unknowns is left, which FLINT solves exactly. The transposed system is
+solved by the same components, stripping leaves.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ class SingularBasis(ArithmeticError):
 
 
 class Factorization:
-    """The square matrix whose row r is ``{variable: coefficient}``, ready to solve with and with its transpose.
+    """The square matrix whose row r is ``{variable: coefficient}``, ready to solve with and with
+    its transpose.
 
-    Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are dependent.
+    Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are
+    dependent.
     """
 
     def __init__(self, rows: Sequence[Mapping[int, fmpq]], variables: Sequence[int]) -> None:
@@ -42,7 +45,8 @@ class Factorization:
         self.component: dict[int, int] = {}
         self.slope: dict[int, fmpq] = {}
         self.roots: list[int] = []
-        # For each component, in the order in which they were reached: (row, known variable, variable it determines).
+        # For each component, in the order in which they were reached: (row, known variable,
+        # variable it determines).
         self.trees: list[list[tuple[int, int, int]]] = []
         self.spare: list[int | None] = []  # the row that determines the root
         for v in variables:
@@ -120,9 +124,12 @@ class Factorization:
         return x
 
     def solve_transposed(self, right: Mapping[int, fmpq]) -> list[fmpq]:
-        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable; zero where ``right`` has none."""
-        # Weighted by slope[v] and summed over a component, the equations lose every short row of its tree: what is left
-        # determines the multipliers of the long rows, and then of the row to spare.
+        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable; zero where
+        ``right`` has none.
+        """
+        # Weighted by slope[v] and summed over a component, the equations lose every short row of
+        # its tree: what is left determines the multipliers of the long rows, and then of the row to
+        # spare.
         totals = [ZERO] * len(self.position)
         for v, value in right.items():
             if (number := self.component[v]) in self.position:

@@ -1,4 +1,5 @@
-"""extremal(...): the most useful local mechanism with any outputs, and the proof that none is more useful.
+"""extremal(...): the most useful local mechanism with any outputs, and the proof that none is more
+useful.
 
 Kairouz, Oh and Viswanath, Extremal mechanisms for local differential privacy, JMLR 17, 2016.
 """
@@ -25,7 +26,8 @@ from mechdesign.utility import PRECISION, Pattern, Utility
 
 @dataclass(frozen=True)
 class Extremal:
-    """A locally private mechanism, what it is worth, and the proof that none is worth more than a bound.
+    """A locally private mechanism, what it is worth, and the proof that none is worth more than a
+    bound.
 
     Attributes
     ----------
@@ -34,11 +36,13 @@ class Extremal:
     utility
         What it is judged by.
     value
-        The utility of the mechanism: exact where that is rational, else proved and rounded down in the 30th digit or beyond.
+        The utility of the mechanism: exact where that is rational, else proved and rounded down in
+        the 30th digit or beyond.
     bound
         Proved: no mechanism with this privacy, with any number of outputs, is worth more.
     prices
-        The proof: ``sum(prices) == bound``, and no row with entries in {alpha, 1} is worth more than ``sum_x prices[x] row[x]``.
+        The proof: ``sum(prices) == bound``, and no row with entries in {alpha, 1} is worth more
+        than ``sum_x prices[x] row[x]``.
     """
 
     mechanism: Mechanism
@@ -74,12 +78,14 @@ def extremal(
 ) -> Extremal:
     """The most useful locally private mechanism, with any number of outputs.
 
-    Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more outputs than items (Kairouz, Oh
-    and Viswanath, JMLR 17, 2016): a linear program over 2^domain patterns. Items that the utility cannot tell apart are merged,
-    and patterns that it finds equally good are counted as one. Where at most `mechdesign.generation.ENUMERATED` patterns are left,
-    ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of the worth of a row. Beyond, patterns are generated
-    as they are needed: the gap of a `BestDecision` is still exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it
-    is what a relaxation proves, which is tight where no item is very likely compared to exp(-epsilon).
+    Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more
+    outputs than items (Kairouz, Oh and Viswanath, JMLR 17, 2016): a linear program over 2^domain
+    patterns. Items that the utility cannot tell apart are merged, and patterns that it finds
+    equally good are counted as one. Where at most `mechdesign.generation.ENUMERATED` patterns are
+    left, ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of the worth of a
+    row. Beyond, patterns are generated as they are needed: the gap of a `BestDecision` is still
+    exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it is what a relaxation
+    proves, which is tight where no item is very likely compared to exp(-epsilon).
 
     Parameters
     ----------
@@ -131,7 +137,9 @@ def extremal(
 
 
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
-    """A table with these patterns, reweighted so that there are no more outputs than items; all are equally good."""
+    """A table with these patterns, reweighted so that there are no more outputs than items; all are
+    equally good.
+    """
     chosen = sorted(rows, reverse=True)
     levels = [
         [Fraction(1) if high else to_fraction(alpha) for high in pattern] for pattern in chosen
@@ -161,11 +169,14 @@ def whole_domain(domain: int) -> int:
 
 
 def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
-    """The privacy meant by epsilon or by itself; ValueError where not every two items are neighbours."""
+    """The privacy meant by epsilon or by itself; ValueError where not every two items are
+    neighbours.
+    """
     if not isinstance(privacy, Privacy):
         return Privacy.from_epsilon(privacy, neighbours="all")
     if privacy.neighbours != "all":
         raise ValueError(
-            f'local privacy is between every two items: Privacy(alpha, neighbours="all"), got {privacy!r:.80}'
+            'local privacy is between every two items: Privacy(alpha, neighbours="all"), got'
+            f" {privacy!r:.80}"
         )
     return privacy

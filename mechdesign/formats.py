@@ -1,9 +1,11 @@
-"""A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked again.
+"""A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked
+again.
 
-The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the claimed ``alpha`` and
-``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None), the certificate, and a SHA-256 digest of the rest.
-Numbers are strings, decimal or (when long) hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float
-views for other tools; they cannot be loaded.
+The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
+claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
+the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
+hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float views for
+other tools; they cannot be loaded.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ FORMAT, VERSION = "mechdesign.mechanism", 1
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or not at all.
+    """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or
+    not at all.
 
     Raises
     ------
@@ -50,7 +53,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix not in writers:
         raise ValueError(
-            f"a mechanism is saved as .json (exact), .csv or .npz (float views), not as {target.name!r}"
+            "a mechanism is saved as .json (exact), .csv or .npz (float views), not as"
+            f" {target.name!r}"
         )
     mechanism.audit().require()
     with replacing(target) as stream:
@@ -59,7 +63,9 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a file beside ``path`` that takes its place when all has been written, and is removed if anything fails."""
+    """A stream to a file beside ``path`` that takes its place when all has been written, and is
+    removed if anything fails.
+    """
     target = Path(path)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     with aside.open("xb") as stream:
@@ -120,7 +126,9 @@ def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[st
 
 
 def checked(content: dict[str, Any], place: str) -> Mechanism:
-    """The mechanism that `described` made this of, after checking everything that it claims; ``place`` is named in errors."""
+    """The mechanism that `described` made this of, after checking everything that it claims;
+    ``place`` is named in errors.
+    """
     try:
         mechanism = _parse(content)
     except MechanismError:
@@ -142,9 +150,9 @@ def described(mechanism: Mechanism) -> dict[str, Any]:
     neighbours = mechanism.privacy.neighbours
     return {
         "alpha": to_text(mechanism.privacy.alpha),
-        "neighbours": {"distances": neighbours.distances}
-        if isinstance(neighbours, Metric)
-        else neighbours,
+        "neighbours": (
+            {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+        ),
         "denominator": integer_to_text(mechanism.denominator),
         "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
         "certificate": _certificate_to_json(mechanism),
@@ -232,7 +240,8 @@ def _property(text: str) -> Property:
         return resolve(text)
     except ValueError as error:
         raise InvalidFile(
-            f"the certificate needs a property that is not defined here; import what defines it: {error}"
+            "the certificate needs a property that is not defined here; import what defines it:"
+            f" {error}"
         ) from error
 
 

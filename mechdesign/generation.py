@@ -1,7 +1,8 @@
-"""Column generation over extremal rows, whose entries are 1 and alpha up to a factor: the best of 2^domain patterns, and why.
+"""Column generation over extremal rows, whose entries are 1 and alpha up to a factor: the best of
+2^domain patterns, and why.
 
-The master program weighs the patterns at hand; its multipliers, a price for each item, say which others would be worth more
-than they cost. With none left, the prices prove the optimum.
+The master program weighs the patterns at hand; its multipliers, a price for each item, say which
+others would be worth more than they cost. With none left, the prices prove the optimum.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _CLOSE = fmpq(1, 1 << 40)
 
 
 class Candidates:
-    """The rows with entries 1 and alpha, up to swaps of interchangeable items, and what they are worth."""
+    """The rows with entries 1 and alpha, up to swaps of interchangeable items, and what they are
+    worth.
+    """
 
     def __init__(self, utility: Utility, alpha: fmpq) -> None:
         self.utility, self.alpha = utility, alpha
@@ -97,10 +100,12 @@ class Candidates:
         )
 
     def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
-        """Patterns with weights such that each class has the wanted averages in every one of its items alike.
+        """Patterns with weights such that each class has the wanted averages in every one of its
+        items alike.
 
-        Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an integer in
-        [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n of phases, and few sets in all.
+        Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
+        integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
+        of phases, and few sets in all.
         """
         found: dict[Pattern, Fraction] = {}
         for counts, weight in weights.items():
@@ -122,18 +127,23 @@ class Candidates:
 
 
 def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The weights of an optimal mechanism's patterns, and for every item a price at which no row is worth more than it costs."""
+    """The weights of an optimal mechanism's patterns, and for every item a price at which no row is
+    worth more than it costs.
+    """
     price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
     items = patterns.utility.items
     pool = {tuple(patterns.sizes)}
     best: tuple[fmpq, list[fmpq]] | None = None
 
     def improved(trial: Sequence[fmpq]) -> set[Counts]:
-        """Patterns that are worth more than they cost and not in the pool. If a bound was proved, the best one is kept."""
+        """Patterns that are worth more than they cost and not in the pool. If a bound was proved,
+        the best one is kept.
+        """
         nonlocal best
         excess, found = price(trial)
         if excess is not None:
-            # Every row that is not constant sums to at least 1 + alpha (items - 1): so much on every price pays for it.
+            # Every row that is not constant sums to at least 1 + alpha (items - 1): so much on
+            # every price pays for it.
             more = max(excess, ZERO) / (1 + patterns.alpha * (items - 1))
             total = sum(trial, more * items)
             if best is None or total < best[0]:
@@ -194,7 +204,9 @@ def _master(
 def _guessed(
     patterns: Candidates, pool: Sequence[Counts]
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The same prices in floats, which is quicker, and no weights. What prices prove does not depend on where they are from."""
+    """The same prices in floats, which is quicker, and no weights. What prices prove does not
+    depend on where they are from.
+    """
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
     cost = np.array([to_float(-value / largest) for value in worth])
@@ -211,7 +223,9 @@ def _guessed(
 
 
 _Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
-"""From a price for each class to a proved upper bound on the excess of any row, if known, and patterns with an excess."""
+"""From a price for each class to a proved upper bound on the excess of any row, if known, and
+patterns with an excess.
+"""
 
 
 def _by_enumeration(patterns: Candidates) -> _Pricing:

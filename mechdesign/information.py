@@ -44,7 +44,9 @@ class MutualInformation(Utility):
         return alike(self.prior)
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """No patterns; prices in proportion to the prior, as if items of any probability could be had."""
+        """No patterns; prices in proportion to the prior, as if items of any probability could be
+        had.
+        """
         a = to_float(alpha)
 
         def per_mean(mass: float) -> float:
@@ -59,10 +61,11 @@ class MutualInformation(Utility):
         return [], [to_fmpq(Fraction(most) * weight) for weight in self.prior]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """For every t, ``-m log m <= t - m - m log t``, which is linear in the row: the least of these bounds over t.
+        """For every t, ``-m log m <= t - m - m log t``, which is linear in the row: the least of
+        these bounds over t.
 
-        The patterns are found by exchanging items for as long as that pays, from those with the items of least price for their
-        prior at level 1.
+        The patterns are found by exchanging items for as long as that pays, from those with the
+        items of least price for their prior at level 1.
         """
         prior = [to_fmpq(weight) for weight in self.prior]
 
@@ -92,7 +95,9 @@ class MutualInformation(Utility):
 
 
 def _climbed(chosen: BoolArray, p: FloatArray, y: FloatArray, alpha: float) -> BoolArray:
-    """A pattern whose information less its price no exchange of at most one item for at most one other raises."""
+    """A pattern whose information less its price no exchange of at most one item for at most one
+    other raises.
+    """
     p, y = np.append(p, 0.0), np.append(y, 0.0)  # the last stands for no item, on either side
     inside = np.append(chosen, True)
 

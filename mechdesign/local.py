@@ -1,8 +1,11 @@
-"""Mechanisms for local privacy, where every two items are neighbours, by what they shall be good for.
+"""Mechanisms for local privacy, where every two items are neighbours, by what they shall be good
+for.
 
 - `square`: outputs that are the items, at the least expected loss;
-- `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions (`mechdesign.utilities`);
-- `workload_optimal`: any outputs, of the least variance for a set of linear queries (`mechdesign.workload`).
+- `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions
+  (`mechdesign.utilities`);
+- `workload_optimal`: any outputs, of the least variance for a set of linear queries
+  (`mechdesign.workload`).
 """
 
 from __future__ import annotations
@@ -28,10 +31,11 @@ def square(
     *,
     progress: bool = False,
 ) -> Design:
-    """The best locally private mechanism whose outputs are the items, with the proof that it is (thesis 6.8, eqs. 6.17-6.20).
+    """The best locally private mechanism whose outputs are the items, with the proof that it is
+    (thesis 6.8, eqs. 6.17-6.20).
 
-    For `L0` and the uniform prior this is generalised randomized response, `named.krr`; `L1` and `L2` alone leave outputs
-    unused, which properties forbid.
+    For `L0` and the uniform prior this is generalised randomized response, `named.krr`; `L1` and
+    `L2` alone leave outputs unused, which properties forbid.
 
     Parameters
     ----------

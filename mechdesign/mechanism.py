@@ -1,4 +1,6 @@
-"""Mechanism: an exact column-stochastic table, its privacy audit, its loss, and what follows from them."""
+"""Mechanism: an exact column-stochastic table, its privacy audit, its loss, and what follows from
+them.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,16 @@ class Audit:
     Attributes
     ----------
     ratio
-        The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1 (1 without neighbours),
-        or ``math.inf`` when an output is possible under one input and impossible under a neighbour. Under a `Metric`, the one
-        that is largest when compared to what is allowed.
+        The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1
+        (1 without neighbours), or ``math.inf`` when an output is possible under one input and
+        impossible under a neighbour. Under a `Metric`, the one that is largest when compared to
+        what is allowed.
     allowed
-        The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the distance under a `Metric`.
+        The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the
+        distance under a `Metric`.
     output, inputs
-        Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the pair (j, j').
+        Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the
+        pair (j, j').
     """
 
     ratio: Fraction | float
@@ -61,10 +66,12 @@ class Audit:
 
 
 class Mechanism:
-    """A randomised answer to a count: ``P[i, j] = Pr[output i | input j]``, exact, with the privacy that it claims.
+    """A randomised answer to a count: ``P[i, j] = Pr[output i | input j]``, exact, with the privacy
+    that it claims.
 
-    Immutable; equal when the tables and the claims are equal. A table may be rectangular; columns sum to exactly one.
-    Constructing one does not check the claim: `audit` does, and `release` refuses when it fails.
+    Immutable; equal when the tables and the claims are equal. A table may be rectangular; columns
+    sum to exactly one. Constructing one does not check the claim: `audit` does, and `release`
+    refuses when it fails.
 
     Parameters
     ----------
@@ -73,12 +80,14 @@ class Mechanism:
     privacy
         The claim.
     certificate
-        A proof of optimality to keep with the table, see `mechdesign.certificate`. Not part of equality.
+        A proof of optimality to keep with the table, see `mechdesign.certificate`. Not part of
+        equality.
 
     Raises
     ------
     InvalidMechanism
-        A ragged or empty table, a negative entry, or a column that does not sum to one; the message names it.
+        A ragged or empty table, a negative entry, or a column that does not sum to one; the message
+        names it.
 
     >>> m = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
     >>> m.audit().ratio, m.audit().holds
@@ -148,7 +157,8 @@ class Mechanism:
             if total != denominator:
                 off = Fraction(total, denominator) - 1
                 raise InvalidMechanism(
-                    f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to exactly 1"
+                    f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to"
+                    " exactly 1"
                 )
         common = math.gcd(denominator, *(weight for row in weights for weight in row))
         store = object.__setattr__
@@ -191,7 +201,9 @@ class Mechanism:
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.float64]:
-        """The table as floats, shape (outputs, inputs), read-only: for plots and other tools, never for privacy."""
+        """The table as floats, shape (outputs, inputs), read-only: for plots and other tools, never
+        for privacy.
+        """
         matrix = np.array(
             [[weight / self.denominator for weight in row] for row in self.weights],
             dtype=np.float64,
@@ -236,7 +248,8 @@ class Mechanism:
         return widest
 
     def loss(self, loss: Loss) -> Fraction:
-        """The exact expected cost under the loss's prior, or the worst expected cost over inputs (Definition 21).
+        """The exact expected cost under the loss's prior, or the worst expected cost over inputs
+        (Definition 21).
 
         This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
         """
@@ -258,26 +271,33 @@ class Mechanism:
         )
 
     def scaled_l0(self, d: int = 0) -> Fraction:
-        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0 of the uniform mechanism is 1.
+        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0
+        of the uniform mechanism is 1.
 
-        Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can be wrong.
+        Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can
+        be wrong.
         """
         if self.outputs != self.inputs or self.inputs < 2:
             raise NotSquare(
-                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x {self.inputs}"
+                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x"
+                f" {self.inputs}"
             )
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def properties(self) -> dict[str, bool]:
-        """Which of the seven properties of thesis 6.4 hold, exactly, by short name. None does for a rectangular table but S."""
+        """Which of the seven properties of thesis 6.4 hold, exactly, by short name. None does for a
+        rectangular table but S.
+        """
         square = self.outputs == self.inputs
         return {item.short: (square or item.short == "S") and item.holds(self) for item in SEVEN}
 
     def derivable_from_geometric(self) -> bool:
-        """Whether this is the geometric mechanism with its output remapped (Gupte and Sundararajan's test, thesis 6.6.3).
+        """Whether this is the geometric mechanism with its output remapped (Gupte and
+        Sundararajan's test, thesis 6.6.3).
 
-        Every three adjacent entries of a row must satisfy (1 + alpha^2) P[i, j] >= alpha (P[i, j-1] + P[i, j+1]), and
-        the mechanism must be alpha-private between adjacent counts, whatever neighbours it claims.
+        Every three adjacent entries of a row must satisfy (1 + alpha^2) P[i, j] >= alpha (P[i, j-1]
+        + P[i, j+1]), and the mechanism must be alpha-private between adjacent counts, whatever
+        neighbours it claims.
         """
         top, bottom = self.privacy.alpha.numerator, self.privacy.alpha.denominator
         for row in self.weights:
@@ -290,14 +310,17 @@ class Mechanism:
         return True
 
     def spread(self, prior: Sequence[Rational] | None = None) -> Spread:
-        """The distribution of the error (output minus input) for inputs drawn from ``prior`` (uniform if None)."""
+        """The distribution of the error (output minus input) for inputs drawn from ``prior``
+        (uniform if None).
+        """
         weights = prior_over(self.inputs, prior)
         return Spread.of(self.weights, self.denominator, weights)
 
     def posterior(
         self, prior: Sequence[Rational] | None = None
     ) -> tuple[tuple[Fraction, ...] | None, ...]:
-        """Pr[input j | output i] for inputs drawn from ``prior`` (uniform if None): a row for each output.
+        """Pr[input j | output i] for inputs drawn from ``prior`` (uniform if None): a row for each
+        output.
 
         The row of an output that never occurs is None.
         """
@@ -312,15 +335,16 @@ class Mechanism:
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One draw for each true count, exactly distributed as the table says; no float is involved.
+        """One draw for each true count, exactly distributed as the table says; no float is
+        involved.
 
         Parameters
         ----------
         counts
             Integers in 0 .. inputs-1, any shape.
         rng
-            None: randomness from the operating system. A Generator: reproducible, for experiments, *not* private against
-            someone who knows its state.
+            None: randomness from the operating system. A Generator: reproducible, for experiments,
+            *not* private against someone who knows its state.
 
         Returns
         -------
@@ -341,7 +365,9 @@ class Mechanism:
         return Sampler(self.weights, self.denominator)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file, replacing it in one step. ``.json`` is exact and can be loaded; ``.csv`` and ``.npz`` are float views."""
+        """Write a file, replacing it in one step. ``.json`` is exact and can be loaded; ``.csv``
+        and ``.npz`` are float views.
+        """
         from mechdesign import formats
 
         formats.save(self, path)
@@ -350,7 +376,8 @@ class Mechanism:
     def load(path: str | os.PathLike[str]) -> Mechanism:
         """Read a JSON file and check it all again: digest, table, privacy, certificate.
 
-        Raises InvalidFile, InvalidMechanism, PrivacyViolation or CertificateRejected, with the reason.
+        Raises InvalidFile, InvalidMechanism, PrivacyViolation or CertificateRejected, with the
+        reason.
         """
         from mechdesign import formats
 
@@ -375,4 +402,7 @@ class Mechanism:
             else " ..."
         )
         verdict = "private" if self.audit().holds else "NOT PRIVATE"
-        return f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict}; properties:{kept or ' none'}>"
+        return (
+            f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
+            f" properties:{kept or ' none'}>"
+        )

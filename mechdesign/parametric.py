@@ -1,7 +1,9 @@
-"""Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in (0, 1).
+"""Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
+(0, 1).
 
-The formula of a design, see `mechdesign.alphaprogram`, is optimal on an interval: a piece. Beyond the end of one piece another
-design is taken, until (0, 1) is covered: parametric linear programming, with proofs.
+The formula of a design, see `mechdesign.alphaprogram`, is optimal on an interval: a piece. Beyond
+the end of one piece another design is taken, until (0, 1) is covered: parametric linear
+programming, with proofs.
 
 >>> for piece in parametric(2, properties=["WH"]):
 ...     print(piece.interval, piece.objective, sep=": ")
@@ -35,9 +37,11 @@ class Piece:
     Attributes
     ----------
     interval
-        Where the table keeps its privacy and the properties, and no other mechanism that does has a smaller loss.
+        Where the table keeps its privacy and the properties, and no other mechanism that does has a
+        smaller loss.
     mechanism
-        The table. An optimum need not be unique: this is one of them for every alpha of the interval.
+        The table. An optimum need not be unique: this is one of them for every alpha of the
+        interval.
     objective
         Its loss, the least possible, whichever optimum was taken.
     loss, properties
@@ -54,7 +58,9 @@ class Piece:
     proofs: tuple[Proof, ...]
 
     def verify(self) -> Verification:
-        """Check everything from scratch, for all alpha of the interval: signs, privacy, properties, loss and bounds."""
+        """Check everything from scratch, for all alpha of the interval: signs, privacy, properties,
+        loss and bounds.
+        """
         table = self.mechanism
         program = AlphaProgram(table.outputs, table.neighbours, self.loss, self.properties)
         point = program.point(table, self.objective)
@@ -92,9 +98,9 @@ class Piece:
     def __str__(self) -> str:
         wanted = " ".join(item.text for item in self.properties) or "no properties"
         return (
-            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, where {self.interval}, is {self.objective}:\n"
-            f"{self.mechanism}\n"
-            f"properties: {', '.join(self._kept(latex=False)) or 'none'}"
+            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, where"
+            f" {self.interval}, is {self.objective}:\n{self.mechanism}\nproperties:"
+            f" {', '.join(self._kept(latex=False)) or 'none'}"
         )
 
     def latex(self) -> str:
@@ -112,7 +118,9 @@ class Piece:
         return f"$\\displaystyle {self.latex()}$"
 
     def _kept(self, latex: bool) -> Iterator[str]:
-        """The properties that hold in the interval; with the part of it in parentheses where it is not all."""
+        """The properties that hold in the interval; with the part of it in parentheses where it is
+        not all.
+        """
         for short, region in self.mechanism.properties().items():
             part = region & self.interval.region
             if part:
@@ -124,8 +132,8 @@ class Piece:
 def explain(design: Design) -> Piece:
     """The formula behind a design, and all the alpha around the design's for which it is optimal.
 
-    At an alpha where one optimal formula gives way to another, the one is given of which the design is a value. Where it is a
-    value of neither, but lies between, the interval is that single alpha.
+    At an alpha where one optimal formula gives way to another, the one is given of which the design
+    is a value. Where it is a value of neither, but lies between, the interval is that single alpha.
 
     Raises
     ------
@@ -134,13 +142,14 @@ def explain(design: Design) -> Piece:
     SolverFailure
         The design is no vertex of its program, or not proved optimal (its certificate has a gap).
     NotPolynomial
-        A property of your own depends on alpha in another way than a polynomial of degree at most two, or inputs are at distances
-        beyond `mechdesign.alpharows.MAX_DEGREE`.
+        A property of your own depends on alpha in another way than a polynomial of degree at most
+        two, or inputs are at distances beyond `mechdesign.alpharows.MAX_DEGREE`.
     """
     statement, mechanism = design.certificate, design.mechanism
     if mechanism.outputs != mechanism.inputs:
         raise NotSquare(
-            f"only square designs can be followed in alpha, this one is {mechanism.outputs} x {mechanism.inputs}"
+            f"only square designs can be followed in alpha, this one is {mechanism.outputs} x"
+            f" {mechanism.inputs}"
         )
     walk = _Walk(
         AlphaProgram(
@@ -164,15 +173,16 @@ def parametric(
     *,
     neighbours: Neighbours = "adjacent",
 ) -> tuple[Piece, ...]:
-    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each beginning where the last ends.
+    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
+    beginning where the last ends.
 
-    At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha at once; from one piece to
-    the next the objective changes, or the table would cease to be feasible. Errors are those of `design` and `explain`.
+    At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha
+    at once; from one piece to the next the objective changes, or the table would cease to be
+    feasible. Errors are those of `design` and `explain`.
     """
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
-    first = design(
-        n, Privacy(SAMPLES[1], neighbours), loss, wanted
-    )  # which checks the question, too
+    # Which checks the question, too
+    first = design(n, Privacy(SAMPLES[1], neighbours), loss, wanted)
     program = AlphaProgram(
         first.mechanism.inputs, first.mechanism.privacy.neighbours, first.certificate.loss, wanted
     )
@@ -236,7 +246,9 @@ class _Walk:
     def _reach(
         self, objective: Formula, start: Endpoint, limit: Endpoint, proofs: list[Proof]
     ) -> Endpoint:
-        """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs`` collects why."""
+        """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs``
+        collects why.
+        """
         upwards = limit > start
         while start != limit:
             vertex = self.sample(start, limit)

@@ -1,4 +1,6 @@
-"""Patterns: which inputs a row of an extremal mechanism favours. Families to begin with, and a search for better ones."""
+"""Patterns: which inputs a row of an extremal mechanism favours. Families to begin with, and a
+search for better ones.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ from mechdesign.workloads import Floats
 Patterns: TypeAlias = npt.NDArray[np.bool_]
 """Shape (outputs, domain): True where an output favours an input."""
 
-# A balanced set of patterns favours every input equally often and is a mechanism by itself: its rows, all of the same weight.
+# A balanced set of patterns favours every input equally often and is a mechanism by itself: its
+# rows, all of the same weight.
 
 
 def flat(size: int, odds: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """A subset of a cycle, about 1 / (odds + 1) of it, whose differences are about evenly spread: nearly a difference set."""
+    """A subset of a cycle, about 1 / (odds + 1) of it, whose differences are about evenly spread:
+    nearly a difference set.
+    """
     held = max(1, min(size - 1, round(size / (1 + odds))))
 
     def unevenness(chosen: npt.NDArray[np.bool_]) -> int:
@@ -51,8 +56,9 @@ def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
 def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Patterns]:
     """Balanced sets for ordered items and for others: to mix, and to begin a search with.
 
-    Blocks of neighbours of all sizes in all rotations, as of `rangeq.CircularHistogram`; cells of all widths and offsets along the
-    line, told apart by a cyclic pattern; and, for powers of two, the parities of some bits.
+    Blocks of neighbours of all sizes in all rotations, as of `rangeq.CircularHistogram`; cells of
+    all widths and offsets along the line, told apart by a cyclic pattern; and, for powers of two,
+    the parities of some bits.
     """
     item, doublings = np.arange(domain), (domain - 1).bit_length()
     offsets = 16 if domain <= 128 else 8  # each takes the server domain^2 numbers to weigh
@@ -78,7 +84,9 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
 def climb(
     criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """A pattern that no change of one input, or exchange of two, makes worth more (`Criterion.priced`), from a given one."""
+    """A pattern that no change of one input, or exchange of two, makes worth more
+    (`Criterion.priced`), from a given one.
+    """
     p, extra, chosen = criterion.prior, criterion.odds - 1, pattern.copy()
     row = 1 + extra * chosen
     diagonal, by_slope = np.diag(slope), slope @ row
@@ -123,7 +131,9 @@ def climb(
 def turn_climb(
     criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """The same for all rotations of a pattern together, keeping its size, as if all had the same mass."""
+    """The same for all rotations of a pattern together, keeping its size, as if all had the same
+    mass.
+    """
     k, chosen = len(pattern), pattern.copy()
     place = np.arange(k)
     kernel = np.zeros(k)

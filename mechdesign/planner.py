@@ -1,7 +1,9 @@
-"""Which protocol to take, and what it needs: candidates ranked by error, or by the epsilon or the people that an error takes.
+"""Which protocol to take, and what it needs: candidates ranked by error, or by the epsilon or the
+people that an error takes.
 
-A `Task` knows the protocols for one kind of question, and predicts their errors; `plan` ranks and searches. Tasks are found by
-name among the entry points of the group "mechdesign.tasks", which any package may add to.
+A `Task` knows the protocols for one kind of question, and predicts their errors; `plan` ranks and
+searches. Tasks are found by name among the entry points of the group "mechdesign.tasks", which any
+package may add to.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ GROUP = "mechdesign.tasks"
 """The entry points that name tasks."""
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(16)
-"""Between these a search looks for an epsilon: beyond the larger, odds of nine million to one protect nobody."""
+"""Between these a search looks for an epsilon: beyond the larger, odds of nine million to one
+protect nobody.
+"""
 
 LARGEST_N = 10**12
 """A search for a number of people ends here."""
@@ -42,7 +46,9 @@ _DIGITS = 4
 
 
 class InvalidRequest(MechanismError, ValueError):
-    """A plan cannot be made from these arguments: not two of n, epsilon and error, one out of range, or an unknown detail."""
+    """A plan cannot be made from these arguments: not two of n, epsilon and error, one out of
+    range, or an unknown detail.
+    """
 
 
 class UnknownTask(MechanismError, ValueError):
@@ -52,7 +58,8 @@ class UnknownTask(MechanismError, ValueError):
 class Unreachable(MechanismError):
     """No candidate reaches the error.
 
-    Attributes: ``error``, asked for, and ``least``, the least that any candidate is predicted to have within the bounds.
+    Attributes: ``error``, asked for, and ``least``, the least that any candidate is predicted to
+    have within the bounds.
     """
 
     def __init__(self, error: float, least: float, within: str) -> None:
@@ -78,7 +85,8 @@ class Offer:
     bits
         Information in a report; None where nobody reports.
     client, server
-        Elementary steps up to a constant, to make a report and to turn n of them into estimates; empty where not stated.
+        Elementary steps up to a constant, to make a report and to turn n of them into estimates;
+        empty where not stated.
     """
 
     protocol: Any
@@ -92,7 +100,8 @@ class Offer:
 class Task(ABC):
     """A kind of question: its candidates, and how wrong they are.
 
-    A subclass is a frozen dataclass: further fields are the details that may be given. It names the class in an entry point.
+    A subclass is a frozen dataclass: further fields are the details that may be given. It names the
+    class in an entry point.
 
     Attributes
     ----------
@@ -128,7 +137,9 @@ class Task(ABC):
         """A candidate at this epsilon, for n reports; ValueError if it cannot serve there."""
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The candidate to take when nothing speaks against it, and why; empty: the first of the ranking."""
+        """The candidate to take when nothing speaks against it, and why; empty: the first of the
+        ranking.
+        """
         return "", ""
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
@@ -138,9 +149,11 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol with its predicted error, at an epsilon and a number of people: given, or the least that it needs.
+    """A protocol with its predicted error, at an epsilon and a number of people: given, or the
+    least that it needs.
 
-    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where nobody reports).
+    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where nobody
+    reports).
     """
 
     name: str
@@ -168,13 +181,16 @@ class Plan:
     candidates
         Those that can serve, the best first; of unknown error last.
     best
-        The one to take when nothing speaks against it: ``best.protocol`` is ready to use, ``best.epsilon`` what to spend.
+        The one to take when nothing speaks against it: ``best.protocol`` is ready to use,
+        ``best.epsilon`` what to spend.
     reason
         Why it is that one.
     unreachable
-        The names of candidates that are not predicted to reach the error ``within`` the bounds of the search.
+        The names of candidates that are not predicted to reach the error ``within`` the bounds of
+        the search.
     unknown
-        The names of candidates of which nothing is predicted, so that no search finds what they need.
+        The names of candidates of which nothing is predicted, so that no search finds what they
+        need.
     bound
         What no protocol can do at the best one's epsilon and n; may be empty.
     """
@@ -220,13 +236,17 @@ class Plan:
         return text.getvalue()
 
     def plot(self) -> Figure:
-        """The errors of all candidates against epsilon: see `mechdesign.plot.error_against_epsilon`."""
+        """The errors of all candidates against epsilon: see
+        `mechdesign.plot.error_against_epsilon`.
+        """
         from mechdesign import plot
 
         return plot.error_against_epsilon(self)
 
     def errors(self, epsilons: Iterable[float]) -> dict[str, list[float]]:
-        """The predicted error of every candidate at other epsilons, for the best one's n; NaN where it cannot serve."""
+        """The predicted error of every candidate at other epsilons, for the best one's n; NaN where
+        it cannot serve.
+        """
         grid, n = list(epsilons), self.best.n or 0
         found = {
             item.name: [_error(self.task, item.name, epsilon, n) for epsilon in grid]
@@ -279,7 +299,9 @@ class Plan:
             lines.append(f"costs: {self.task.symbols}")
         if self.bound:
             lines.append(
-                f"at epsilon {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''} {self.bound}"
+                "at epsilon"
+                f" {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''}"
+                f" {self.bound}"
             )
         return "\n".join(lines)
 
@@ -294,19 +316,22 @@ def plan(
     ledger: Ledger | None = None,
     **details: Any,
 ) -> Plan:
-    """The protocols for a task, ranked: by predicted error, or by the epsilon or the number of people that a target error takes.
+    """The protocols for a task, ranked: by predicted error, or by the epsilon or the number of
+    people that a target error takes.
 
-    Of n, epsilon and error exactly two are given (of epsilon and error one, where a curator knows the truth), and the third is
-    predicted for each candidate. An epsilon found has four digits, rounded up, between 0.001 and 16; an n is exact. Planning spends
-    nothing: `Plan.best` says what to spend.
+    Of n, epsilon and error exactly two are given (of epsilon and error one, where a curator knows
+    the truth), and the third is predicted for each candidate. An epsilon found has four digits,
+    rounded up, between 0.001 and 16; an n is exact. Planning spends nothing: `Plan.best` says what
+    to spend.
 
     Parameters
     ----------
     task
-        "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles", "conjunctions", or a task that
-        another package adds.
+        "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
+        "conjunctions", or a task that another package adds.
     domain
-        What the task is about: people in the group; items; numbers of values of the attributes; bits of an item. See the task.
+        What the task is about: people in the group; items; numbers of values of the attributes;
+        bits of an item. See the task.
     n
         How many people report, 1 to 10^12.
     epsilon
@@ -314,8 +339,8 @@ def plan(
     error
         The target, above 0, in the task's unit.
     ledger
-        A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all that remains; or, if n and
-        error are given, at most that.
+        A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all
+        that remains; or, if n and error are given, at most that.
     details
         See the task.
 
@@ -396,7 +421,8 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
     )
     if key not in entries:
         raise UnknownTask(
-            f"no task {shown(name)}; there are {', '.join(sorted(entries)) or 'none: install the package'}"
+            f"no task {shown(name)}; there are"
+            f" {', '.join(sorted(entries)) or 'none: install the package'}"
         )
     kind = entries[key].load()
     allowed = [item.name for item in fields(kind) if item.name != "domain"]
@@ -456,7 +482,8 @@ def _check_given(
     if not task.people_report:
         if n is not None:
             raise InvalidRequest(
-                "here a curator knows the truth and nobody reports: give no n; the domain says how many there are"
+                "here a curator knows the truth and nobody reports: give no n; the domain says how"
+                " many there are"
             )
         del values["n"]
     given = [name for name, value in values.items() if value is not None]
@@ -528,7 +555,10 @@ def _ranked(
     if solved_for != "error" or not why or best.name != preferred:
         why = _reason(candidates, best, solved_for)
     if preferred in unknown:
-        why += f", of those of which something is predicted; {preferred} is the one to take for a given n and epsilon"
+        why += (
+            f", of those of which something is predicted; {preferred} is the one to take for a"
+            " given n and epsilon"
+        )
     bound = task.bound(best.epsilon, best.n or 0)
     return Plan(
         task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound
@@ -547,7 +577,10 @@ def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -
             if (best.bits or 0) < (first.bits or 0)
             else ""
         )
-        return f"{amount} is {100 * (value(best) / value(first) - 1):.1f}% above the least, that of {first.name}{bits}"
+        return (
+            f"{amount} is {100 * (value(best) / value(first) - 1):.1f}% above the least, that of"
+            f" {first.name}{bits}"
+        )
     equal = [
         item.name
         for item in candidates
@@ -563,9 +596,11 @@ def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -
 
 @dataclass(frozen=True)
 class _Scale:
-    """The numbers that a search may try, in order: ``value(0) .. value(last)``; ``rank(x)`` is about the last that is at most x.
+    """The numbers that a search may try, in order: ``value(0) .. value(last)``; ``rank(x)`` is
+    about the last that is at most x.
 
-    The search begins at ``start``, and expects errors to fall as the numbers to the power -``power``.
+    The search begins at ``start``, and expects errors to fall as the numbers to the power
+    -``power``.
     """
 
     value: Callable[[int], Any]
@@ -598,10 +633,12 @@ def _epsilons(largest: Fraction) -> _Scale:
 
 
 def _least(error: Callable[[Any], float], target: float, scale: _Scale) -> Any:
-    """The least number at which the error is at most the target, for errors that fall; None if none is.
+    """The least number at which the error is at most the target, for errors that fall; None if none
+    is.
 
-    Bisection of a bracket, at where a power law through its ends would have the target, right at once for power laws; every third
-    time in the middle. Should errors not fall all the way: what is found reaches the target, the number before it does not.
+    Bisection of a bracket, at where a power law through its ends would have the target, right at
+    once for power laws; every third time in the middle. Should errors not fall all the way: what is
+    found reaches the target, the number before it does not.
     """
     below, above = -1, scale.last + 1
     ends: dict[bool, tuple[float, float]] = {}

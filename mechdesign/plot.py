@@ -1,8 +1,10 @@
-"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and errors.
+"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and
+errors.
 
-Every function returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it, and a notebook that has run
-``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
-are exact expectations, turned into floats only to be drawn.
+Every function returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it, and a
+notebook that has run ``%matplotlib inline`` shows it. No window opens and pyplot keeps no
+reference, so there is nothing to close. All values are exact expectations, turned into floats only
+to be drawn.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
 
 _Point = TypeVar("_Point", int, Fraction)
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is faint on white. The
-# lengths of colours and markers are coprime, so no two of the first 56 series look alike.
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is
+# faint on white. The lengths of colours and markers are coprime, so no two of the first 56 series
+# look alike.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
@@ -45,10 +48,12 @@ _PRINTED = 9
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
-    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1, 6.6).
+    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1,
+    6.6).
 
-    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are printed to two places, with a
-    bare 0 for an exact zero. The tables may have different sizes, as in Figure 6.1, and may be rectangular.
+    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are
+    printed to two places, with a bare 0 for an exact zero. The tables may have different sizes, as
+    in Figure 6.1, and may be rectangular.
 
     Parameters
     ----------
@@ -85,7 +90,8 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
         _whole(axes.xaxis)
         _whole(axes.yaxis)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
-            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast equally.
+            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white
+            # contrast equally.
             dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array(
                 [0.2126, 0.7152, 0.0722]
             ) < 0.18
@@ -120,7 +126,8 @@ def l0_against_n(
         for n, item in zip(ns, row, strict=True):
             if (item.outputs, item.inputs) != (n + 1, n + 1):
                 raise ValueError(
-                    f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
+                    f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not"
+                    f" {n + 1} x {n + 1}"
                 )
     return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 
@@ -136,7 +143,8 @@ def l0_against_alpha(
     Parameters
     ----------
     curves
-        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8, alpha)``.
+        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8,
+        alpha)``.
     alphas
         Exact numbers in (0, 1]; joined in this order.
     progress
@@ -165,19 +173,22 @@ def l0_against_alpha(
 def error_histograms(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n (Figure 6.13).
+    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n
+    (Figure 6.13).
 
     Parameters
     ----------
     mechanisms
         label -> mechanism, all (n+1) x (n+1) for one n.
     prior
-        n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if None.
+        n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if
+        None.
 
     Raises
     ------
     ValueError
-        No mechanism, different sizes, a rectangular one, or a prior that does not fit (`InvalidPrior`).
+        No mechanism, different sizes, a rectangular one, or a prior that does not fit
+        (`InvalidPrior`).
     """
     n = _people(mechanisms)
     spreads = {name: mechanism.spread(prior).histogram for name, mechanism in mechanisms.items()}
@@ -203,7 +214,8 @@ def error_histograms(
 
 
 def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) -> Figure:
-    """The expected root mean square error when the count is of n independent bits, each 1 with probability p (Figure 6.12).
+    """The expected root mean square error when the count is of n independent bits, each 1 with
+    probability p (Figure 6.12).
 
     Parameters
     ----------
@@ -215,7 +227,8 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
     Raises
     ------
     ValueError
-        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1] (`InvalidPrior`).
+        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1]
+        (`InvalidPrior`).
     InexactNumber
         A float in ``ps``.
     """
@@ -230,10 +243,11 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
 def l0d_against_p(
     mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1
 ) -> Figure:
-    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure 6.10, where d is 1).
+    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure
+    6.10, where d is 1).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `rmse_against_p`;
-    d is an integer >= 0 (else ValueError).
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
+    those of `rmse_against_p`; d is an integer >= 0 (else ValueError).
     """
     return _against_p(
         mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior)))
@@ -243,10 +257,11 @@ def l0d_against_p(
 def l0d_against_d(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism (Figure 6.11).
+    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism
+    (Figure 6.11).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `error_histograms`;
-    a ValueError also when n = 0, which leaves no d.
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
+    those of `error_histograms`; a ValueError also when n = 0, which leaves no d.
     """
     n = _people(mechanisms)
     if n == 0:
@@ -257,7 +272,8 @@ def l0d_against_d(
 
 
 def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -> Figure:
-    """The predicted errors of a plan's candidates against epsilon, both logarithmic, for the best one's number of people.
+    """The predicted errors of a plan's candidates against epsilon, both logarithmic, for the best
+    one's number of people.
 
     The best one at its epsilon is marked. Candidates of unknown error are left out.
 
@@ -266,7 +282,8 @@ def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -
     plan
         What `mechdesign.plan` found.
     epsilons
-        Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight times that, and that itself.
+        Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight
+        times that, and that itself.
 
     Raises
     ------
@@ -359,13 +376,15 @@ def _people(mechanisms: Mapping[str, Mechanism]) -> int:
     for name, mechanism in mechanisms.items():
         if mechanism.outputs != mechanism.inputs:
             raise NotSquare(
-                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of the same people"
+                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of"
+                " the same people"
             )
         if n < 0:
             first, n = name, mechanism.inputs - 1
         if mechanism.inputs != n + 1:
             raise ValueError(
-                f"one figure needs one n: {first} has n = {n}, {name} has n = {mechanism.inputs - 1}"
+                f"one figure needs one n: {first} has n = {n}, {name} has n ="
+                f" {mechanism.inputs - 1}"
             )
     return n
 
@@ -414,7 +433,8 @@ def _lines(
     if whole:
         _whole(axes.xaxis)
     for index, (name, y) in enumerate(curves.items()):
-        # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers are hollow, so both show.
+        # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers
+        # are hollow, so both show.
         axes.plot(
             x,
             y,

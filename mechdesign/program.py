@@ -1,7 +1,8 @@
-"""The linear program of a mechanism as data: exact rational sparse rows over non-negative variables, folded by symmetry.
+"""The linear program of a mechanism as data: exact rational sparse rows over non-negative
+variables, folded by symmetry.
 
-Variable ``i * inputs + j`` is P[i, j]; a worst-case loss adds one more, the largest expected cost, at the end.
-Nothing here knows how a program is solved.
+Variable ``i * inputs + j`` is P[i, j]; a worst-case loss adds one more, the largest expected cost,
+at the end. Nothing here knows how a program is solved.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Folded:
-    """A program in which variables that a symmetry swaps are one, and rows that then say the same are one.
+    """A program in which variables that a symmetry swaps are one, and rows that then say the same
+    are one.
 
-    ``orbit[v]`` is the folded variable of variable v. ``origin[g][r]`` is the folded row (numbered through all groups) of
-    row r of the g-th group, or -1 where folding made the row say 0 = 0; ``sign[g][r]`` is -1 where it is that row negated.
+    ``orbit[v]`` is the folded variable of variable v. ``origin[g][r]`` is the folded row (numbered
+    through all groups) of row r of the g-th group, or -1 where folding made the row say 0 = 0;
+    ``sign[g][r]`` is -1 where it is that row negated.
     """
 
     program: Program
@@ -46,9 +49,11 @@ class Folded:
     sign: tuple[IntArray, ...]
 
     def unfold(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
-        """Dual values of the original program, by group, from those of the folded rows: shared equally among merged rows.
+        """Dual values of the original program, by group, from those of the folded rows: shared
+        equally among merged rows.
 
-        They are feasible and have the same value, because the set of rows merged into one is closed under the symmetry.
+        They are feasible and have the same value, because the set of rows merged into one is closed
+        under the symmetry.
         """
         merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[
             1:
@@ -67,10 +72,11 @@ class Folded:
 def mechanism_program(
     outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
 ) -> Program:
-    """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
+    """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4;
+    Theorem 9).
 
-    Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH under CH or CM,
-    and the half of the privacy rows that row monotonicity makes weaker than itself.
+    Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH
+    under CH or CM, and the half of the privacy rows that row monotonicity makes weaker than itself.
     """
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
     wanted = closure(properties)
@@ -101,10 +107,12 @@ def mechanism_program(
 def privacy_rows(
     at: IntArray, privacy: Privacy, row_monotone: bool = False, distance: int = 1
 ) -> Rows:
-    """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] = P[i, j'] when alpha = 1.
+    """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] =
+    P[i, j'] when alpha = 1.
 
-    When the table is row monotone and the neighbours lie on one side of output i, only the farther entry needs its
-    row: the nearer one is at least as large, hence at least alpha^d times the farther.
+    When the table is row monotone and the neighbours lie on one side of output i, only the farther
+    entry needs its row: the nearer one is at least as large, hence at least alpha^d times the
+    farther.
     """
     outputs, inputs = at.shape
     pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
@@ -120,7 +128,9 @@ def privacy_rows(
 
 
 def is_privacy(group: Rows) -> bool:
-    """Whether a group of `mechanism_program` holds privacy rows; no property has a name that begins so."""
+    """Whether a group of `mechanism_program` holds privacy rows; no property has a name that begins
+    so.
+    """
     return group.name.partition(" ")[0] == "privacy"
 
 
@@ -131,10 +141,12 @@ def reflection(outputs: int, inputs: int, variables: int) -> IntArray:
 
 
 def fold(program: Program, symmetry: IntArray) -> Folded | None:
-    """The smaller program of mechanisms fixed by a symmetry (an involution), or None where the program is not symmetric.
+    """The smaller program of mechanisms fixed by a symmetry (an involution), or None where the
+    program is not symmetric.
 
-    When costs and rows are unchanged by it, averaging a mechanism with its image keeps feasibility and cost (Theorem 8),
-    so nothing is lost. Whether they are unchanged is checked here, row by row, not assumed.
+    When costs and rows are unchanged by it, averaging a mechanism with its image keeps feasibility
+    and cost (Theorem 8), so nothing is lost. Whether they are unchanged is checked here, row by
+    row, not assumed.
     """
     if any(program.cost[v] != program.cost[w] for v, w in enumerate(symmetry.tolist())):
         return None
@@ -162,14 +174,14 @@ def _merged(program: Program, representative: IntArray) -> Folded:
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
     rows, origins, signs = list[Rows](), list[IntArray](), list[IntArray]()
-    seen: dict[
-        bytes, tuple[int, int]
-    ] = {}  # folded row -> its number, and the sign of the row that stands for it
+    # Folded row -> its number, and the sign of the row that stands for it
+    seen: dict[bytes, tuple[int, int]] = {}
     renamed = [group.relabelled(orbit) for group in program.rows]
     repeated = _repeated(program.rows)
     for group, again, (code, sign) in zip(renamed, repeated, canonical(renamed), strict=True):
         kept, origin = [], np.full(len(code), -1, dtype=np.int64)
-        # A row that stands in the program twice takes part once: shares are equal among *different* rows.
+        # A row that stands in the program twice takes part once: shares are equal among *different*
+        # rows.
         for r in np.flatnonzero(~(group.says_nothing() | again)).tolist():
             key = code[r].tobytes()
             if key not in seen:

@@ -1,7 +1,9 @@
-"""Structural properties of count mechanisms (thesis 6.4, 7.1.3): the rows each adds to a program, and its check on a table.
+"""Structural properties of count mechanisms (thesis 6.4, 7.1.3): the rows each adds to a program,
+and its check on a table.
 
-To add a property, subclass `Property`: give it a ``short`` name and the rows that say it. The same rows go into the
-program, into the certificate and into the exact check of a table, so there is nothing else to keep in step.
+To add a property, subclass `Property`: give it a ``short`` name and the rows that say it. The same
+rows go into the program, into the certificate and into the exact check of a table, so there is
+nothing else to keep in step.
 
 >>> from mechdesign.rows import Rows
 >>> class EqualEnds(Property):
@@ -38,16 +40,19 @@ _REGISTRY: dict[str, type[Property]] = {}
 
 
 class Property(ABC):
-    """A set of mechanisms described by linear rows. Subclasses with a ``short`` name can be asked for by that name.
+    """A set of mechanisms described by linear rows. Subclasses with a ``short`` name can be asked
+    for by that name.
 
     Attributes
     ----------
     short
-        The name in `design` and in files. Unique among the properties; no spaces or colons. A file whose certificate names
-        a property of yours can be loaded once the module that defines it has been imported.
+        The name in `design` and in files. Unique among the properties; no spaces or colons. A file
+        whose certificate names a property of yours can be loaded once the module that defines it
+        has been imported.
     implies
-        Short names of properties that follow from this one for every mechanism; their rows are then left out.
-        A wrong entry here is caught: the finished mechanism is checked against everything that was asked for.
+        Short names of properties that follow from this one for every mechanism; their rows are then
+        left out. A wrong entry here is caught: the finished mechanism is checked against everything
+        that was asked for.
     """
 
     short: ClassVar[str]
@@ -58,7 +63,8 @@ class Property(ABC):
         if "short" in cls.__dict__:
             if not re.fullmatch("[^\\s:]+", cls.short) or cls.short == "privacy":
                 raise ValueError(
-                    f"a short name has neither spaces nor colons, and is not 'privacy'; got {cls.short!r}"
+                    "a short name has neither spaces nor colons, and is not 'privacy'; got"
+                    f" {cls.short!r}"
                 )
             known = _REGISTRY.get(cls.short)
             if known is not None and (known.__module__, known.__qualname__) != (
@@ -72,7 +78,9 @@ class Property(ABC):
 
     @abstractmethod
     def rows(self, at: IntArray, privacy: Privacy) -> Iterable[Rows]:
-        """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j]; slice it freely."""
+        """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j];
+        slice it freely.
+        """
 
     def holds(self, mechanism: Mechanism) -> bool:
         """Whether a mechanism has the property, exactly."""
@@ -88,7 +96,9 @@ class Property(ABC):
 
     @property
     def text(self) -> str:
-        """What `resolve` turns back into this property: the short name, and a parameter after a colon if there is one."""
+        """What `resolve` turns back into this property: the short name, and a parameter after a
+        colon if there is one.
+        """
         return self.short
 
     def __eq__(self, other: object) -> bool:
@@ -165,7 +175,9 @@ class WeakHonesty(Property):
 
 
 class Symmetry(Property):
-    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of n."""
+    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of
+    n.
+    """
 
     short = "S"
 
@@ -177,7 +189,9 @@ class Symmetry(Property):
 
 @dataclass(frozen=True, repr=False)
 class OutputRatio(Property):
-    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta; beta is alpha unless given."""
+    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta;
+    beta is alpha unless given.
+    """
 
     beta: Fraction | None = None
     short = "OR"
@@ -208,10 +222,8 @@ SEVEN: tuple[Property, ...] = (
 """The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
 
 _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
-    (
-        frozenset({"F", "RH"}),
-        "CH",
-    ),  # thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    # Thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    (frozenset({"F", "RH"}), "CH"),
     (frozenset({"F", "CH"}), "RH"),
 )
 
@@ -258,7 +270,8 @@ def closure(properties: Iterable[Property]) -> list[Property]:
     kept = list(dict.fromkeys(properties))
     for item in list(kept):
         others = [other for other in kept if other is not item]
-        # Two properties that imply each other must not both go: `others` shrinks as they are dropped.
+        # Two properties that imply each other must not both go: `others` shrinks as they are
+        # dropped.
         if item.short in implied(other.short for other in others if other.short != item.short):
             kept.remove(item)
     return kept
@@ -272,7 +285,8 @@ def _state(item: object) -> dict[str, object]:
 def _diagonal(at: IntArray) -> IntArray:
     if at.shape[0] != at.shape[1]:
         raise NotSquare(
-            f"this property compares output i with input i, but the table is {at.shape[0]} x {at.shape[1]}"
+            f"this property compares output i with input i, but the table is {at.shape[0]} x"
+            f" {at.shape[1]}"
         )
     return np.diagonal(at)
 

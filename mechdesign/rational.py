@@ -1,7 +1,7 @@
 """Exact rationals from what people type.
 
-Wherever this library promises an exact answer it refuses binary floats: ``0.9`` is not nine tenths, and a privacy
-parameter that silently differs from the one that was meant is a privacy bug.
+Wherever this library promises an exact answer it refuses binary floats: ``0.9`` is not nine tenths,
+and a privacy parameter that silently differs from the one that was meant is a privacy bug.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from mechdesign.exceptions import InexactNumber
 from mechdesign.text import from_text
 
 Rational: TypeAlias = Fraction | int | str | Decimal
-"""What is accepted where an exact number is wanted: ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"``, ``Decimal("0.9")``."""
+"""What is accepted where an exact number is wanted: ``Fraction(9, 10)``, ``1``, ``"9/10"``,
+``"0.9"``, ``Decimal("0.9")``.
+"""
 
 _EXPONENT_LIMIT = 100_000
 
@@ -48,5 +50,6 @@ def exact(value: Rational, name: str = "value") -> Fraction:
         return Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
         raise ValueError(
-            f"{name} must be a finite rational number such as '9/10' or '0.9', got {str(value)[:80]!r}"
+            f"{name} must be a finite rational number such as '9/10' or '0.9', got"
+            f" {str(value)[:80]!r}"
         ) from error

@@ -1,4 +1,6 @@
-"""Groups of exact linear rows that share one stencil: the vocabulary in which properties and programs are written."""
+"""Groups of exact linear rows that share one stencil: the vocabulary in which properties and
+programs are written.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``), one for each r.
+    """The rows ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``),
+    one for each r.
 
-    ``cells`` holds variable numbers, shape (rows, entries); a variable that occurs twice in a row counts twice.
-    A property is usually a few lines with `at_least`, `equal`, `at_least_value` and slices of an index table.
+    ``cells`` holds variable numbers, shape (rows, entries); a variable that occurs twice in a row
+    counts twice. A property is usually a few lines with `at_least`, `equal`, `at_least_value` and
+    slices of an index table.
     """
 
     cells: IntArray
@@ -34,7 +38,8 @@ class Rows:
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
             raise ValueError(
-                f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)} coefficients"
+                f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)}"
+                " coefficients"
             )
 
     @classmethod
@@ -65,7 +70,9 @@ class Rows:
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
-        """The rows that the point ``x / denominator`` breaks, in order; integers only, so it is exact and quick."""
+        """The rows that the point ``x / denominator`` breaks, in order; integers only, so it is
+        exact and quick.
+        """
         scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))
         terms = [int(c * scale) for c in self.coefficients]
         bound = int(self.bound * scale) * denominator
@@ -79,7 +86,9 @@ class Rows:
         return replace(self, cells=label[self.cells])
 
     def says_nothing(self) -> npt.NDArray[np.bool_]:
-        """The rows that every x >= 0 satisfies because they mention one variable only, such as x >= x."""
+        """The rows that every x >= 0 satisfies because they mention one variable only, such as x >=
+        x.
+        """
         net = sum(self.coefficients, Fraction(0))
         trivial = (net == 0 and self.bound == 0) or (
             not self.equality and net >= 0 and self.bound <= 0
@@ -89,10 +98,11 @@ class Rows:
 
 
 def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
-    """For each group, a code for each row, and its sign: two rows say the same if and only if their codes are equal.
+    """For each group, a code for each row, and its sign: two rows say the same if and only if their
+    codes are equal.
 
-    A code lists the variables with their coefficients in order, then the kind of row. ``a - b == 0`` and ``b - a == 0``
-    say the same with opposite signs; every other row has sign 1.
+    A code lists the variables with their coefficients in order, then the kind of row. ``a - b ==
+    0`` and ``b - a == 0`` say the same with opposite signs; every other row has sign 1.
     """
     number = {
         c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))
@@ -127,6 +137,7 @@ def _numbers(cells: npt.ArrayLike) -> IntArray:
     numbers = np.asarray(cells)
     if numbers.size and numbers.dtype.kind not in "iu":
         raise TypeError(
-            f"variables are numbered by integers (entries of the index table), got {numbers.dtype} {cells!r:.60}"
+            f"variables are numbered by integers (entries of the index table), got {numbers.dtype}"
+            f" {cells!r:.60}"
         )
     return numbers.astype(np.int64)

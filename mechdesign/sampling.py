@@ -1,9 +1,10 @@
 """Exact sampling from integer weights, vectorised over users.
 
-A draw compares the binary expansion of a uniform U in [0, 1) with the cumulative probabilities, sixty-four bits at a time:
-the answer is the number of outputs whose cumulative probability is at most U. The first word almost always decides; when
-it does not, more words are read until it is decided. So the output has *exactly* the distribution of the integer table,
-whatever its denominator, and no float is on the path.
+A draw compares the binary expansion of a uniform U in [0, 1) with the cumulative probabilities,
+sixty-four bits at a time: the answer is the number of outputs whose cumulative probability is at
+most U. The first word almost always decides; when it does not, more words are read until it is
+decided. So the output has *exactly* the distribution of the integer table, whatever its
+denominator, and no float is on the path.
 """
 
 from __future__ import annotations
@@ -42,12 +43,15 @@ def bit_source(rng: np.random.Generator | None) -> BitSource:
 
 
 class Sampler:
-    """Draws from the columns of ``weights / denominator`` (rows are outputs; every column sums to ``denominator``)."""
+    """Draws from the columns of ``weights / denominator`` (rows are outputs; every column sums to
+    ``denominator``).
+    """
 
     def __init__(self, weights: Sequence[Sequence[int]], denominator: int) -> None:
         self._cumulative = [list(accumulate(column)) for column in zip(*weights, strict=True)]
         self._denominator = denominator
-        # Output of U is the number of thresholds <= U; the first word u decides unless u is the integer part of one.
+        # Output of U is the number of thresholds <= U; the first word u decides unless u is the
+        # integer part of one.
         self._thresholds = [
             np.array(
                 [(c << 64) // denominator for c in cumulative if c < denominator], dtype=np.uint64
@@ -59,10 +63,13 @@ class Sampler:
         self._guide = np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
 
     def _cells(self, thresholds: Words) -> npt.NDArray[np.int32]:
-        """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest matters."""
+        """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest
+        matters.
+        """
         first = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         last = first + np.uint64((1 << (64 - self._bits)) - 1)
-        # A word *equal* to a threshold is not decided either, hence the strict count on the left end.
+        # A word *equal* to a threshold is not decided either, hence the strict count on the left
+        # end.
         below, above = (
             np.searchsorted(thresholds, first, side="left"),
             np.searchsorted(thresholds, last, side="right"),
@@ -72,7 +79,9 @@ class Sampler:
     def draw(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One output for each input in ``counts``; same shape. InvalidCount before anything is drawn."""
+        """One output for each input in ``counts``; same shape. InvalidCount before anything is
+        drawn.
+        """
         source = bit_source(rng)
         inputs = checked_counts(counts, len(self._cumulative) - 1)
         return self.outputs(inputs.ravel(), source).reshape(inputs.shape)
@@ -104,10 +113,13 @@ class Sampler:
         return outputs
 
     def _slow(self, column: int, prefix: int, source: BitSource) -> int:
-        """The obvious definition: extend U = prefix / 2**64 by words until no cumulative probability lies inside its cell."""
+        """The obvious definition: extend U = prefix / 2**64 by words until no cumulative
+        probability lies inside its cell.
+        """
         bits = 64
         while True:
-            # U is in [prefix, prefix + 1) / 2**bits; count the cumulative probabilities <= each end's last point.
+            # U is in [prefix, prefix + 1) / 2**bits; count the cumulative probabilities <= each
+            # end's last point.
             low, high = prefix * self._denominator, (prefix + 1) * self._denominator - 1
             scaled = [c << bits for c in self._cumulative[column]]
             at_most_low, at_most_high = bisect_right(scaled, low), bisect_right(scaled, high)
@@ -121,16 +133,17 @@ def checked_counts(
     largest: int,
     refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
 ) -> npt.NDArray[np.int64]:
-    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first that is not such an integer."""
+    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first
+    that is not such an integer.
+    """
     values = np.asarray(counts)
     if isinstance(counts, np.ma.MaskedArray):
         # A masked entry is a missing count, not the number under the mask.
         values = counts.data.astype(object)
         values[np.ma.getmaskarray(counts)] = None
     elif values.dtype.kind not in "biuf":
-        values = np.array(
-            counts, dtype=object
-        )  # not asarray: that makes strings of all entries if one is
+        # Not asarray: that makes strings of all entries if one is
+        values = np.array(counts, dtype=object)
     if values.dtype.kind in "biu":
         bad = (
             np.zeros(values.shape, dtype=bool)
@@ -140,9 +153,8 @@ def checked_counts(
         if values.dtype.kind == "b" and largest < 1:
             bad = values.astype(bool)
     elif values.dtype.kind == "f":
-        values = (
-            values.astype(np.float64) if values.dtype.itemsize < 8 else values
-        )  # lest the comparison rounds ``largest``
+        # Lest the comparison rounds ``largest``
+        values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
         bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
     else:
         bad = np.array(

@@ -1,7 +1,8 @@
 """Vertices of a program in exact arithmetic, and exact simplex steps between them.
 
-Quick only when few steps are needed: floats find almost all of the way. A variable is a number below the number of columns, or
-that number plus r for the slack of row r; the slack of an equality must be 0 and is called fixed.
+Quick only when few steps are needed: floats find almost all of the way. A variable is a number
+below the number of columns, or that number plus r for the slack of row r; the slack of an equality
+must be 0 and is called fixed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Basis:
-    """Which columns are basic, and which rows are (that is, not tight). As many in all as there are rows."""
+    """Which columns are basic, and which rows are (that is, not tight). As many in all as there are
+    rows.
+    """
 
     columns: BoolArray
     rows: BoolArray
@@ -88,7 +91,8 @@ class Problem:
 
 
 class Vertex:
-    """The exact solution of a basis, primal (x, slack) and dual (y, reduced), and how far it is from optimal.
+    """The exact solution of a basis, primal (x, slack) and dual (y, reduced), and how far it is
+    from optimal.
 
     Raises SingularBasis when the basis has none.
     """
@@ -188,8 +192,9 @@ class Vertex:
 def repaired(vertex: Vertex, steps: int) -> Vertex:
     """An optimal vertex, by exact simplex steps; or the last vertex when ``steps`` did not suffice.
 
-    The first half of the steps takes the largest violation each time, which is quick; the second half Bland's rule, the first
-    violation, which cannot cycle. Raises Infeasible when there is no feasible point: that is then a proof.
+    The first half of the steps takes the largest violation each time, which is quick; the second
+    half Bland's rule, the first violation, which cannot cycle. Raises Infeasible when there is no
+    feasible point: that is then a proof.
     """
     left = steps
     if vertex.primal_violation > 0:
@@ -213,7 +218,9 @@ def repaired(vertex: Vertex, steps: int) -> Vertex:
 
 
 def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
-    """A feasible vertex, by the dual simplex method for costs raised just enough that no reduced cost is negative."""
+    """A feasible vertex, by the dual simplex method for costs raised just enough that no reduced
+    cost is negative.
+    """
     problem = vertex.problem
     cost = [c - min(d, ZERO) for c, d in zip(problem.cost, vertex.reduced, strict=True)]
     for value, line in zip(vertex.y, problem.lines, strict=True):

@@ -1,4 +1,6 @@
-"""Linear programs in floats, by HiGHS. The only file that imports highspy; nothing here is trusted, it only suggests a basis."""
+"""Linear programs in floats, by HiGHS. The only file that imports highspy; nothing here is trusted,
+it only suggests a basis.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Progress: TypeAlias = Callable[[str], None]
 """Called now and then with a short text that says how far the work is."""
 
 _INTERIOR_POINT_ROWS = 5_000
-"""Above this many rows the interior point method (with crossover) beats the dual simplex on mechanism programs."""
+"""Above this many rows the interior point method (with crossover) beats the dual simplex on
+mechanism programs.
+"""
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,16 @@ def solve(
     presolve: bool = True,
     progress: Progress | None = None,
 ) -> Optimum:
-    """An optimal basis to within floating point tolerances, or the last one if the solver could not say that it is.
+    """An optimal basis to within floating point tolerances, or the last one if the solver could not
+    say that it is.
 
     Parameters
     ----------
     start
         A basis to start from; then the simplex method is used, without presolve.
     presolve
-        Let the solver simplify the program first: quicker, but not always right on badly scaled ones.
+        Let the solver simplify the program first: quicker, but not always right on badly scaled
+        ones.
 
     Raises
     ------
@@ -94,9 +100,8 @@ def solve(
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
-    highs.setOptionValue(
-        "simplex_iteration_limit", 100 * len(program.row_lower)
-    )  # it may cycle on badly scaled programs
+    # It may cycle on badly scaled programs
+    highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
     elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
@@ -152,7 +157,9 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
 
 
 def _run(highs: highspy.Highs) -> None:
-    """Run the solver in a thread of its own, so that an interrupt from the keyboard is heard at once."""
+    """Run the solver in a thread of its own, so that an interrupt from the keyboard is heard at
+    once.
+    """
     highs.HandleUserInterrupt = True
     highs.startSolve()
     try:

@@ -1,4 +1,6 @@
-"""How wrong the answers are: the exact distribution of output minus input (thesis Figures 6.9-6.13)."""
+"""How wrong the answers are: the exact distribution of output minus input (thesis Figures
+6.9-6.13).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ class Spread:
     Attributes
     ----------
     histogram
-        error (output minus input) -> exact probability; errors of probability zero inside the range are present.
+        error (output minus input) -> exact probability; errors of probability zero inside the range
+        are present.
     """
 
     histogram: dict[int, Fraction]
@@ -33,7 +36,9 @@ class Spread:
         return cls({error: total / denominator for error, total in totals.items()})
 
     def tail(self, d: int = 0) -> Fraction:
-        """Pr[|error| > d]: the plain L0,d under this distribution of inputs; ``tail(0)`` is the chance of a wrong answer."""
+        """Pr[|error| > d]: the plain L0,d under this distribution of inputs; ``tail(0)`` is the
+        chance of a wrong answer.
+        """
         return sum((p for error, p in self.histogram.items() if abs(error) > d), Fraction(0))
 
     @property

@@ -19,24 +19,31 @@ from mechdesign.properties import SEVEN, resolve
 from mechdesign.text import brief, shown
 
 LARGEST_GROUP = 128
-"""People in a group whose count the task "count" plans for: tables are exact, and a search makes many."""
+"""People in a group whose count the task "count" plans for: tables are exact, and a search makes
+many.
+"""
 
 _PROGRAMS = 24
-"""People in a group for which linear programs, a few at every step of a search, still take a second or so."""
+"""People in a group for which linear programs, a few at every step of a search, still take a second
+or so.
+"""
 
 
 @dataclass(frozen=True)
 class Count(Task):
-    """A curator's count of the people in a group, 0 .. ``domain``: the named mechanisms, and linear programs for small groups.
+    """A curator's count of the people in a group, 0 .. ``domain``: the named mechanisms, and linear
+    programs for small groups.
 
     Attributes
     ----------
     domain
         How many people the group has, 1 to 128.
     loss
-        The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for uniformly distributed counts.
+        The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for
+        uniformly distributed counts.
     properties
-        What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or "WH,CM".
+        What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or
+        "WH,CM".
     """
 
     loss: str = "RMSE"
@@ -51,7 +58,8 @@ class Count(Task):
             or not 1 <= self.domain <= LARGEST_GROUP
         ):
             raise ValueError(
-                f"domain must be the size of the group, 1 to {LARGEST_GROUP}, got {shown(self.domain)}"
+                f"domain must be the size of the group, 1 to {LARGEST_GROUP}, got"
+                f" {shown(self.domain)}"
             )
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {shown(self.loss)}")
@@ -62,7 +70,8 @@ class Count(Task):
         unknown = [name for name in names if name not in {item.short for item in SEVEN}]
         if unknown:
             raise ValueError(
-                f"properties must be among {' '.join(item.short for item in SEVEN)}, got {', '.join(unknown)}"
+                f"properties must be among {' '.join(item.short for item in SEVEN)}, got"
+                f" {', '.join(unknown)}"
             )
         object.__setattr__(self, "domain", int(self.domain))
         object.__setattr__(self, "properties", names)
@@ -88,7 +97,8 @@ class Count(Task):
         lacking = [short for short in self.properties if not held[short]]
         if lacking:
             raise ValueError(
-                f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon {brief(epsilon)}"
+                f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon"
+                f" {brief(epsilon)}"
             )
         spread = mechanism.spread()
         error = (
@@ -112,8 +122,9 @@ _LOSSES = {
 }
 
 _DESIGNS: dict[str, Loss] = {"WM": L0(), "L1+CM": L1(), "L2+CM": L2()}
-"""Linear programs: the least of a loss among mechanisms with the properties asked for, and with WH (WM) or CM, without which some
-counts are never reported."""
+"""Linear programs: the least of a loss among mechanisms with the properties asked for, and with WH
+(WM) or CM, without which some counts are never reported.
+"""
 
 
 @lru_cache(maxsize=256)

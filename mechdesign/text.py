@@ -10,7 +10,9 @@ from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
 
 _DECIMAL_LIMIT = 1 << 2048
-"""Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long decimal conversions."""
+"""Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long
+decimal conversions.
+"""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
@@ -75,7 +77,9 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
 
 
 def shown(value: object) -> str:
-    """``repr(value)``, cut short, for messages: also of numbers that Python refuses to print for their length."""
+    """``repr(value)``, cut short, for messages: also of numbers that Python refuses to print for
+    their length.
+    """
     try:
         return f"{value!r:.60}"
     except ValueError:

@@ -1,7 +1,8 @@
 """Linear algebra on one thread.
 
-Matrices here are small, of some tens or hundreds of rows, and there are thousands of steps: the threads among which a BLAS library
-shares each of them wait for each other far longer than they work, above all where other programs want the same cores.
+Matrices here are small, of some tens or hundreds of rows, and there are thousands of steps: the
+threads among which a BLAS library shares each of them wait for each other far longer than they
+work, above all where other programs want the same cores.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ _R = TypeVar("_R")
 
 
 def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function during which BLAS, numpy's and scipy's, has one thread, and afterwards as many as before.
+    """A function during which BLAS, numpy's and scipy's, has one thread, and afterwards as many as
+    before.
 
-    The number is the process's: what other threads of it compute meanwhile is slowed down, and no more.
+    The number is the process's: what other threads of it compute meanwhile is slowed down, and no
+    more.
     """
 
     @wraps(function)

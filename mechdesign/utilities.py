@@ -1,6 +1,8 @@
-"""The utilities that `mechdesign.local.extremal` knows: what the outputs of a local mechanism are worth.
+"""The utilities that `mechdesign.local.extremal` knows: what the outputs of a local mechanism are
+worth.
 
-Each is a sum over outputs of a sublinear function of the row, see `mechdesign.utility`, where one of your own begins.
+Each is a sum over outputs of a sublinear function of the row, see `mechdesign.utility`, where one
+of your own begins.
 """
 
 from mechdesign.decisions import BestDecision, bayes_decision, total_variation

@@ -1,8 +1,9 @@
-"""Utility: how much the outputs of a local mechanism are worth, as a sum over outputs of a sublinear function of the row.
+"""Utility: how much the outputs of a local mechanism are worth, as a sum over outputs of a
+sublinear function of the row.
 
-A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath (Extremal mechanisms for
-local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum over outputs of mu(row), with mu convex and
-mu(c row) = c mu(row) for c >= 0.
+A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath
+(Extremal mechanisms for local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum
+over outputs of mu(row), with mu convex and mu(c row) = c mu(row) for c >= 0.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ PRECISION = 128
 class Merged:
     """A utility over fewer items to which another one reduces.
 
-    Some optimal mechanism treats all items alike that ``label`` sends to one item of ``utility``. An item's weight in the
-    average of rows that they stand for is its ``share``; the shares of one label sum to 1.
+    Some optimal mechanism treats all items alike that ``label`` sends to one item of ``utility``.
+    An item's weight in the average of rows that they stand for is its ``share``; the shares of one
+    label sum to 1.
     """
 
     utility: Utility
@@ -55,14 +57,20 @@ class Utility(ABC):
 
     @abstractmethod
     def worth(self, row: Sequence[fmpq]) -> Number:
-        """mu of a row of positive numbers: convex, and homogeneous of degree 1. Rational utilities answer exactly."""
+        """mu of a row of positive numbers: convex, and homogeneous of degree 1. Rational utilities
+        answer exactly.
+        """
 
     @abstractmethod
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """A proved upper bound on ``worth(row) - prices row`` over rows with entries 1 and alpha, and patterns that come near."""
+        """A proved upper bound on ``worth(row) - prices row`` over rows with entries 1 and alpha,
+        and patterns that come near.
+        """
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """Patterns to try before `pricing`, and prices that may prove the best of them optimal; none unless overridden."""
+        """Patterns to try before `pricing`, and prices that may prove the best of them optimal;
+        none unless overridden.
+        """
         return None
 
     def merged(self) -> Merged:
@@ -77,9 +85,11 @@ class Utility(ABC):
         return f"{type(self).__name__}({self.items} items)"
 
     def of(self, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
-        """Proved lower and upper bounds on the utility of a mechanism, equal if it is rational; their distance is tiny.
+        """Proved lower and upper bounds on the utility of a mechanism, equal if it is rational;
+        their distance is tiny.
 
-        Raises ValueError unless the mechanism has an input for every item, and every output that occurs can occur under each.
+        Raises ValueError unless the mechanism has an input for every item, and every output that
+        occurs can occur under each.
         """
         if mechanism.inputs != self.items:
             raise ValueError(
@@ -88,7 +98,8 @@ class Utility(ABC):
         rows = [row for row in mechanism.table if any(row)]
         if not all(map(all, rows)):
             raise ValueError(
-                "an output is possible under one item and impossible under another: there is no privacy at all"
+                "an output is possible under one item and impossible under another: there is no"
+                " privacy at all"
             )
         with ctx.workprec(PRECISION + 2 * mechanism.denominator.bit_length()):
             total = sum((self.worth([to_fmpq(entry) for entry in row]) for row in rows), ZERO)
@@ -134,7 +145,9 @@ def alike(keys: Sequence[Hashable]) -> list[list[int]]:
 def shares(
     keys: Sequence[Hashable], weights: Sequence[Fraction]
 ) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """For items of which those with equal keys are merged: the label of each, and its share of the weight of its label."""
+    """For items of which those with equal keys are merged: the label of each, and its share of the
+    weight of its label.
+    """
     label, share = [0] * len(keys), [Fraction(0)] * len(keys)
     for number, group in enumerate(alike(keys)):
         total = sum((weights[x] for x in group), Fraction(0))

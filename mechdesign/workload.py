@@ -1,4 +1,6 @@
-"""workload_optimal(...): the local mechanism of least variance for a set of linear queries, and a bound on what any can reach."""
+"""workload_optimal(...): the local mechanism of least variance for a set of linear queries, and a
+bound on what any can reach.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _ALL_PATTERNS = 16
 """Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
 
 _ONE_BY_ONE = 64
-"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets, and up to twice as many one by one at the end."""
+"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets, and up to twice as
+many one by one at the end.
+"""
 
 _LEAST_SHARE = 1e-3
 
@@ -43,17 +47,18 @@ class WorkloadDesign:
     Attributes
     ----------
     mechanism
-        Exact and audited, ``neighbours="all"``: rows are outputs, almost all with two values of ratio 1 / alpha.
+        Exact and audited, ``neighbours="all"``: rows are outputs, almost all with two values of
+        ratio 1 / alpha.
     criterion
         "average" or "worst".
     queries
         How many queries the workload has.
     variance
-        The sum over all queries of the variance of the best unbiased estimate from one user: averaged over the prior of the
-        user's input, or for the worst input. n users: divide by n.
+        The sum over all queries of the variance of the best unbiased estimate from one user:
+        averaged over the prior of the user's input, or for the worst input. n users: divide by n.
     bound
-        No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few inputs, by pricing all patterns;
-        computed in floats.
+        No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
+        inputs, by pricing all patterns; computed in floats.
     """
 
     mechanism: Mechanism
@@ -66,7 +71,9 @@ class WorkloadDesign:
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the variance exceeds it; infinite when the bound is 0 and the variance more than rounding."""
+        """By how much of the bound the variance exceeds it; infinite when the bound is 0 and the
+        variance more than rounding.
+        """
         if self.bound > 0:
             return self.variance / self.bound - 1
         return 0.0 if self.variance <= 1e-12 * float(np.trace(self.gram)) else np.inf
@@ -79,8 +86,9 @@ class WorkloadDesign:
     def __str__(self) -> str:
         m = self.mechanism
         return (
-            f"{m.outputs} outputs for {m.inputs} inputs, alpha = {float(m.privacy.alpha):.6g}: {self.criterion} variance "
-            f"{self.variance / self.queries:.6g} a query, at most {100 * self.gap:.2g}% above the least possible"
+            f"{m.outputs} outputs for {m.inputs} inputs, alpha = {float(m.privacy.alpha):.6g}:"
+            f" {self.criterion} variance {self.variance / self.queries:.6g} a query, at most"
+            f" {100 * self.gap:.2g}% above the least possible"
         )
 
 
@@ -96,17 +104,19 @@ def workload_optimal(
     rounds: int = 30,
     progress: bool = False,
 ) -> WorkloadDesign:
-    """The local mechanism of least total variance for a workload, near the best of all that there are.
+    """The local mechanism of least total variance for a workload, near the best of all that there
+    are.
 
-    An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and Viswanath, JMLR 2016): a convex
-    program over the 2^domain patterns, see `mechdesign.convex`. It is begun with families of patterns that are good for ordered
-    and for binary attributes, and goes on by pricing: patterns that would lower the variance are searched for and added.
+    An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
+    Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see `mechdesign.convex`. It
+    is begun with families of patterns that are good for ordered and for binary attributes, and goes
+    on by pricing: patterns that would lower the variance are searched for and added.
 
     Parameters
     ----------
     workload
-        "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries, domain), as those of
-        `mechdesign.workloads`.
+        "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
+        domain), as those of `mechdesign.workloads`.
     domain
         The number of inputs, 1 to 512.
     epsilon
@@ -215,7 +225,9 @@ class _Search:
         return slope
 
     def _needed(self, parts: Floats) -> Patterns:
-        """Which sets have a share, or else alone tell apart what the workload does not ask for: shape (sets,)."""
+        """Which sets have a share, or else alone tell apart what the workload does not ask for:
+        shape (sets,).
+        """
         flat = parts.reshape(len(parts), -1)
         least = np.linalg.eigvalsh((self.shares @ flat).reshape(parts[0].shape))[0]
         threshold = _LEAST_SHARE
@@ -242,9 +254,8 @@ class _Search:
         return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
 
     def run(self) -> tuple[Patterns, Floats, float]:
-        asked = Criterion(
-            self.gram, self.criterion.prior, self.criterion.odds
-        )  # without what keeps all frequencies estimable
+        # Without what keeps all frequencies estimable
+        asked = Criterion(self.gram, self.criterion.prior, self.criterion.odds)
         bound = asked.ideal() - asked.held
         slope = self._mix(400)
         patterns, theta = self._theta()
@@ -302,7 +313,8 @@ class _Search:
             new = new[new.any(axis=1) & ~new.all(axis=1)]
             worth = criterion.priced(slope, multipliers, self._rows(new))
             if everything is not None:
-                # For any mechanism, tr(G M^-1) >= 2 t^(1/2) least - t (worth + multipliers' 1), at its largest over t > 0.
+                # For any mechanism, tr(G M^-1) >= 2 t^(1/2) least - t (worth + multipliers' 1), at
+                # its largest over t > 0.
                 inverse = np.linalg.inv(criterion.information(rows, theta))
                 most = float(
                     criterion.priced(
@@ -334,7 +346,9 @@ class _Search:
         return patterns, theta, bound
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
-        """Half of them present rows with a few changes, half along random directions in which the slope is steep."""
+        """Half of them present rows with a few changes, half along random directions in which the
+        slope is steep.
+        """
         k = self.criterion.domain
         values, vectors = np.linalg.eigh(slope)
         near = patterns[self.rng.integers(len(patterns), size=count // 2)] ^ (
@@ -346,7 +360,9 @@ class _Search:
         return starts[starts.any(axis=1) & ~starts.all(axis=1)]
 
     def run_worst(self) -> tuple[Patterns, Floats, float]:
-        """The least worst case is the largest least average over priors: a prior that follows the inputs that suffer."""
+        """The least worst case is the largest least average over priors: a prior that follows the
+        inputs that suffer.
+        """
         for _ in range(20):  # as far as the balanced sets tell
             self._mix(100)
             if self._follow(*self._theta()) <= 1 + self.tolerance / 2:
@@ -375,7 +391,8 @@ class _Search:
                 ):
                     break
                 if self.criterion.domain <= _ONE_BY_ONE:
-                    # Short of the optimum, so that all rows that are as good have a part: else the worst input changes by leaps.
+                    # Short of the optimum, so that all rows that are as good have a part: else the
+                    # worst input changes by leaps.
                     rows = self._rows(patterns)
                     start = np.maximum(theta * (rows @ self.criterion.prior), 1e-9)
                     theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (
@@ -415,8 +432,9 @@ def _all_patterns(k: int) -> Patterns:
 def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int]]:
     """Integer weights that add up to `_UNITS` in every column, with no ratio above 1 / alpha.
 
-    The given rows get all but `_REPAIR` of the users, rounded down. The rest answers by rows that favour one input each, by the
-    square root of what is allowed or so: room enough to take up what the rounding left of each column.
+    The given rows get all but `_REPAIR` of the users, rounded down. The rest answers by rows that
+    favour one input each, by the square root of what is allowed or so: room enough to take up what
+    the rounding left of each column.
     """
     k, odds = patterns.shape[1], 1 / privacy.alpha
     table = []

@@ -18,7 +18,8 @@ NAMES = ("histogram", "prefixes", "ranges")
 
 
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
-    """The Gram matrix W'W of a workload's queries, shape (domain, domain), and how many queries there are.
+    """The Gram matrix W'W of a workload's queries, shape (domain, domain), and how many queries
+    there are.
 
     Parameters
     ----------
@@ -45,7 +46,8 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
         or not np.isfinite(matrix).all()
     ):
         raise ValueError(
-            f"a workload must be a matrix of finite numbers with {domain} columns, got shape {matrix.shape}"
+            f"a workload must be a matrix of finite numbers with {domain} columns, got shape"
+            f" {matrix.shape}"
         )
     result: Floats = matrix.T @ matrix
     if not np.isfinite(result).all():
@@ -56,7 +58,9 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
 
 
 def marginals(cardinalities: Sequence[int], way: int) -> Floats:
-    """All cells of all marginals of ``way`` attributes, of items numbered with the last attribute fastest: (cells, items)."""
+    """All cells of all marginals of ``way`` attributes, of items numbered with the last attribute
+    fastest: (cells, items).
+    """
     sizes = _sizes(cardinalities)
     if isinstance(way, bool) or not isinstance(way, int) or not 0 <= way <= len(sizes):
         raise ValueError(f"way must be a number of attributes, 0 to {len(sizes)}, got {shown(way)}")
@@ -73,13 +77,16 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
 
 
 def parities(attributes: int, way: int) -> Floats:
-    """The sums over items of (-1)^(the sum of some bits), for all sets of 1 .. ``way`` of so many bits: (queries, 2^attributes)."""
+    """The sums over items of (-1)^(the sum of some bits), for all sets of 1 .. ``way`` of so many
+    bits: (queries, 2^attributes).
+    """
     whole = all(
         isinstance(number, int) and not isinstance(number, bool) for number in (attributes, way)
     )
     if not whole or not 1 <= attributes <= 16 or not 1 <= way <= attributes:
         raise ValueError(
-            f"attributes must be 1 to 16 and way 1 to attributes, got {shown(attributes)} and {shown(way)}"
+            f"attributes must be 1 to 16 and way 1 to attributes, got {shown(attributes)} and"
+            f" {shown(way)}"
         )
     sets = [
         chosen for size in range(1, way + 1) for chosen in combinations(range(attributes), size)
@@ -90,7 +97,9 @@ def parities(attributes: int, way: int) -> Floats:
 
 
 def product(*workloads: npt.ArrayLike) -> Floats:
-    """Queries on several attributes: every product of one query of each, over items with the last attribute fastest."""
+    """Queries on several attributes: every product of one query of each, over items with the last
+    attribute fastest.
+    """
     result: Floats = np.ones((1, 1))
     for workload in workloads:
         matrix = np.asarray(workload, dtype=np.float64)

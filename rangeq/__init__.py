@@ -1,4 +1,5 @@
-"""Range, prefix and quantile queries on an ordered attribute, under local differential privacy and for a trusted curator.
+"""Range, prefix and quantile queries on an ordered attribute, under local differential privacy and
+for a trusted curator.
 
 >>> import numpy as np
 >>> protocol = HaarHRR(domain=64, epsilon=1.0)

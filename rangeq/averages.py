@@ -1,6 +1,7 @@
 """Sums over all ranges or prefixes of an ordered domain: exact integers, in closed form, O(1).
 
-Blocks of ``size`` items tile the domain from item 0; the last may reach beyond it. Workloads are those of `rangeq.tree.WORKLOADS`.
+Blocks of ``size`` items tile the domain from item 0; the last may reach beyond it. Workloads are
+those of `rangeq.tree.WORKLOADS`.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
     if workload == "prefixes":
         return full * (domain - size + 1) - first  # over blocks at L, the sum of D - L - size + 1
     squares = size * size * ((full - 1) * full * (2 * full - 1) // 6)
-    ranges = (
-        full * (domain - size + 1) + first * (domain - size) - squares
-    )  # of (L + 1)(D - L - size + 1)
+    # Of (L + 1)(D - L - size + 1)
+    ranges = full * (domain - size + 1) + first * (domain - size) - squares
     return ranges - domain if workload == "ranges" and size == 1 else ranges
 
 
 def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
     """How many triples (query, item of it, item of it) there are with both items in one block.
 
-    Divided by ``size``: the sum over all queries of their squared lengths after averaging over blocks.
+    Divided by ``size``: the sum over all queries of their squared lengths after averaging over
+    blocks.
     """
     full, rest = divmod(domain, size)
     if workload == "prefixes":
-        cut = (
-            full * (size - 1) * size * (2 * size - 1) + rest * (rest + 1) * (2 * rest + 1)
-        ) // 6  # in the block a prefix ends in
+        # In the block a prefix ends in
+        cut = (full * (size - 1) * size * (2 * size - 1) + rest * (rest + 1) * (2 * rest + 1)) // 6
         return size * size * blocks_inside(domain, size, workload) + cut
 
     # Items i and k are together in (min + 1)(D - max) ranges: a polynomial.
     def pairs(width: int, blocks: int, first: int, squares: int) -> int:
-        # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over blocks, sums of 1, L and L^2.
+        # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over
+        # blocks, sums of 1, L and L^2.
         least = (width - 1) * width * (2 * width - 1) // 6
         most = width * width * (width - 1) - least
         products = (width * (width - 1) // 2) ** 2

@@ -27,10 +27,11 @@ from rangeq.tree import mean_over, spread
 
 @dataclass(frozen=True)
 class Blocks(Channel):
-    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks: which block is the user's?
+    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks: which block
+    is the user's?
 
-    A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an oracle over the blocks: item x
-    is in block ((x + angle) mod domain) // width.
+    A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
+    oracle over the blocks: item x is in block ((x + angle) mod domain) // width.
     """
 
     blocks: int
@@ -55,7 +56,8 @@ class Blocks(Channel):
         oracle = ORACLES[self.oracle](self.blocks, self.epsilon)
         if not isinstance(oracle, CellOracle):
             raise ValueError(
-                f"blocks can be told by an oracle that counts cells, such as GRR or ProjectiveGeometry, not {self.oracle}"
+                "blocks can be told by an oracle that counts cells, such as GRR or"
+                f" ProjectiveGeometry, not {self.oracle}"
             )
         return oracle
 
@@ -118,7 +120,9 @@ class Blocks(Channel):
         return result
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
-        """How many of the users report on the block that begins at each item, or any other of the same angle: shape (domain,)."""
+        """How many of the users report on the block that begins at each item, or any other of the
+        same angle: shape (domain,).
+        """
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
         return result
@@ -143,22 +147,27 @@ class Blocks(Channel):
 class CircularHistogram(RangeProtocol):
     """A hierarchical histogram on a circle, turned for each user by a random public angle.
 
-    A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a random angle ("cycle spinning",
-    Coifman and Donoho 1995, of wavelets) no range is better off than another of its length, and the mean over all ranges
-    falls by up to a fifth. The least-squares estimate and its variance are diagonal in the Fourier basis: the blocks of width w,
-    from all angles together, see frequency f with weight sin^2(pi f w / M) / (w sin^2(pi f / M)), M the items of the circle. So
-    the variance of a range depends on its length alone, and comes within a few parts in a thousand of what any protocol can
-    reach (`rangeq.optimise.least_rmse`).
+    A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a
+    random angle ("cycle spinning", Coifman and Donoho 1995, of wavelets) no range is better off
+    than another of its length, and the mean over all ranges falls by up to a fifth. The
+    least-squares estimate and its variance are diagonal in the Fourier basis: the blocks of width
+    w, from all angles together, see frequency f with weight sin^2(pi f w / M) / (w sin^2(pi f /
+    M)), M the items of the circle. So the variance of a range depends on its length alone, and
+    comes within a few parts in a thousand of what any protocol can reach
+    (`rangeq.optimise.least_rmse`).
 
     Parameters
     ----------
     circle
-        M, at least the domain; the items beyond the domain are padding, always empty and never in an answer. None: the domain,
-        rounded up by at most one part in 16 (small domains: to a multiple of 4) so that it has enough divisors.
+        M, at least the domain; the items beyond the domain are padding, always empty and never in
+        an answer. None: the domain, rounded up by at most one part in 16 (small domains: to a
+        multiple of 4) so that it has enough divisors.
     blocks
-        How many blocks the circle is cut into at each level: divisors of M, the last of them M itself. None: all but 1.
+        How many blocks the circle is cut into at each level: divisors of M, the last of them M
+        itself. None: all but 1.
     oracle
-        The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection", "ProjectiveGeometry" or "OLH".
+        The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection",
+        "ProjectiveGeometry" or "OLH".
     probabilities
         Of each level, exact rationals that sum to 1; None: all the same.
     """
@@ -188,7 +197,8 @@ class CircularHistogram(RangeProtocol):
             or not max(self.domain, 2) <= circle <= 1 << 25
         ):
             raise ValueError(
-                f"circle must be a number of items, {max(self.domain, 2)} to 2^25, got {shown(circle)}"
+                f"circle must be a number of items, {max(self.domain, 2)} to 2^25, got"
+                f" {shown(circle)}"
             )
         object.__setattr__(self, "circle", int(circle))
         if self.blocks is None:
@@ -201,7 +211,8 @@ class CircularHistogram(RangeProtocol):
             or self.blocks[-1] != circle
         ):
             raise ValueError(
-                f"blocks must be divisors of {circle} above 1, ascending, {circle} itself the last, got {shown(self.blocks)}"
+                f"blocks must be divisors of {circle} above 1, ascending, {circle} itself the last,"
+                f" got {shown(self.blocks)}"
             )
         if not isinstance(self.oracle, (str, tuple)) or (
             isinstance(self.oracle, tuple) and len(self.oracle) != len(self.blocks)
@@ -254,10 +265,13 @@ class CircularHistogram(RangeProtocol):
 
     @cached_property
     def _even(self) -> Floats:
-        """All items equally frequent: estimates are of the difference from that, as the angles then add no error of their own."""
+        """All items equally frequent: estimates are of the difference from that, as the angles then
+        add no error of their own.
+        """
         return self._padded(np.full(self.domain, 1 / self.domain))
 
-    # Spectra have the length circle // 2 + 1 of `numpy.fft.rfft`; frequency 0, the sum of all items, is known.
+    # Spectra have the length circle // 2 + 1 of `numpy.fft.rfft`; frequency 0, the sum of all
+    # items, is known.
 
     def _information(self, users: Floats) -> Floats:
         """The precision of each frequency, for so many users on each level."""
@@ -268,7 +282,9 @@ class CircularHistogram(RangeProtocol):
         return total
 
     def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
-        """The spectrum of the least-squares estimate of the circle's items, padding like any other, and its `_information`."""
+        """The spectrum of the least-squares estimate of the circle's items, padding like any other,
+        and its `_information`.
+        """
         users = self._users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
         for k, (level, variance) in enumerate(zip(self.levels, self._per_user, strict=True)):
@@ -287,9 +303,8 @@ class CircularHistogram(RangeProtocol):
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
         shared = _curve(self, tuple(self._users(aggregate))).shared
-        if (
-            shared is not None
-        ):  # nobody is in the padding: each item gives up what it shares with the error of the sum
+        # Nobody is in the padding: each item gives up what it shares with the error of the sum
+        if shared is not None:
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
         return result
 
@@ -356,9 +371,11 @@ class CircularHistogram(RangeProtocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """The variances of ranges by their length 0 .. domain, and the covariances of prefixes with the sum of all items.
+    """The variances of ranges by their length 0 .. domain, and the covariances of prefixes with the
+    sum of all items.
 
-    Where no block tells that sum, they are the covariances of what no block tells: to know it moves nothing else. None: no padding.
+    Where no block tells that sum, they are the covariances of what no block tells: to know it moves
+    nothing else. None: no padding.
     """
 
     variances: Floats
@@ -376,7 +393,8 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     covariances = np.fft.irfft(spectrum, size)
     length = np.arange(domain + 1)
     variances = np.maximum(covariances[0] - covariances[length % size], 0.0)
-    # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of their widths, and no others.
+    # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of
+    # their widths, and no others.
     step = math.gcd(
         size, *(level.width for level, number in zip(protocol.levels, users, strict=True) if number)
     )
@@ -395,7 +413,9 @@ def _windows(values: Floats, width: int) -> Floats:
 
 
 def seen(circle: int, width: int) -> Floats:
-    """How much of each frequency 0 .. circle // 2 blocks of a width see, all angles together; 0 where exactly nothing."""
+    """How much of each frequency 0 .. circle // 2 blocks of a width see, all angles together; 0
+    where exactly nothing.
+    """
     frequency = np.arange(circle // 2 + 1)
     result = np.zeros(len(frequency))
     cut = frequency * width % circle
@@ -413,6 +433,8 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def round_up(domain: int) -> int:
-    """A circle for a domain: a multiple of the largest power of two up to domain / 16, of 4 for domains from 8."""
+    """A circle for a domain: a multiple of the largest power of two up to domain / 16, of 4 for
+    domains from 8.
+    """
     step = 1 if domain < 8 else max(4, 1 << max(0, (domain // 16).bit_length() - 1))
     return max(2, -(-domain // step) * step)

@@ -24,18 +24,21 @@ from rangeq.tree import Tree
 
 @dataclass(frozen=True)
 class Composite(TreeProtocol):
-    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed for ranges.
+    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed
+    for ranges.
 
-    The errors of a designed mechanism are not alike in all directions, so that its estimates and those that the levels below it
-    give of its nodes are combined in its own principal axes; below, everything is as in `HierarchicalHistogram`.
+    The errors of a designed mechanism are not alike in all directions, so that its estimates and
+    those that the levels below it give of its nodes are combined in its own principal axes; below,
+    everything is as in `HierarchicalHistogram`.
 
     Parameters
     ----------
     mechanism
-        Local, ``neighbours="all"``: its inputs are equal blocks of neighbouring items, the nodes of the first level. With as many
-        inputs as there are items it answers for everything.
+        Local, ``neighbours="all"``: its inputs are equal blocks of neighbouring items, the nodes of
+        the first level. With as many inputs as there are items it answers for everything.
     branching
-        The children of the nodes of each further level, from the top; the product with the mechanism's inputs is the domain.
+        The children of the nodes of each further level, from the top; the product with the
+        mechanism's inputs is the domain.
     oracle
         The name of an oracle for each further level, see `rangeq.hierarchy.ORACLES`.
     probabilities
@@ -44,7 +47,8 @@ class Composite(TreeProtocol):
     Raises
     ------
     ValueError
-        The mechanism is not a local one, or of a single input; the product is not the domain; names or probabilities do not fit.
+        The mechanism is not a local one, or of a single input; the product is not the domain; names
+        or probabilities do not fit.
     PrivacyViolation
         The mechanism loses more than epsilon.
     NotIdentifiable
@@ -75,11 +79,13 @@ class Composite(TreeProtocol):
             raise PrivacyViolation(audit.ratio, self.odds, audit.output, audit.inputs)
         if self.tree.leaves != self.domain:
             raise ValueError(
-                f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not {self.domain} items"
+                f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"
+                f" {self.domain} items"
             )
         if len(self.oracle) != len(self.branching) or not set(self.oracle) <= set(ORACLES):
             raise ValueError(
-                f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got {shown(self.oracle)}"
+                f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got"
+                f" {shown(self.oracle)}"
             )
         _ = self.level_weights, self.levels
 
@@ -101,7 +107,9 @@ class Composite(TreeProtocol):
 
     @cached_property
     def _axes(self) -> tuple[Floats, Floats]:
-        """Of a report by the mechanism about evenly spread inputs: precisions, shape (k - 1,), of directions, (k, k - 1)."""
+        """Of a report by the mechanism about evenly spread inputs: precisions, shape (k - 1,), of
+        directions, (k, k - 1).
+        """
         matrix = self.mechanism.matrix
         seen = matrix.mean(axis=1)
         table = matrix[seen > 0]
@@ -130,7 +138,9 @@ class Composite(TreeProtocol):
         return users[0] * self._axes[0] + contrast_precisions(self.tree, self._below(users))[0]
 
     def _precisions(self, users: Floats) -> Floats:
-        """Along the axes of the first level, then of contrasts below it: shape (k - 1 + height - 1,)."""
+        """Along the axes of the first level, then of contrasts below it: shape (k - 1 + height -
+        1,).
+        """
         return np.concatenate(
             [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
         )
@@ -169,7 +179,8 @@ class Composite(TreeProtocol):
         change = directions @ (share * (directions.T @ (estimates[0] - nodes)))
         return leaves + np.repeat(change / self.tree.widths[0], self.tree.widths[0])
 
-    # A range covers the first level's nodes as the difference of two prefixes does: all nodes up to one, and part of that.
+    # A range covers the first level's nodes as the difference of two prefixes does: all nodes up to
+    # one, and part of that.
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         below = super()._own_range_variance(first, last, users)
@@ -245,9 +256,12 @@ def checked_local(mechanism: Mechanism) -> Mechanism:
 
 
 def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
-    """The mean over a workload of w w', w how much of each block a query covers: shape (blocks, blocks)."""
+    """The mean over a workload of w w', w how much of each block a query covers: shape (blocks,
+    blocks).
+    """
     domain, block = blocks * width, np.arange(blocks)
-    # A prefix covers the blocks before one, and of that 0, 1 / width, ..: so much in all; the last one covers everything.
+    # A prefix covers the blocks before one, and of that 0, 1 / width, ..: so much in all; the last
+    # one covers everything.
     part, square = (width - 1) / 2, (width - 1) * (2 * width - 1) / (6 * width)
     later = blocks - 1.0 - np.maximum.outer(block, block)
     own, one_of_both = np.eye(blocks), 1.0 - np.eye(blocks)

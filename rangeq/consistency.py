@@ -1,14 +1,16 @@
-"""Least-squares consistency: the estimates of all levels of a tree, combined so that every node is the sum of its children.
+"""Least-squares consistency: the estimates of all levels of a tree, combined so that every node is
+the sum of its children.
 
-With levels of precision tau_l (one over the variance of a contrast between nodes), the weighted least-squares solution is diagonal
-in the contrasts among the children of each node. A contrast at a node of level j is seen by every level below, by level l through
-sums over the nodes under each child; its precision is
+With levels of precision tau_l (one over the variance of a contrast between nodes), the weighted
+least-squares solution is diagonal in the contrasts among the children of each node. A contrast at a
+node of level j is seen by every level below, by level l through sums over the nodes under each
+child; its precision is
 
     Q_{j+1} = sum over l > j of tau_l / (number of level-l nodes under a child),   Q_l = tau_l + Q_{l+1} / B_{l+1}.
 
-This is the two-stage pass of Hay et al. (2010; range queries, section 4.5) for levels of any variances; with equal ones the
-weights are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1). The root is known, or not: then its children are
-as good as their own contrasts.
+This is the two-stage pass of Hay et al. (2010; range queries, section 4.5) for levels of any
+variances; with equal ones the weights are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1)
+/ (B^i - 1). The root is known, or not: then its children are as good as their own contrasts.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from rangeq.tree import Floats, Tree
 def contrast_precisions(
     tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1
 ) -> npt.NDArray[Any]:
-    """Q_1 .. Q_height: the precisions of contrasts among the children of nodes of levels 0 .. height - 1.
+    """Q_1 .. Q_height: the precisions of contrasts among the children of nodes of levels 0 ..
+    height - 1.
 
     Fractions stay exact. With d dimensions: of a grid, split in each of them like this tree.
     """
@@ -55,18 +58,21 @@ def consistent_levels(
     estimates
         One array for each level 1 .. height: shape (nodes of the level,).
     precisions
-        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be anything.
+        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
+        anything.
     root
         The sum of all leaves; None if it is not known.
 
     Returns
     -------
-    The nodes of each level 1 .. height. Where no level tells the children of a node apart, they share equally.
+    The nodes of each level 1 .. height. Where no level tells the children of a node apart, they
+    share equally.
     """
     q = contrast_precisions(tree, precisions)
     best: list[Floats] = [np.zeros(0)] * tree.height
     for level in range(tree.height - 1, -1, -1):
-        # What a level's own estimates and those of its children say of its nodes, weighted by precision.
+        # What a level's own estimates and those of its children say of its nodes, weighted by
+        # precision.
         own = (
             precisions[level] * estimates[level]
             if precisions[level]

@@ -1,4 +1,6 @@
-"""Ranges as sums of the fewest nodes of a tree (range queries 4.3), for estimates that are not made consistent."""
+"""Ranges as sums of the fewest nodes of a tree (range queries 4.3), for estimates that are not made
+consistent.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 def runs(
     tree: Tree, first: Integers, last: Integers, level: int, root: bool = True
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """The nodes of one level in the decomposition of first .. last: two runs, start and end (exclusive) of each.
+    """The nodes of one level in the decomposition of first .. last: two runs, start and end
+    (exclusive) of each.
 
-    A node is used when it lies in the range and its parent does not: to the right of the first cut within the parent that it
-    cuts, and to the left of the second. ``root=False``: the root is not known, and its children make up the whole range.
+    A node is used when it lies in the range and its parent does not: to the right of the first cut
+    within the parent that it cuts, and to the left of the second. ``root=False``: the root is not
+    known, and its children make up the whole range.
     """
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
@@ -44,7 +48,9 @@ def added_up(
     last: Integers,
     root: bool = True,
 ) -> Any:
-    """The nodes that make up first .. last, added up from the prefix sums of each level, the empty one first; like `runs`."""
+    """The nodes that make up first .. last, added up from the prefix sums of each level, the empty
+    one first; like `runs`.
+    """
     parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
     return sum(
         sums[end] - sums[left] + sums[right] - sums[start]
@@ -59,7 +65,9 @@ def variance_of_nodes(
     last: Integers,
     root: bool = True,
 ) -> Any:
-    """The variance of that sum, for independent nodes whose variance depends on their level; infinite ones may be unused."""
+    """The variance of that sum, for independent nodes whose variance depends on their level;
+    infinite ones may be unused.
+    """
     total = np.zeros(first.shape)
     for level, variance in enumerate(per_node):
         left, end, start, right = runs(tree, first, last, level, root)
@@ -71,9 +79,11 @@ def variance_of_nodes(
 def nodes_used(
     tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1
 ) -> list[int]:
-    """How many nodes of each level all queries of a workload use together, exactly; like `runs`. O(height).
+    """How many nodes of each level all queries of a workload use together, exactly; like `runs`.
+    O(height).
 
-    With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like this one.
+    With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like
+    this one.
     """
     inside = [
         blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
@@ -125,12 +135,13 @@ class DecomposedEstimate(RangeEstimate):
         return result
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range` when the nodes of a level are independent, as they are for OUE and SUE, and others nearly."""
+        """The variance of `range` when the nodes of a level are independent, as they are for OUE
+        and SUE, and others nearly.
+        """
         a, b = self._ends(first, last)
         total = variance_of_nodes(self._tree, self._per_node, a, b)
-        inside = np.clip(
-            self._values(a, b), 0.0, 1.0
-        )  # what disjoint samples share, as for consistent estimates
+        # What disjoint samples share, as for consistent estimates
+        inside = np.clip(self._values(a, b), 0.0, 1.0)
         total = np.maximum(total - inside * (1 - inside) / self.n, 0.0)
         return total.item() if total.ndim == 0 else total
 

@@ -1,18 +1,21 @@
-"""Discrete Laplace noise, exactly: two-sided geometric noise with a rational alpha, from 64-bit words, with no float on the path.
+"""Discrete Laplace noise, exactly: two-sided geometric noise with a rational alpha, from 64-bit
+words, with no float on the path.
 
-``Pr[X = x] = (1 - alpha) / (1 + alpha) * alpha^|x|`` is the difference of two geometric variables, ``Pr[G >= k] = alpha^k``
-(Ghosh, Roughgarden, Sundararajan 2009). A count plus X changes the probability of an answer by a factor of at most 1 / alpha when
-the count changes by one.
+``Pr[X = x] = (1 - alpha) / (1 + alpha) * alpha^|x|`` is the difference of two geometric variables,
+``Pr[G >= k] = alpha^k`` (Ghosh, Roughgarden, Sundararajan 2009). A count plus X changes the
+probability of an answer by a factor of at most 1 / alpha when the count changes by one.
 
-A draw compares a uniform U in [0, 1) with the powers of alpha: G is the number of k >= 1 with U < alpha^k. The first word of U
-decides unless it *equals* the first word of a power; then more words of both are compared. No power is ever written out:
-its leading words come from integer arithmetic with directed rounding, at whatever precision settles them.
+A draw compares a uniform U in [0, 1) with the powers of alpha: G is the number of k >= 1 with U <
+alpha^k. The first word of U decides unless it *equals* the first word of a power; then more words
+of both are compared. No power is ever written out: its leading words come from integer arithmetic
+with directed rounding, at whatever precision settles them.
 
-Two things keep the tables short. Beyond the last power of the table the variable starts afresh (it has no memory). And when
-alpha is near 1, G = U + S * T, where S is a power of two, T is geometric with alpha^S, and U in 0 .. S-1 has probability
-proportional to alpha^U: uniform, and accepted with probability alpha^U, one factor for each digit of U
-(Canonne, Kamath, Steinke 2020, algorithms 1 and 2, use the same two steps for exp(-x)).
-Floats choose S and the length of the table, which say how fast a draw is and not what it is.
+Two things keep the tables short. Beyond the last power of the table the variable starts afresh (it
+has no memory). And when alpha is near 1, G = U + S * T, where S is a power of two, T is geometric
+with alpha^S, and U in 0 .. S-1 has probability proportional to alpha^U: uniform, and accepted with
+probability alpha^U, one factor for each digit of U (Canonne, Kamath, Steinke 2020, algorithms 1 and
+2, use the same two steps for exp(-x)). Floats choose S and the length of the table, which say how
+fast a draw is and not what it is.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ from mechdesign.text import brief
 Ints = npt.NDArray[np.int64]
 
 LARGEST_SCALE = 1 << 46
-"""1 / (1 - alpha) is at most this: an answer then stays inside 64 bits but with probability below exp(-2^15)."""
+"""1 / (1 - alpha) is at most this: an answer then stays inside 64 bits but with probability below
+exp(-2^15).
+"""
 
 _CHUNK = 1 << 16
 """Draws handled at a time, so that the working arrays stay in cache."""
@@ -64,15 +69,16 @@ class DiscreteLaplace:
                 f"alpha must lie above 0 and at most at 1 - 2^-46, got {brief(self.alpha, 20)}"
             )
         rate = _rate(self.alpha)
-        self._shift = max(
-            0, math.floor(-math.log2(rate)) - 5
-        )  # S = 2^shift; U is accepted with probability above exp(-1/32)
+        # S = 2^shift; U is accepted with probability above exp(-1/32)
+        self._shift = max(0, math.floor(-math.log2(rate)) - 5)
         self._stride = 1 << self._shift
         self._length = max(1, math.ceil(_TAIL_BITS * math.log(2) / (rate * self._stride)))
 
     @property
     def variance(self) -> Fraction:
-        """2 alpha / (1 - alpha)^2, exactly: a little less than the 2 / epsilon^2 of continuous Laplace noise."""
+        """2 alpha / (1 - alpha)^2, exactly: a little less than the 2 / epsilon^2 of continuous
+        Laplace noise.
+        """
         return 2 * self.alpha / (1 - self.alpha) ** 2
 
     @cached_property
@@ -85,7 +91,9 @@ class DiscreteLaplace:
 
     @cached_property
     def _digits(self) -> list[Words]:
-        """For each digit of U, the first words of the powers it stands for. The entry of the digit 0, a power of 1, is not used."""
+        """For each digit of U, the first words of the powers it stands for. The entry of the digit
+        0, a power of 1, is not used.
+        """
         tables = []
         for place in range(0, self._shift, _DIGIT):
             powers = [
@@ -105,7 +113,9 @@ class DiscreteLaplace:
         return result
 
     def geometric(self, size: int, source: BitSource) -> Ints:
-        """``size`` independent draws of G, ``Pr[G >= k] = alpha^k`` for k >= 0; int64, shape (size,)."""
+        """``size`` independent draws of G, ``Pr[G >= k] = alpha^k`` for k >= 0; int64, shape
+        (size,).
+        """
         result = self._table_draw(source(size), source)
         beyond = np.flatnonzero(result == self._length)
         while len(beyond):
@@ -119,14 +129,15 @@ class DiscreteLaplace:
         powers = self._powers
         not_above = np.searchsorted(powers, words, side="right")
         result = self._length - not_above
-        for k in np.flatnonzero(
-            (not_above > 0) & (powers[not_above - 1] == words)
-        ):  # probability about length / 2^64 a draw
+        # Probability about length / 2^64 a draw
+        for k in np.flatnonzero((not_above > 0) & (powers[not_above - 1] == words)):
             result[k] = self._slow(int(words[k]), source)
         return result.astype(np.int64)
 
     def _slow(self, prefix: int, source: BitSource) -> int:
-        """The obvious definition: extend U = prefix / 2^64 by words until no power lies inside its cell."""
+        """The obvious definition: extend U = prefix / 2^64 by words until no power lies inside its
+        cell.
+        """
         words = 1
         while True:
             powers = [self._leading(self._stride * k, words) for k in range(1, self._length + 1)]
@@ -157,7 +168,9 @@ class DiscreteLaplace:
         return result
 
     def _below(self, exponent: int, prefix: int, source: BitSource) -> bool:
-        """Whether U < alpha^exponent, where U = prefix / 2^64 is extended by words until it is known."""
+        """Whether U < alpha^exponent, where U = prefix / 2^64 is extended by words until it is
+        known.
+        """
         words = 1
         while (power := self._leading(exponent, words)) == prefix:
             prefix, words = (prefix << 64) | int(source(1)[0]), words + 1
@@ -166,8 +179,8 @@ class DiscreteLaplace:
     def _leading(self, exponent: int, words: int) -> int:
         """floor(alpha^exponent * 2^(64 words)), exponent >= 1.
 
-        The loop ends: alpha^exponent * 2^(64 words) is an integer only if the denominator of alpha is a power of two, and then
-        enough precision makes both bounds exact.
+        The loop ends: alpha^exponent * 2^(64 words) is an integer only if the denominator of alpha
+        is a power of two, and then enough precision makes both bounds exact.
         """
         spare = 64
         while True:

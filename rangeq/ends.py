@@ -9,7 +9,9 @@ from rangeq.tree import Integers
 
 
 class InvalidRange(ValueError):
-    """Ends of ranges that are not integers with 0 <= a <= b < domain. ``index`` is the first bad one, None if it is their type."""
+    """Ends of ranges that are not integers with 0 <= a <= b < domain. ``index`` is the first bad
+    one, None if it is their type.
+    """
 
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index
@@ -19,7 +21,9 @@ class InvalidRange(ValueError):
 def checked_ends(
     first: npt.ArrayLike, last: npt.ArrayLike, domain: int
 ) -> tuple[Integers, Integers]:
-    """Both ends as int64, broadcast. InvalidRange for what is not a range; no ranges at all may be of any type."""
+    """Both ends as int64, broadcast. InvalidRange for what is not a range; no ranges at all may be
+    of any type.
+    """
     a, b = np.asarray(first), np.asarray(last)
     if any(ends.dtype.kind not in "iu" and ends.size for ends in (a, b)):
         raise InvalidRange(f"ends of a range must be integers, got {a.dtype} and {b.dtype}")

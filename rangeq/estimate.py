@@ -1,4 +1,6 @@
-"""Answers about an ordered domain: ranges, prefixes, quantiles; with their errors where the estimator is linear."""
+"""Answers about an ordered domain: ranges, prefixes, quantiles; with their errors where the
+estimator is linear.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ class Distribution:
     def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The fraction in first .. last, both included: a float, or an array for arrays of ends.
 
-        Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last < domain.
+        Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last <
+        domain.
         """
         a, b = self._ends(first, last)
         return _plain(self._sums[b + 1] - self._sums[a])
@@ -56,10 +59,12 @@ class Distribution:
         return self.range(np.zeros_like(np.asarray(last)), last)
 
     def quantile(self, phi: npt.ArrayLike) -> Any:
-        """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or an array.
+        """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or
+        an array.
 
-        Where the estimated cdf falls here and there it reaches phi more than once: then the middle between the first item that does
-        and the first after which all do, since the first alone would be too low by what the noise is worth. Monotone in phi.
+        Where the estimated cdf falls here and there it reaches phi more than once: then the middle
+        between the first item that does and the first after which all do, since the first alone
+        would be too low by what the noise is worth. Monotone in phi.
         """
         if np.isnan(self._sums[-1]):
             raise ValueError("no reports: there are no quantiles")
@@ -71,18 +76,22 @@ class Distribution:
 
 
 class RangeEstimate(Estimate, Distribution):
-    """What a range protocol's aggregate says: unbiased and linear, so that errors are known. Values may be negative or exceed 1.
+    """What a range protocol's aggregate says: unbiased and linear, so that errors are known. Values
+    may be negative or exceed 1.
 
-    `frequency.Estimate` is about single items and weighted sums of them, `Distribution` about ranges.
+    `frequency.Estimate` is about single items and weighted sums of them, `Distribution` about
+    ranges.
     """
 
     _oracle: RangeProtocol
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range`, with all covariances, given how many users reported on each level.
+        """The variance of `range`, with all covariances, given how many users reported on each
+        level.
 
-        That of the protocol's noise and of its sampling of users to levels, for a population without heavy single nodes; where
-        one node holds a fraction f of the population, its noise is larger by about f / n. Infinite without reports.
+        That of the protocol's noise and of its sampling of users to levels, for a population
+        without heavy single nodes; where one node holds a fraction f of the population, its noise
+        is larger by about f / n. Infinite without reports.
         """
         a, b = self._ends(first, last)
         if not self.n:
@@ -97,7 +106,9 @@ class RangeEstimate(Estimate, Distribution):
         last: npt.ArrayLike | None = None,
         confidence: float = 0.95,
     ) -> Interval:
-        """Confidence intervals for the fractions in first .. last, each by itself; without ends, for every single item."""
+        """Confidence intervals for the fractions in first .. last, each by itself; without ends,
+        for every single item.
+        """
         if first is None and last is None:
             return self._of_items(confidence)
         if first is None or last is None:
@@ -107,20 +118,26 @@ class RangeEstimate(Estimate, Distribution):
         return Interval(middle - half, middle + half)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies (Woodruff's interval): where the band of the cdf crosses phi.
+        """The items between which the phi-quantile lies (Woodruff's interval): where the band of
+        the cdf crosses phi.
 
-        From the first item where the band's upper end reaches phi to the first from which on its lower end does: an end is beyond
-        the quantile only if the band misses the cdf right there, so that noise elsewhere widens it but never makes it wrong.
+        From the first item where the band's upper end reaches phi to the first from which on its
+        lower end does: an end is beyond the quantile only if the band misses the cdf right there,
+        so that noise elsewhere widens it but never makes it wrong.
         """
         last = np.arange(len(self.frequencies))
         return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
 
     def nonnegative(self) -> Distribution:
-        """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without known variances."""
+        """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without
+        known variances.
+        """
         return Distribution(norm_sub(self.frequencies))
 
     def monotone(self) -> Distribution:
-        """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic regression), cut to [0, 1]."""
+        """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic
+        regression), cut to [0, 1].
+        """
         if not self.n:
             raise ValueError("no reports: there is no distribution to shape")
         cdf = (
@@ -132,16 +149,17 @@ class RangeEstimate(Estimate, Distribution):
 
 
 def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
-    """The first item where the upper end of a band around the cdf reaches phi, and the first from which on its lower end does."""
+    """The first item where the upper end of a band around the cdf reaches phi, and the first from
+    which on its lower end does.
+    """
     wanted = _fractions(phi)
     return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))
 
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
     """The first items with at least phi at or below them."""
-    found = np.searchsorted(
-        np.maximum.accumulate(cdf), phi - 1e-12
-    )  # a cdf summed up in floats may end just below 1
+    # A cdf summed up in floats may end just below 1
+    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
     return np.minimum(found, len(cdf) - 1)
 
 

@@ -1,4 +1,6 @@
-"""HaarHRR: the coefficients of the discrete Haar transform, each level's by Hadamard randomised response."""
+"""HaarHRR: the coefficients of the discrete Haar transform, each level's by Hadamard randomised
+response.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,14 @@ from rangeq.tree import Tree
 
 @dataclass(frozen=True)
 class HaarLevel(SignChannel, Oracle):
-    """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which side, as one Hadamard coefficient.
+    """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which
+    side, as one Hadamard coefficient.
 
-    Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1 (left child) or -1 (right) at
-    the user's node and 0 elsewhere; a report is the ``index`` of a Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and
-    its ``sign`` by randomised response. Only differences between two children of a node can be estimated: the frequencies are half
-    of them, with signs.
+    Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
+    (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
+    Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and its ``sign`` by randomised
+    response. Only differences between two children of a node can be estimated: the frequencies are
+    half of them, with signs.
     """
 
     number: ClassVar[str] = "index"
@@ -72,16 +76,18 @@ class HaarLevel(SignChannel, Oracle):
         return result
 
     def audit(self) -> Audit:
-        # The index does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``.
+        # The index does not depend on the item; given it, one sign has weight ``truth`` and the
+        # other ``lie``.
         return Audit(self._choice.ratio, self.odds, "index 0, sign +1", (0, 1))
 
 
 @dataclass(frozen=True)
 class HaarHRR(TreeProtocol):
-    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
+    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard
+    coefficient of that, one bit.
 
-    The domain is padded to a power of two. Consistent by construction: every level knows how the nodes above it split, and nothing
-    else. ``probabilities`` are those of `HierarchicalHistogram`.
+    The domain is padded to a power of two. Consistent by construction: every level knows how the
+    nodes above it split, and nothing else. ``probabilities`` are those of `HierarchicalHistogram`.
     """
 
     probabilities: tuple[Any, ...] | None = None
@@ -105,9 +111,8 @@ class HaarHRR(TreeProtocol):
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
-        per_user = 1 / (
-            2 * self.levels[0].contrast ** 2
-        )  # half of the square of a difference, per user
+        # Half of the square of a difference, per user
+        per_user = 1 / (2 * self.levels[0].contrast ** 2)
         return np.divide(per_user, users, out=np.full(len(users), np.inf), where=users > 0)
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:

@@ -1,4 +1,6 @@
-"""Hierarchical histograms HH_B: a histogram over the nodes of every level of a tree, with or without consistency."""
+"""Hierarchical histograms HH_B: a histogram over the nodes of every level of a tree, with or
+without consistency.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +41,22 @@ ORACLES: dict[str, type[Oracle]] = {
 
 @dataclass(frozen=True)
 class HierarchicalHistogram(TreeProtocol):
-    """HH_B and HH_B with consistency (range queries 4.4, 4.5): TreeOUE, TreeHRR, TreeOLH of the paper by ``oracle``.
+    """HH_B and HH_B with consistency (range queries 4.4, 4.5): TreeOUE, TreeHRR, TreeOLH of the
+    paper by ``oracle``.
 
     Parameters
     ----------
     branching
-        Children of a node: one number for all levels (the first level has as many nodes as cover the domain), or a list from the
-        top. Leaves beyond the domain are padding, always empty and never in an answer.
+        Children of a node: one number for all levels (the first level has as many nodes as cover
+        the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
+        never in an answer.
     oracle
-        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH", "GRR", "SubsetSelection", ...
+        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
+        "GRR", "SubsetSelection", ...
     consistent
-        Combine all levels by least squares, which is the most accurate. Otherwise a range is the sum of the fewest nodes that make
-        it up (4.4), and estimates of nodes and of their children contradict each other.
+        Combine all levels by least squares, which is the most accurate. Otherwise a range is the
+        sum of the fewest nodes that make it up (4.4), and estimates of nodes and of their children
+        contradict each other.
     probabilities
         Of each level from the top, exact rationals that sum to 1; None: all the same.
     """
@@ -112,7 +118,9 @@ class HierarchicalHistogram(TreeProtocol):
 
     @cached_property
     def _per_user(self) -> Floats:
-        """For each level, the variance of a contrast of unit length from one user drawn at random from an even population."""
+        """For each level, the variance of a contrast of unit length from one user drawn at random
+        from an even population.
+        """
         return np.array(
             [
                 per_user(oracle, held)
@@ -130,9 +138,8 @@ class HierarchicalHistogram(TreeProtocol):
         precisions = users / self._per_user
         q, nodes = contrast_precisions(self.tree, precisions), self.tree.nodes
         total = np.zeros((len(leaves), nodes[level]))
-        for above in range(
-            level + 1
-        ):  # a contrast between nodes above is seen through the sums of nodes below them
+        # A contrast between nodes above is seen through the sums of nodes below them
+        for above in range(level + 1):
             share = precisions[level] * nodes[above] / nodes[level] / q[above]
             total += share * np.repeat(
                 self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
@@ -161,7 +168,9 @@ class HierarchicalHistogram(TreeProtocol):
         )
 
     def _per_node(self, users: Floats) -> Floats:
-        """The variance of a node's estimate on each level, from users drawn at random from an even population."""
+        """The variance of a node's estimate on each level, from users drawn at random from an even
+        population.
+        """
         ones = [
             o.variance(1, 1 / held) + (1 - 1 / held) / held
             for o, held in zip(self.levels, self.tree.occupied, strict=True)
@@ -182,7 +191,8 @@ class HierarchicalHistogram(TreeProtocol):
             return super().average_rmse(n, workload, frequencies)
         if frequencies is not None:
             raise ValueError(
-                "without consistency the error is predicted for a population without heavy nodes only"
+                "without consistency the error is predicted for a population without heavy nodes"
+                " only"
             )
         nodes = average_nodes(self.tree, workload)
         variance = float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0))
@@ -190,5 +200,7 @@ class HierarchicalHistogram(TreeProtocol):
 
 
 def per_user(oracle: Oracle, held: int) -> float:
-    """The variance of a unit contrast between nodes, from one user drawn at random from those spread evenly over ``held`` nodes."""
+    """The variance of a unit contrast between nodes, from one user drawn at random from those
+    spread evenly over ``held`` nodes.
+    """
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

@@ -1,4 +1,6 @@
-"""Ranges when every user holds a set of items: two rounds, the second about the frequent items only (thesis 7.1.2)."""
+"""Ranges when every user holds a set of items: two rounds, the second about the frequent items only
+(thesis 7.1.2).
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ from rangeq.tree import Integers
 
 @dataclass(frozen=True)
 class ItemSets:
-    """Each user reports twice, each time on one random slot of the own set padded to a fixed size, with half of the budget.
+    """Each user reports twice, each time on one random slot of the own set padded to a fixed size,
+    with half of the budget.
 
-    In the first round an oracle finds the ``heavy`` most frequent items; in the second, users keep what they have of those, and a
-    range protocol estimates them. What is estimated is the number of users with an item over the number of users; a range holds
-    the sum over its heavy items, the others count as 0. Items of users with more than ``size`` items are lost in proportion, which
+    In the first round an oracle finds the ``heavy`` most frequent items; in the second, users keep
+    what they have of those, and a range protocol estimates them. What is estimated is the number of
+    users with an item over the number of users; a range holds the sum over its heavy items, the
+    others count as 0. Items of users with more than ``size`` items are lost in proportion, which
     biases frequencies downwards: choose a size that covers most users.
 
     Parameters
@@ -61,7 +65,9 @@ class ItemSets:
 
     @cached_property
     def first(self) -> Oracle:
-        """The oracle of the first round. Its last item, number ``domain``, stands for an empty slot."""
+        """The oracle of the first round. Its last item, number ``domain``, stands for an empty
+        slot.
+        """
         return ProjectiveGeometry(self.domain + 1, self._half)
 
     @cached_property
@@ -77,11 +83,15 @@ class ItemSets:
     def sampled(
         self, sets: Sequence[npt.ArrayLike], rng: np.random.Generator | None = None
     ) -> Integers:
-        """A random slot of each user's set, for `first.privatize`: an item, or ``domain`` for an empty one. On the device."""
+        """A random slot of each user's set, for `first.privatize`: an item, or ``domain`` for an
+        empty one. On the device.
+        """
         return self._sampled(sets, self.size, rng)
 
     def frequent(self, estimate: Estimate) -> Integers:
-        """The heavy items by the first round's estimate, in order: shape (heavy,), or all if there are fewer."""
+        """The heavy items by the first round's estimate, in order: shape (heavy,), or all if there
+        are fewer.
+        """
         order = np.argsort(-estimate.frequencies[: self.domain], kind="stable")
         return np.sort(order[: self.heavy])
 
@@ -91,14 +101,18 @@ class ItemSets:
         frequent: npt.ArrayLike,
         rng: np.random.Generator | None = None,
     ) -> Integers:
-        """A random slot of what each user has of the frequent items, for `second.privatize`. On the device."""
+        """A random slot of what each user has of the frequent items, for `second.privatize`. On the
+        device.
+        """
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
         return self._sampled(
             (np.intersect1d(self._checked(items), kept) for items in sets), self.slots, rng
         )
 
     def distribution(self, estimate: RangeEstimate, frequent: npt.ArrayLike) -> Distribution:
-        """Users with each item over all users, 0 for items that are not frequent; ``range`` adds up, and need not stay below 1."""
+        """Users with each item over all users, 0 for items that are not frequent; ``range`` adds
+        up, and need not stay below 1.
+        """
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
         values: Floats = np.zeros(self.domain)
         values[kept] = self.slots * estimate.frequencies[kept]
@@ -118,7 +132,8 @@ class ItemSets:
         distinct = [self._checked(items) for items in sets]
         if not distinct:
             return np.zeros(0, dtype=np.int64)
-        # A set that is too large has its slots drawn from all of it: the same as cutting it at random first.
+        # A set that is too large has its slots drawn from all of it: the same as cutting it at
+        # random first.
         held = np.array([max(len(items), slots) for items in distinct])
         chosen = np.zeros(len(distinct), dtype=np.int64)
         for number in np.unique(held):

@@ -1,4 +1,6 @@
-"""The protocol, oracles and level probabilities of least predicted error for a workload, and what no protocol can do better."""
+"""The protocol, oracles and level probabilities of least predicted error for a workload, and what
+no protocol can do better.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from rangeq.protocol import RangeProtocol, even_rmse
 from rangeq.tree import WORKLOADS, Floats, Integers, Tree
 
 _LONGEST = 256
-"""Bits of a report that are still little to send: where the best oracle for a level takes more, the best of the others is taken."""
+"""Bits of a report that are still little to send: where the best oracle for a level takes more, the
+best of the others is taken.
+"""
 
 _FEW = 64
 """The same on a circle, where the server looks at the bits of every user."""
@@ -69,7 +73,8 @@ class Optimised:
         for protocol, rmse in self.alternatives:
             ratio = rmse / self.rmse if self.rmse else 1.0
             lines.append(
-                f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6}  {shorten(describe(protocol), _LINE, placeholder=' ...')}"
+                f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6} "
+                f" {shorten(describe(protocol), _LINE, placeholder=' ...')}"
             )
         ratio = self.bound / self.rmse if self.rmse else 1.0
         lines.append(f"{self.bound:>10.4g}  {ratio:>6.3f}  {'':>6}  no protocol is below this")
@@ -107,11 +112,13 @@ def optimise(
     *,
     progress: bool = False,
 ) -> Optimised:
-    """The protocol of least average variance over a workload: circles and trees, with an oracle and a probability for each level.
+    """The protocol of least average variance over a workload: circles and trees, with an oracle and
+    a probability for each level.
 
-    The average variance of a consistent tree is a sum over levels of parents of a constant of the workload over a precision, that
-    of a circle a sum over frequencies; precisions are linear in the probabilities: a convex problem, solved by multiplicative
-    updates. Levels that get next to no users are left out. Each level has the oracle of least variance among its nodes.
+    The average variance of a consistent tree is a sum over levels of parents of a constant of the
+    workload over a precision, that of a circle a sum over frequencies; precisions are linear in the
+    probabilities: a convex problem, solved by multiplicative updates. Levels that get next to no
+    users are left out. Each level has the oracle of least variance among its nodes.
 
     Parameters
     ----------
@@ -120,7 +127,8 @@ def optimise(
     n
         The number of users.
     workload
-        "ranges", "all ranges" or "prefixes", see `rangeq.tree.WORKLOADS`; a population without heavy nodes.
+        "ranges", "all ranges" or "prefixes", see `rangeq.tree.WORKLOADS`; a population without
+        heavy nodes.
     progress
         Show a bar on standard error.
     """
@@ -176,10 +184,12 @@ def _exact(shares: Floats) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CircleLevels:
-    """The levels that a circle may have, their best oracles, and what users on them tell: to choose their shares by.
+    """The levels that a circle may have, their best oracles, and what users on them tell: to choose
+    their shares by.
 
-    ``costs`` is what a unit of variance at each of the ``frequencies`` adds to the mean over a workload, ``gains`` the precision
-    that a user on each level adds there: shapes (frequencies,) and (frequencies, levels).
+    ``costs`` is what a unit of variance at each of the ``frequencies`` adds to the mean over a
+    workload, ``gains`` the precision that a user on each level adds there: shapes (frequencies,)
+    and (frequencies, levels).
     """
 
     domain: int
@@ -208,7 +218,9 @@ class CircleLevels:
         return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
 
     def histogram(self, shares: Floats) -> CircularHistogram:
-        """The protocol with these shares of the users on the levels: those with next to none are left out."""
+        """The protocol with these shares of the users on the levels: those with next to none are
+        left out.
+        """
         kept = (shares > 1e-3) | (self.blocks == self.circle)
         names = tuple(
             type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep
@@ -232,7 +244,9 @@ def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[
 
 
 def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
-    """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds to the mean over a workload."""
+    """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds
+    to the mean over a workload.
+    """
     length = np.arange(1, domain + 1)
     often = {
         "prefixes": np.ones(domain),
@@ -260,12 +274,14 @@ def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integer
 def compose(
     mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges"
 ) -> Composite:
-    """A mechanism over equal blocks of items, and below it the binary tree and the probabilities of least average variance.
+    """A mechanism over equal blocks of items, and below it the binary tree and the probabilities of
+    least average variance.
 
     Parameters
     ----------
     mechanism
-        Local, of at most ``epsilon``; its inputs times a power of two are the domain. See `mechdesign.local.workload_optimal`.
+        Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
+        `mechdesign.local.workload_optimal`.
     """
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
@@ -273,9 +289,8 @@ def compose(
     nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
     composite = Composite(domain, epsilon, mechanism, below, names)
-    information = np.array(
-        [composite._precisions(one) for one in np.eye(composite.tree.height)]
-    ).T  # of a user of each level
+    # Of a user of each level
+    information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T
     return replace(
         composite, probabilities=_exact(least_shares(composite._costs(workload), information))
     )
@@ -288,7 +303,9 @@ def best_oracle(
     kinds: Mapping[str, type[Oracle]] = ORACLES,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
-    """The oracle of least variance for a level with so many nodes, ``held`` of them not padding; and its `per_user`."""
+    """The oracle of least variance for a level with so many nodes, ``held`` of them not padding;
+    and its `per_user`.
+    """
     made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
     short = [item for item in rated if item[1] <= bits]
@@ -297,11 +314,12 @@ def best_oracle(
 
 
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
-    """The probabilities of levels that minimise the average variance, given `per_user` of each level."""
+    """The probabilities of levels that minimise the average variance, given `per_user` of each
+    level.
+    """
     height = tree.height
-    gains = np.zeros(
-        (height, height)
-    )  # what one user on a level adds to the precision of the contrasts of each level of parents
+    # What one user on a level adds to the precision of the contrasts of each level of parents
+    gains = np.zeros((height, height))
     for above in range(height):
         for level in range(above, height):
             gains[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
@@ -309,7 +327,9 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
 
 
 def least_shares(costs: Floats, information: Floats) -> Floats:
-    """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,), (contrasts, levels)."""
+    """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,),
+    (contrasts, levels).
+    """
     shares = np.full(information.shape[1], 1 / information.shape[1])
     for _ in range(_STEPS // len(costs) + 200):
         precision = information @ shares
@@ -317,9 +337,8 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
             np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
             @ information
         )
-        total = float(
-            shares @ gains
-        )  # the average variance itself, as it is homogeneous in 1 / shares
+        # The average variance itself, as it is homogeneous in 1 / shares
+        total = float(shares @ gains)
         if total == 0 or gains.max() <= total * (1 + 1e-9):
             break  # no level would gain from another's users: optimal to one part in 10^9
         shares = shares * np.sqrt(gains / total)
@@ -328,14 +347,17 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
 
 
 def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> float:
-    """What the root of the average variance over a workload cannot go below, whatever the n users send under local privacy.
+    """What the root of the average variance over a workload cannot go below, whatever the n users
+    send under local privacy.
 
-    For an even population, and unbiased estimates from one report a user. Let s be the rows of a mechanism, D = domain. The
-    information about frequencies (which add up to 1) has the trace sum |s - mean s|^2 / mean s: convex in every row, so that it
-    is the largest for rows of two values, 1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the squared
-    errors of queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P the prefixes, G is
-    (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less
-    without single items; and |P|^2 for prefixes, with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
+    For an even population, and unbiased estimates from one report a user. Let s be the rows of a
+    mechanism, D = domain. The information about frequencies (which add up to 1) has the trace sum
+    |s - mean s|^2 / mean s: convex in every row, so that it is the largest for rows of two values,
+    1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the squared errors of
+    queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P the prefixes, G is
+    (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the eigenvalues (D + 1) /
+    (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for prefixes, with the eigenvalues 1
+    / (4 sin^2(pi f / (2 D))).
     """
     if domain == 1:
         return 0.0

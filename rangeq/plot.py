@@ -1,4 +1,6 @@
-"""Figures of range estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`: ``figure.savefig(...)``."""
+"""Figures of range estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`:
+``figure.savefig(...)``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def cdf(
     confidence: float = 0.95,
     xlabel: str = "item",
 ) -> Figure:
-    """The estimated cumulative distribution with its band, the deciles with their intervals, and the truth where it is known.
+    """The estimated cumulative distribution with its band, the deciles with their intervals, and
+    the truth where it is known.
 
     Parameters
     ----------
@@ -47,9 +50,8 @@ def cdf(
             f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}"
         )
     low, high = estimate.interval(np.zeros_like(last), last, confidence)
-    from matplotlib.figure import (
-        Figure,
-    )  # here, so that importing the package does not take as long again
+    # Here, so that importing the package does not take as long again
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot(xlabel=xlabel, ylabel="fraction at or below", axisbelow=True)

@@ -1,4 +1,6 @@
-"""RangeProtocol: every user reports on one randomly chosen level of resolution, by that level's own oracle."""
+"""RangeProtocol: every user reports on one randomly chosen level of resolution, by that level's own
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from rangeq.tree import Tree, mean_over, spread
 
 @dataclass(frozen=True)
 class RangeProtocol(Mixture, Oracle):
-    """Protocols for one ordered attribute under local privacy: the verbs of `frequency.Oracle`, and an estimate that knows ranges.
+    """Protocols for one ordered attribute under local privacy: the verbs of `frequency.Oracle`, and
+    an estimate that knows ranges.
 
     Every user reports on one level, 0 the coarsest. The sum of all items is the population: known.
     """
@@ -45,16 +48,21 @@ class RangeProtocol(Mixture, Oracle):
         return self.level_weights
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
-        """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole domain."""
+        """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole
+        domain.
+        """
         if items is not None:
             raise ValueError("a range protocol estimates its whole domain; items must be None")
         return RangeEstimate(self, self._own(aggregate), None)
 
-    # Users are sampled to levels without replacement: the variances below are those of independent samples, less what they share.
+    # Users are sampled to levels without replacement: the variances below are those of independent
+    # samples, less what they share.
 
     @abstractmethod
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
-        """The variances of ranges from independent samples of so many users on each level; infinite where those do not tell."""
+        """The variances of ranges from independent samples of so many users on each level; infinite
+        where those do not tell.
+        """
 
     @abstractmethod
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
@@ -85,15 +93,16 @@ class RangeProtocol(Mixture, Oracle):
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
-        """The root of the average variance over a workload, for n users: noise, sampling of levels and of coefficients included.
+        """The root of the average variance over a workload, for n users: noise, sampling of levels
+        and of coefficients included.
 
         Parameters
         ----------
         workload
             "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
         frequencies
-            Shape (domain,): of the population, for small domains only (see `largest_population`). None: all items are equally
-            frequent.
+            Shape (domain,): of the population, for small domains only (see `largest_population`).
+            None: all items are equally frequent.
         """
         if frequencies is None:
             return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
@@ -105,7 +114,8 @@ class RangeProtocol(Mixture, Oracle):
             or d > self.largest_population
         ):
             raise ValueError(
-                f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at most {self.largest_population}"
+                f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at"
+                f" most {self.largest_population}"
             )
         prefixes = np.tri(d)
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
@@ -120,18 +130,24 @@ class RangeProtocol(Mixture, Oracle):
 
     @abstractmethod
     def _average_variance(self, n: int, workload: str) -> float:
-        """The mean over a workload of `_own_range_variance`, for the expected number of users on each level."""
+        """The mean over a workload of `_own_range_variance`, for the expected number of users on
+        each level.
+        """
 
     @abstractmethod
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for n users with these frequencies: weights have shape (sums, domain).
+        """The variances of weights @ estimates for n users with these frequencies: weights have
+        shape (sums, domain).
 
-        With the expected number of users on each level. Disjoint random samples of the users report on the levels: the variances of
-        the samples' means add up, less what they share. Exact, but that so sampled means of few users vary more, by n / (n - 1).
+        With the expected number of users on each level. Disjoint random samples of the users report
+        on the levels: the variances of the samples' means add up, less what they share. Exact, but
+        that so sampled means of few users vary more, by n / (n - 1).
         """
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of a single item's estimate, the mean over items; of a light item, whatever ``frequency``."""
+        """The variance of a single item's estimate, the mean over items; of a light item, whatever
+        ``frequency``.
+        """
         item = np.arange(self.domain)
         mean = float(self._own_range_variance(item, item, self._expected_users(n)).mean())
         return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
@@ -165,11 +181,15 @@ class TreeProtocol(RangeProtocol):
 
     @abstractmethod
     def _contrasts(self, users: Floats) -> Floats:
-        """The variance of a contrast of unit length among the children of each level of parents, for so many users a level."""
+        """The variance of a contrast of unit length among the children of each level of parents,
+        for so many users a level.
+        """
 
     @abstractmethod
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
-        """How much each node's estimate of one level counts in a query: shape (queries, nodes), from its weights of the leaves."""
+        """How much each node's estimate of one level counts in a query: shape (queries, nodes),
+        from its weights of the leaves.
+        """
 
     def _nodes(self, level: int, items: Items) -> Items:
         return items // self.tree.widths[level]
@@ -184,7 +204,8 @@ class TreeProtocol(RangeProtocol):
         leaves = self._leaves(aggregate)[: self.domain]
         if self.tree.leaves == self.domain:
             return leaves
-        # Nobody is in the padding: all items sum to 1, and each gives up what it shares with the error of the sum.
+        # Nobody is in the padding: all items sum to 1, and each gives up what it shares with the
+        # error of the sum.
         contrasts = self._contrasts(self._users(aggregate))
         shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), contrasts))
         return leaves + shared / shared.sum() * (1 - leaves.sum())
@@ -200,9 +221,8 @@ class TreeProtocol(RangeProtocol):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         tree, users = self.tree, self._expected_users(n)
-        if (
-            tree.leaves > self.domain
-        ):  # the estimates give up what they share with the error of their sum
+        # The estimates give up what they share with the error of their sum
+        if tree.leaves > self.domain:
             shared = np.diff(
                 tree.with_everything(np.arange(-1, self.domain), self._contrasts(users))
             )
@@ -218,7 +238,9 @@ class TreeProtocol(RangeProtocol):
 
 
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
-    """The root of a mean variance of independent samples of an even population, less what disjoint samples of n users share."""
+    """The root of a mean variance of independent samples of an even population, less what disjoint
+    samples of n users share.
+    """
     held = np.arange(1, domain + 1) / domain
     all_prefixes = held[::-1] * domain  # how often each item is in a prefix
     sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)

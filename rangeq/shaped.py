@@ -1,4 +1,6 @@
-"""shaped: ranges on one attribute with estimates that are distributions, and as smooth as the data themselves say."""
+"""shaped: ranges on one attribute with estimates that are distributions, and as smooth as the data
+themselves say.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,24 @@ from rangeq.optimise import CircleLevels, least_shares
 from rangeq.smoothing import Smoothing
 
 _CORNER = 2.0
-"""The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density, its scale 8 % of the circle."""
+"""The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density,
+its scale 8 % of the circle.
+"""
 
 _ROUGH = 2.0
-"""Its rough reference has independent weights of items with E w^2 / (E w)^2 = 2: |coefficient|^2 = 2 / domain everywhere."""
+"""Its rough reference has independent weights of items with E w^2 / (E w)^2 = 2: |coefficient|^2 =
+2 / domain everywhere.
+"""
 
 _MOST, _LEAST = 1.7, 1.03
-"""By what factor the collection's unshaped error may exceed the least: where rough data lose nothing by it, and in any case."""
+"""By what factor the collection's unshaped error may exceed the least: where rough data lose
+nothing by it, and in any case.
+"""
 
 _LEAST_NOISE = 1e-9
-"""Of a frequency, as a part of what drawing the users would add: reports of a large epsilon hardly have any."""
+"""Of a frequency, as a part of what drawing the users would add: reports of a large epsilon hardly
+have any.
+"""
 
 _FEWEST = 4
 """Domains below have nothing to smooth."""
@@ -43,10 +53,11 @@ _FEWEST = 4
 def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
     """The protocol for ranges of about ``n`` users whose estimates are shaped: see `Shaped`.
 
-    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased estimates would have it: fine scales
-    are smoothed, where the data are smooth. How many more follows from the domain, epsilon and n alone: the shares of the levels
-    are the best ones for a smooth reference with a guard against rough data, whose shaped error stays at or below that of the
-    best unbiased estimate.
+    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased
+    estimates would have it: fine scales are smoothed, where the data are smooth. How many more
+    follows from the domain, epsilon and n alone: the shares of the levels are the best ones for a
+    smooth reference with a guard against rough data, whose shaped error stays at or below that of
+    the best unbiased estimate.
 
     Raises ValueError for parameters out of range.
 
@@ -63,7 +74,8 @@ def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
 
 @dataclass(frozen=True)
 class Shaped(Protocol):
-    """A `CircularHistogram` whose estimates are distributions, smooth as far as the data say so: made by `shaped`.
+    """A `CircularHistogram` whose estimates are distributions, smooth as far as the data say so:
+    made by `shaped`.
 
     Clients and aggregates are those of the ``collection``; shaping happens on the server.
     """
@@ -98,9 +110,11 @@ class Shaped(Protocol):
 
 
 class ShapedEstimate(Distribution):
-    """A distribution, non-negative and with sum 1: the likeliest one under a prior whose smoothness comes from the data.
+    """A distribution, non-negative and with sum 1: the likeliest one under a prior whose smoothness
+    comes from the data.
 
-    See `rangeq.smoothing`. Estimates are biased toward smooth ones, by less than what they gain in variance.
+    See `rangeq.smoothing`. Estimates are biased toward smooth ones, by less than what they gain in
+    variance.
 
     Attributes
     ----------
@@ -121,7 +135,8 @@ class ShapedEstimate(Distribution):
             super().__init__(norm_sub(self.unbiased.frequencies))
         else:
             transform, information = collection.transform(aggregate)
-            # Of these users' fractions: drawing the users themselves, which the precisions count, adds 1 / n to each variance.
+            # Of these users' fractions: drawing the users themselves, which the precisions count,
+            # adds 1 / n to each variance.
             exact = information / np.maximum(
                 1 - information / (collection._size * self.n), _LEAST_NOISE
             )
@@ -129,9 +144,11 @@ class ShapedEstimate(Distribution):
             super().__init__(self._smoothing.distribution())
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The expected squared error of `range`: the posterior variance, with an allowance for what the prior does not know.
+        """The expected squared error of `range`: the posterior variance, with an allowance for what
+        the prior does not know.
 
-        On average over ranges; at the edge of a spike the error may be larger. Infinite without reports.
+        On average over ranges; at the edge of a spike the error may be larger. Infinite without
+        reports.
         """
         a, b = checked_ends(first, last, len(self.frequencies))
         if self._smoothing is None:
@@ -142,7 +159,9 @@ class ShapedEstimate(Distribution):
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
     ) -> Interval:
-        """Intervals for the fractions in first .. last, within [0, 1], that cover them about this often on average over ranges."""
+        """Intervals for the fractions in first .. last, within [0, 1], that cover them about this
+        often on average over ranges.
+        """
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
         return Interval(np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0))
@@ -175,10 +194,11 @@ def _smooth(levels: CircleLevels) -> Floats:
 
 
 def _tilted(levels: CircleLevels, n: int) -> Floats:
-    """The shares of the levels that minimise sum c / (J + smooth) + g sum c / J for the least guard g that keeps rough data safe.
+    """The shares of the levels that minimise sum c / (J + smooth) + g sum c / J for the least guard
+    g that keeps rough data safe.
 
-    J is the precision of each frequency from n users, c its costs. The first sum is the shaped error on the smooth reference, the
-    second the unshaped one.
+    J is the precision of each frequency from n users, c its costs. The first sum is the shaped
+    error on the smooth reference, the second the unshaped one.
     """
     costs, gains, smooth = levels.costs, n * levels.gains, _smooth(levels)
     rough = levels.circle * levels.domain / _ROUGH
@@ -201,7 +221,9 @@ def _tilted(levels: CircleLevels, n: int) -> Floats:
 
 
 def _guarded(costs: Floats, gains: Floats, prior: Floats, guard: float, start: Floats) -> Floats:
-    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares)): convex, by multiplicative steps."""
+    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares)):
+    convex, by multiplicative steps.
+    """
     shares = np.maximum(start, 1e-4)
     shares = shares / shares.sum()
     for _ in range(600):

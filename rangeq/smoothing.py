@@ -1,9 +1,12 @@
-"""Smoothing a distribution on a circle as far as its own estimate says that it is smooth: empirical Bayes, then a convex problem.
+"""Smoothing a distribution on a circle as far as its own estimate says that it is smooth: empirical
+Bayes, then a convex problem.
 
-The estimate is y = f + e, with noise e that is stationary around the circle: its Fourier coefficients are independent, with known
-variances. The prior takes f as uniform, plus jumps and heaps at the ends of the domain, plus a stationary part whose spectrum is
-a mixture of smoothing splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is tuned by
-hand. All matrices are diagonal in the Fourier basis up to the rank of the jumps, a few for each end.
+The estimate is y = f + e, with noise e that is stationary around the circle: its Fourier
+coefficients are independent, with known variances. The prior takes f as uniform, plus jumps and
+heaps at the ends of the domain, plus a stationary part whose spectrum is a mixture of smoothing
+splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is
+tuned by hand. All matrices are diagonal in the Fourier basis up to the rank of the jumps, a few for
+each end.
 """
 
 from __future__ import annotations
@@ -19,23 +22,30 @@ from frequency.postprocess import norm_sub
 Spectrum = npt.NDArray[np.complex128]
 
 _STEEP = 4.0
-"""Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond their corner."""
+"""Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond
+their corner.
+"""
 
 _ROUNDS = 150
 """Of the search for strengths; after it their errors are far below those of the noise."""
 
 _STRAY = 0.3
-"""How many single frequencies get a strength of their own without reason, on average: data heaped at round values have some."""
+"""How many single frequencies get a strength of their own without reason, on average: data heaped
+at round values have some.
+"""
 
 _ALLOWANCE = 0.4
-"""How many of their own deviations strengths are raised by in stated variances: the likelihood is nearly flat about few of them."""
+"""How many of their own deviations strengths are raised by in stated variances: the likelihood is
+nearly flat about few of them.
+"""
 
 _TURNS, _PRECISION = 1500, 2e-5
 """Of the convex problem: how often at most, and how far prefixes may still be off."""
 
 
 class Smoothing:
-    """The posterior of a distribution on ``size`` items around a circle, of which the first ``domain`` may be held.
+    """The posterior of a distribution on ``size`` items around a circle, of which the first
+    ``domain`` may be held.
 
     Parameters
     ----------
@@ -47,9 +57,8 @@ class Smoothing:
 
     def __init__(self, transform: Spectrum, information: Floats, size: int, domain: int) -> None:
         self._size, self._domain, self._y = size, domain, transform[1:]
-        self._twice = np.full(
-            len(self._y), 2.0
-        )  # how many of the circle's frequencies each coefficient stands for
+        # How many of the circle's frequencies each coefficient stands for
+        self._twice = np.full(len(self._y), 2.0)
         if size % 2 == 0:
             self._twice[-1] = 1.0
         self._noise = size / np.maximum(information[1:], 1e-9 * information[1:].max())
@@ -77,8 +86,10 @@ class Smoothing:
     def _solved(
         self, prior: Floats, heights: Floats
     ) -> tuple[Floats, Floats, Floats, Floats, Spectrum]:
-        """For these variances of frequencies and jumps: the variances of y's frequencies but for the jumps; the jumps' precision
-        from y, posterior covariance and mean; and what y has besides them."""
+        """For these variances of frequencies and jumps: the variances of y's frequencies but for
+        the jumps; the jumps' precision from y, posterior covariance and mean; and what y has
+        besides them.
+        """
         total = prior + self._noise
         scaled = self._jumps / total
         precision = self._inner(scaled, self._jumps)
@@ -87,12 +98,13 @@ class Smoothing:
         return total, precision, covariance, height, self._y - height @ self._jumps
 
     def _search(self, rounds: int) -> None:
-        # Strength s_j of the part with covariance P_j: s_j <- s_j (y' V^-1 P_j V^-1 y / tr(V^-1 P_j))^(1/2), which never lowers the
-        # likelihood (minorisation by its tangent).
+        # Strength s_j of the part with covariance P_j: s_j <- s_j (y' V^-1 P_j V^-1 y / tr(V^-1
+        # P_j))^(1/2), which never lowers the likelihood (minorisation by its tangent).
         for _ in range(rounds):
             prior = self._strengths @ self._spectra + self._lines
             total, precision, covariance, height, rest = self._solved(prior, self._heights)
-            # J' V^-1 y is H^-1 b, with b the mean of the jumps and H their prior, and J' V^-1 J is P C H^-1.
+            # J' V^-1 y is H^-1 b, with b the mean of the jumps and H their prior, and J' V^-1 J is
+            # P C H^-1.
             own = np.maximum(np.einsum("ij,ji->i", precision, covariance), 1e-300)
             self._heights = np.maximum(np.abs(height) * np.sqrt(self._heights / own), 1e-30)
             of_jumps = np.real(np.conj(self._jumps) * (covariance @ self._jumps)).sum(axis=0)
@@ -102,7 +114,9 @@ class Smoothing:
             self._strengths = self._strengths * np.sqrt(fit / np.maximum(expected, 1e-300))
 
     def _new_lines(self) -> bool:
-        """Whether some frequency stands out of the decreasing spectrum; it gets the strength that explains it."""
+        """Whether some frequency stands out of the decreasing spectrum; it gets the strength that
+        explains it.
+        """
         prior = self._strengths @ self._spectra + self._lines
         total, _, _, _, rest = self._solved(prior, self._heights)
         power = np.abs(rest) ** 2
@@ -115,16 +129,19 @@ class Smoothing:
         return np.asarray(np.fft.irfft(np.concatenate([[1.0], transform]), self._size))
 
     def distribution(self) -> Floats:
-        """The likeliest distribution: min (x - m)' Q (x - m) over x >= 0 with sum 1 and x = 0 in the padding, shape (domain,).
+        """The likeliest distribution: min (x - m)' Q (x - m) over x >= 0 with sum 1 and x = 0 in
+        the padding, shape (domain,).
 
-        m and Q are the posterior's mean and precision, so that this is least squares plus the prior's roughness. By the alternating
-        direction method: the quadratic part is diagonal plus low rank in the frequencies, the constraints are item by item.
+        m and Q are the posterior's mean and precision, so that this is least squares plus the
+        prior's roughness. By the alternating direction method: the quadratic part is diagonal plus
+        low rank in the frequencies, the constraints are item by item.
         """
         start = self._items(self._mean)
         if start.min() >= 0 and self._size == self._domain:
             return start / start.sum()
-        # No frequency is held more tightly than its noise says: what positivity moves goes into fine scales, where the prior may be
-        # wrong, and not into coarse ones. That keeps the problem well conditioned, too.
+        # No frequency is held more tightly than its noise says: what positivity moves goes into
+        # fine scales, where the prior may be wrong, and not into coarse ones. That keeps the
+        # problem well conditioned, too.
         q = self._total / (np.maximum(self._prior, self._noise) * self._noise) * self._size
         lean = self._noise / self._total * self._jumps
         pushed = q * lean  # by Woodbury's formula Q = diag(q) - pushed' middle pushed
@@ -156,19 +173,19 @@ class Smoothing:
                 if apart < _PRECISION and moved < _PRECISION / 3:
                     break
                 primal, other = float(np.linalg.norm(x - z)), float(np.linalg.norm(z - before))
-                if turn < _TURNS // 2 and max(primal, other) > 5 * min(
-                    primal, other
-                ):  # balance the two residuals
+                # Balance the two residuals
+                if turn < _TURNS // 2 and max(primal, other) > 5 * min(primal, other):
                     factor = 2.0 if primal > other else 0.5
                     rho, dual, stale = rho * factor, dual / factor, True
         return norm_sub(z[: self._domain])
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats, Floats]:
-        """The variances of ranges by length but for the jumps, prefix sums of what jumps leave unknown, and the jumps' covariance.
+        """The variances of ranges by length but for the jumps, prefix sums of what jumps leave
+        unknown, and the jumps' covariance.
 
-        Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2 total^2))^(-1/2), by Fisher's
-        information, for one part of each octave.
+        Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
+        total^2))^(-1/2), by Fisher's information, for one part of each octave.
         """
         octaves = np.vstack([self._spectra[1:-1:2], self._spectra[-1:]])
         deviations = 1 / np.sqrt(0.5 * octaves**2 @ (self._twice / self._total**2))
@@ -203,7 +220,9 @@ def _updated(root: Floats, precision: Floats) -> Floats:
 
 
 def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance: relative to each deviation, as they differ by far."""
+    """A matrix whose product with its transpose is the covariance: relative to each deviation, as
+    they differ by far.
+    """
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -211,12 +230,14 @@ def _root(covariance: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
-    """The spectra that the prior mixes, (parts, frequencies), and the transforms of the jumps, (some, frequencies).
+    """The spectra that the prior mixes, (parts, frequencies), and the transforms of the jumps,
+    (some, frequencies).
 
-    A distribution that is smooth on an interval is not smooth around a circle: it is so but for multiples of the Bernoulli
-    polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6, a jump of the slope (Wahba 1990, section 2.1). With padding
-    the domain has two ends on the circle. What is heaped at an end, such as zeros, is smooth on neither side of it: further parts
-    are the first item and exponential densities inward from it, and those of the last.
+    A distribution that is smooth on an interval is not smooth around a circle: it is so but for
+    multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6, a
+    jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends on the circle.
+    What is heaped at an end, such as zeros, is smooth on neither side of it: further parts are the
+    first item and exponential densities inward from it, and those of the last.
     """
     k = np.arange(1, size // 2 + 1)
     corners = 2.0 ** np.arange(-1, np.log2(size / 2) + 0.01, 0.5)

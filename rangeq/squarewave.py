@@ -1,4 +1,6 @@
-"""SquareWave: a report near the true value is likelier than one far from it, and the distribution by expectation maximisation."""
+"""SquareWave: a report near the true value is likelier than one far from it, and the distribution
+by expectation maximisation.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _MOST_ROUNDS = 10_000
 
 
 class Fit(NamedTuple):
-    """A distribution found by EM: shape (domain,); the rounds it took; and the log-likelihood of the reports under it."""
+    """A distribution found by EM: shape (domain,); the rounds it took; and the log-likelihood of
+    the reports under it.
+    """
 
     frequencies: Floats
     rounds: int
@@ -31,11 +35,13 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class SquareWave(Channel):
-    """The discrete square wave (Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional ranges, equation 8).
+    """The discrete square wave (Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional
+    ranges, equation 8).
 
-    A report is one ``output`` of 0 .. domain + 2 reach - 1. The 2 reach + 1 outputs v .. v + 2 reach are near the value v, the
-    other domain - 1 are far; each near one is at most exp(epsilon) times as likely as each far one. That a report is near has an
-    integer probability in units of 2^-64, rounded to the private side; near and far outputs are uniform among themselves.
+    A report is one ``output`` of 0 .. domain + 2 reach - 1. The 2 reach + 1 outputs v .. v + 2
+    reach are near the value v, the other domain - 1 are far; each near one is at most exp(epsilon)
+    times as likely as each far one. That a report is near has an integer probability in units of
+    2^-64, rounded to the private side; near and far outputs are uniform among themselves.
 
     `reach` is the bandwidth delta of equation 8 in items, rounded down.
 
@@ -133,15 +139,17 @@ class SquareWave(Channel):
     # ------------------------------------------------------------------------------------------------ the server half
 
     def estimate(self, aggregate: Aggregate, smooth: bool = False) -> Distribution:
-        """The distribution of the users' items, non-negative and with sum 1; all NaN with no reports.
+        """The distribution of the users' items, non-negative and with sum 1; all NaN with no
+        reports.
 
         Parameters
         ----------
         smooth
-            False: plain EM, the maximum of the likelihood, which follows the noise from item to item, but little in ranges. True:
-            EMS, which averages neighbours after every round. That is the paper's choice for smooth distributions over many items;
-            but the smaller epsilon, the less a round learns and the more rounds blur: at 64 items and an epsilon of 0.2, a normal
-            distribution with a deviation of 5 items comes out with one of 15.
+            False: plain EM, the maximum of the likelihood, which follows the noise from item to
+            item, but little in ranges. True: EMS, which averages neighbours after every round. That
+            is the paper's choice for smooth distributions over many items; but the smaller epsilon,
+            the less a round learns and the more rounds blur: at 64 items and an epsilon of 0.2, a
+            normal distribution with a deviation of 5 items comes out with one of 15.
         """
         self._own(aggregate)
         if not aggregate.n:
@@ -151,8 +159,9 @@ class SquareWave(Channel):
     def fit(self, aggregate: Aggregate, smooth: bool = False) -> Fit:
         """The same with the number of rounds and the log-likelihood. ValueError with no reports.
 
-        Li et al., Algorithm 1 and section 5.5: from the uniform distribution, until a round changes the log-likelihood by less than
-        10^-3 (EMS) or 10^-3 exp(epsilon) (EM). A round takes O(domain) steps.
+        Li et al., Algorithm 1 and section 5.5: from the uniform distribution, until a round changes
+        the log-likelihood by less than 10^-3 (EMS) or 10^-3 exp(epsilon) (EM). A round takes
+        O(domain) steps.
         """
         self._own(aggregate)
         if not aggregate.n:
@@ -200,7 +209,9 @@ def _log_likelihood(counts: Floats, expected: Floats) -> float:
 
 
 def _smoothed(f: Floats) -> Floats:
-    """Each item averaged with its neighbours, weights 1 : 2 : 1; the first and last with the one they have; sum 1."""
+    """Each item averaged with its neighbours, weights 1 : 2 : 1; the first and last with the one
+    they have; sum 1.
+    """
     if len(f) == 1:
         return f
     result = 2 * f

@@ -1,4 +1,6 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "ranges", "prefixes", "quantiles" and "conjunctions"."""
+"""What the planner of `mechdesign.plan` knows of this package: the tasks "ranges", "prefixes",
+"quantiles" and "conjunctions".
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ _CIRCLE, _TREE = "circle", "tree"
 
 @dataclass(frozen=True)
 class Ranges(Task):
-    """The fraction of people between a and b, on an ordered attribute: `rangeq.optimise`, and the published protocols.
+    """The fraction of people between a and b, on an ordered attribute: `rangeq.optimise`, and the
+    published protocols.
 
     "circle" and "tree" are the best circle and the best tree, optimised at each epsilon.
 
@@ -95,8 +98,9 @@ class Prefixes(Ranges):
 class Quantiles(Prefixes):
     """The item below which a fraction of the people is: the protocols for prefixes.
 
-    Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to two fifths less where noise is
-    large over many items. In a coarse domain the share of single items comes on top.
+    Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to
+    two fifths less where noise is large over many items. In a coarse domain the share of single
+    items comes on top.
     """
 
     asked: ClassVar[str] = "quantiles"
@@ -143,10 +147,11 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
 class Conjunctions(Task):
     """Ranges over several ordered attributes at once: `rangeq.grids.plan`.
 
-    The error of grids is that of their guideline: noise and sampling of a query of half of each of two attributes, and the
-    allowance for people who are unevenly spread within cells that the query cuts, before post-processing. Granularities are
-    powers of two, so that it does not fall with epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what
-    sees no dependence rest on the data: unknown beforehand, and not searched by.
+    The error of grids is that of their guideline: noise and sampling of a query of half of each of
+    two attributes, and the allowance for people who are unevenly spread within cells that the query
+    cuts, before post-processing. Granularities are powers of two, so that it does not fall with
+    epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what sees no
+    dependence rest on the data: unknown beforehand, and not searched by.
 
     Attributes
     ----------
@@ -159,13 +164,17 @@ class Conjunctions(Task):
 
     @property
     def question(self) -> str:
-        return f"conjunctions of ranges over {len(self.domain)} attributes of {' x '.join(map(str, self.domain.sizes))} values"
+        return (
+            f"conjunctions of ranges over {len(self.domain)} attributes of"
+            f" {' x '.join(map(str, self.domain.sizes))} values"
+        )
 
     @property
     def error_is(self) -> str:
         return (
-            "of a query of half of each of two attributes, for people nearly even within cells: noise, sampling, and the "
-            "guideline's allowance; on peaked data TDG's large cells err ten times more, HDG up to twice"
+            "of a query of half of each of two attributes, for people nearly even within cells:"
+            " noise, sampling, and the guideline's allowance; on peaked data TDG's large cells err"
+            " ten times more, HDG up to twice"
         )
 
     @property
@@ -185,9 +194,11 @@ class Conjunctions(Task):
 
 
 def _uneven(grids: Sequence[Grid]) -> float:
-    """What the guideline allows for people unevenly spread within cells, the most of all pairs of attributes (or single ones).
+    """What the guideline allows for people unevenly spread within cells, the most of all pairs of
+    attributes (or single ones).
 
-    An average query cuts one cell in g along an attribute of g cells, unless these are single values.
+    An average query cuts one cell in g along an attribute of g cells, unless these are single
+    values.
     """
     several = max(len(grid.places) for grid in grids)
     alpha = ALPHA2 if several == 2 else ALPHA1

@@ -1,8 +1,10 @@
-"""A complete tree over an ordered domain, and variances of linear queries in its generalised Haar basis.
+"""A complete tree over an ordered domain, and variances of linear queries in its generalised Haar
+basis.
 
-Estimates that are consistent (every node is the sum of its children) and weighted by least squares have independent errors in
-the contrasts among the children of each node: see `rangeq.consistency`. So all there is to know of an estimator's errors is one
-number for each level of parents: the variance of a contrast of unit length.
+Estimates that are consistent (every node is the sum of its children) and weighted by least squares
+have independent errors in the contrasts among the children of each node: see `rangeq.consistency`.
+So all there is to know of an estimator's errors is one number for each level of parents: the
+variance of a contrast of unit length.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ WORKLOADS = ("ranges", "all ranges", "prefixes")
 
 @dataclass(frozen=True)
 class Tree:
-    """Levels 1 .. height below a root; a node of level l - 1 has ``branching[l - 1]`` children, and leaves are single items.
+    """Levels 1 .. height below a root; a node of level l - 1 has ``branching[l - 1]`` children, and
+    leaves are single items.
 
-    When the product of the branchings exceeds the domain, the leaves beyond it are padding: always empty.
+    When the product of the branchings exceeds the domain, the leaves beyond it are padding: always
+    empty.
 
     Raises ValueError for a branching below 2, or a product smaller than the domain.
     """
@@ -47,18 +51,21 @@ class Tree:
     def __post_init__(self) -> None:
         if not self.branching or any(type(b) is not int or b < 2 for b in self.branching):
             raise ValueError(
-                f"branching must be integers of at least 2, one a level, got {shown(self.branching)}"
+                "branching must be integers of at least 2, one a level, got"
+                f" {shown(self.branching)}"
             )
         if self.leaves < self.domain:
             raise ValueError(
-                f"branching {shown(self.branching)} has {self.leaves} leaves, fewer than the {self.domain} items"
+                f"branching {shown(self.branching)} has {self.leaves} leaves, fewer than the"
+                f" {self.domain} items"
             )
 
     @classmethod
     def of(cls, domain: int, branching: int | Sequence[int]) -> Tree:
         """The tree with a list of branchings from the top, or with one for all levels.
 
-        One branching B is used at every level but the first, which has as many nodes as it takes to cover the domain.
+        One branching B is used at every level but the first, which has as many nodes as it takes to
+        cover the domain.
         """
         if isinstance(branching, int):
             if branching < 2:
@@ -111,12 +118,15 @@ class Tree:
         """Values of leaves (..., leaves) summed up under the nodes of a level (..., nodes)."""
         return values.reshape(*values.shape[:-1], self.nodes[level], -1).sum(axis=-1)
 
-    # Below, ``contrasts`` are the variances of contrasts of unit length among the children of nodes of levels 0 .. height - 1,
-    # infinite where no user told them apart. Where there is padding, the sum of all items is known to be 1 as well: one more exact
-    # measurement, which takes from the variance of a query its squared covariance with that sum, over the sum's variance.
+    # Below, ``contrasts`` are the variances of contrasts of unit length among the children of nodes
+    # of levels 0 .. height - 1, infinite where no user told them apart. Where there is padding, the
+    # sum of all items is known to be 1 as well: one more exact measurement, which takes from the
+    # variance of a query its squared covariance with that sum, over the sum's variance.
 
     def coverage(self, weights: Floats, level: int) -> Floats:
-        """The mean weight of each node's leaves, less that of its parent's: leaf weights (..., leaves) to (..., nodes)."""
+        """The mean weight of each node's leaves, less that of its parent's: leaf weights (...,
+        leaves) to (..., nodes).
+        """
         mean = weights.reshape(*weights.shape[:-1], self.nodes[level], -1).mean(axis=-1)
         parents = mean.reshape(*mean.shape[:-1], -1, self.branching[level]).mean(axis=-1)
         result: Floats = mean - np.repeat(parents, self.branching[level], axis=-1)
@@ -157,7 +167,9 @@ class Tree:
         return np.where(own > limit, np.inf, np.maximum(own, 0.0))
 
     def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
-        """The covariance, before it is known to be 1, of the sum of all items with the sum over 0 .. last (last >= -1)."""
+        """The covariance, before it is known to be 1, of the sum of all items with the sum over 0
+        .. last (last >= -1).
+        """
         contrasts, _ = _bounded(contrasts)
         zero, end = np.zeros_like(last), np.full_like(last, self.domain - 1)
         everything, prefix = self._range(zero, end, contrasts), self._range(zero, last, contrasts)
@@ -174,16 +186,17 @@ class Tree:
         return total.reshape(first.shape)
 
     def cut(self, first: Integers, after: Integers, level: int) -> Floats:
-        """How the range first .. after - 1 contrasts the children of a level's nodes: squared lengths, summed over the nodes."""
+        """How the range first .. after - 1 contrasts the children of a level's nodes: squared
+        lengths, summed over the nodes.
+        """
         child, size = self.widths[level], self.branching[level]
-        # Each end cuts one node: so many of its children lie before the cut, and part of the next. Only small numbers cancel where
-        # little lies between the cuts: what is behind a cut contrasts the children as what is before it does.
+        # Each end cuts one node: so many of its children lie before the cut, and part of the next.
+        # Only small numbers cancel where little lies between the cuts: what is behind a cut
+        # contrasts the children as what is before it does.
         child_a, child_b = first // child, after // child
         node_a, node_b = child_a // size, child_b // size
-        whole_a, whole_b = (
-            child_a - node_a * size,
-            child_b - node_b * size,
-        )  # several times as fast as remainders
+        # Several times as fast as remainders
+        whole_a, whole_b = child_a - node_a * size, child_b - node_b * size
         part_a, part_b = (first - child_a * child) / child, (after - child_b * child) / child
 
         def before(whole: Any, part: Any) -> Any:
@@ -227,7 +240,8 @@ class Tree:
         return max(total, 0.0)
 
     def costs(self, workload: str) -> Floats:
-        """For each level of parents, what a unit of variance of its contrasts adds to the mean variance over a workload.
+        """For each level of parents, what a unit of variance of its contrasts adds to the mean
+        variance over a workload.
 
         Without the gain from padding. O(height).
         """
@@ -239,7 +253,9 @@ class Tree:
         return np.array([float((below - above) / width) for (above, below), width in steps])
 
     def moments(self, workload: str = "all ranges") -> list[Fraction]:
-        """The mean over a workload of a query's squared length after averaging over every node of a level: levels 0 .. height."""
+        """The mean over a workload of a query's squared length after averaging over every node of a
+        level: levels 0 .. height.
+        """
         total = max(queries(self.domain, workload), 1)
         return [
             Fraction(pairs_together(self.domain, width, workload), width * total)
@@ -248,10 +264,11 @@ class Tree:
 
 
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
-    """The mean of a quadratic form over a workload, from its values at all prefixes, at the sum of all prefixes, and at all items.
+    """The mean of a quadratic form over a workload, from its values at all prefixes, at the sum of
+    all prefixes, and at all items.
 
-    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over all pairs i < j the squares
-    (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
+    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
+    all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
     """
     domain = len(prefixes)
     if workload == "prefixes":
@@ -269,9 +286,11 @@ def spread(weights: Floats, frequencies: Floats) -> Floats:
 
 
 def _bounded(contrasts: Floats) -> tuple[Floats, float]:
-    """The contrasts with a very large number for infinity, and a bound that only multiples of that number exceed.
+    """The contrasts with a very large number for infinity, and a bound that only multiples of that
+    number exceed.
 
-    Large rather than infinite, so that what padding makes certain comes out as certain: unknowns cancel.
+    Large rather than infinite, so that what padding makes certain comes out as certain: unknowns
+    cancel.
     """
     known = np.isfinite(contrasts)
     if known.all():

@@ -1,4 +1,6 @@
-"""The pages of the site say what the code does: their examples run, and no protocol is without a page."""
+"""The pages of the site say what the code does: their examples run, and no protocol is without a
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page that holds the sources against what is computed here can be made, and its verdicts are computed."""
+"""The page that holds the sources against what is computed here can be made, and its verdicts are
+computed.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The oldest releases that pyproject.toml allows, as constraints for pip: ``python tools/oldest.py > oldest.txt``.
+"""The oldest releases that pyproject.toml allows, as constraints for pip: ``python tools/oldest.py
+> oldest.txt``.
 
-Every requirement, those of the extras too, is at its lower bound; of two bounds on one project the higher counts.
+Every requirement, those of the extras too, is at its lower bound; of two bounds on one project the
+higher counts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from packaging.version import Version
 
 
 def oldest(requirements: Iterable[str], own: str) -> dict[str, Version]:
-    """Project -> the lower bound of its requirement; those on ``own``, the project itself, are left out.
+    """Project -> the lower bound of its requirement; those on ``own``, the project itself, are left
+    out.
 
     Raises
     ------

@@ -1,8 +1,10 @@
-"""Is what would be published what was tested? Builds it, and runs the tests against it as installed, away from the checkout.
+"""Is what would be published what was tested? Builds it, and runs the tests against it as
+installed, away from the checkout.
 
-The source distribution is built, the wheel from it, and the wheel is installed twice: with the oldest releases that pyproject.toml
-allows of everything that it names (which exist for Python 3.11 and 3.12 only), and with the newest. The tests run in a copy of the
-checkout that has no packages in it, so that they cannot find any but the installed ones.
+The source distribution is built, the wheel from it, and the wheel is installed twice: with the
+oldest releases that pyproject.toml allows of everything that it names (which exist for Python 3.11
+and 3.12 only), and with the newest. The tests run in a copy of the checkout that has no packages in
+it, so that they cannot find any but the installed ones.
 
     python tools/wheel.py [--quick]
 """
@@ -105,7 +107,8 @@ def _complete(wheel: Path) -> None:
     expected = {name for name in _sources() if name.split("/")[0] in PACKAGES}
     if found != expected:
         sys.exit(
-            f"{wheel.name} lacks {sorted(expected - found)} and has too many {sorted(found - expected)}"
+            f"{wheel.name} lacks {sorted(expected - found)} and has too many"
+            f" {sorted(found - expected)}"
         )
 
 

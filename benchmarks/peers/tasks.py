@@ -1,4 +1,6 @@
-"""What is measured of every library that has it. Repeats of the libraries alternate, so that a slow minute slows them all."""
+"""What is measured of every library that has it. Repeats of the libraries alternate, so that a slow
+minute slows them all.
+"""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ fig = figure_6_1()
 fig
 
 # %% [markdown]
-# The thesis's "always report 2", for squared error and four people, is not the optimum at this alpha. It is from about 0.773 on,
-# for every alpha up to 1: `parametric` proves such statements for all alpha at once.
+# The thesis's "always report 2", for squared error and four people, is not the optimum at this
+# alpha. It is from about 0.773 on, for every alpha up to 1: `parametric` proves such statements for
+# all alpha at once.
 
 # %%
 always = symbolic.parametric(4, L2())[-1]
@@ -86,7 +87,8 @@ designs: dict[tuple[Fraction, str, str], Mechanism] = {}
 for alpha in (Fraction(62, 100), Fraction(9, 10)):
     for error, loss in losses.items():
         print(
-            f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9} {'cost':>6}  never"
+            f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9}"
+            f" {'cost':>6}  never"
         )
         for wish, properties in wishes.items():
             found = design(n, Privacy(alpha), loss, properties)
@@ -95,7 +97,8 @@ for alpha in (Fraction(62, 100), Fraction(9, 10)):
             often = (n + 1) * mechanism.matrix.mean(axis=1)
             cost = float(mechanism.loss(loss) / designs[alpha, error, "none"].loss(loss))
             print(
-                f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f}  {never(mechanism) or '-'}"
+                f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f} "
+                f" {never(mechanism) or '-'}"
             )
 
 # %% [markdown]
@@ -189,8 +192,8 @@ panels[0, 0].legend(frameon=False, ncols=3, fontsize=8)
 fig
 
 # %% [markdown]
-# UCM is best in the middle because that is where it always answers. At alpha = 0.67 and p = 1/10 it has lost its lead for squared
-# error: the fair one is better there.
+# UCM is best in the middle because that is where it always answers. At alpha = 0.67 and p = 1/10 it
+# has lost its lead for squared error: the fair one is better there.
 
 # %%
 loose = contest(8, Fraction(67, 100), L2())
@@ -199,9 +202,10 @@ print({name: round(value, 2) for name, value in skewed.items()})
 assert skewed["FM"] < skewed["WM"] < skewed["UCM"]
 
 # %% [markdown]
-# Figures 6.16 and 6.17: what errors of more than d steps alone contribute. At alpha = 0.91 and p = 1/10 UCM is the worst of the
-# four designs for absolute errors at d = 0 and d = 1, and the best from d = 3 on: it trades small errors for no large ones. For
-# squared errors it is the best at every d.
+# Figures 6.16 and 6.17: what errors of more than d steps alone contribute. At alpha = 0.91 and p =
+# 1/10 UCM is the worst of the four designs for absolute errors at d = 0 and d = 1, and the best
+# from d = 3 on: it trades small errors for no large ones. For squared errors it is the best at
+# every d.
 
 # %%
 prior = binomial(8, "1/10")

@@ -70,8 +70,9 @@ print("a   b   truth    curator                    nobody trusted")
 for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
     (low, high), (left, right) = trusted.interval(a, b), untrusted.interval(a, b)
     print(
-        f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f} [{low / n:.4f}, {high / n:.4f}]"
-        f"   {untrusted.range(a, b):7.4f} [{left:7.4f}, {right:7.4f}]"
+        f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f}"
+        f" [{low / n:.4f}, {high / n:.4f}]   {untrusted.range(a, b):7.4f} [{left:7.4f},"
+        f" {right:7.4f}]"
     )
 for low, high in (
     np.array(trusted.interval(0, cells, 1 - 1e-9)) / n,
@@ -112,29 +113,31 @@ def measured(n, repeats=20):
 
 
 central_rmse = math.sqrt(curator.sampled_average_variance())
-local_rmse = protocol.average_rmse(
-    1, "all ranges"
-)  # of one person; of n it is √n times as much, in people
+# Of one person; of n it is √n times as much, in people
+local_rmse = protocol.average_rmse(1, "all ranges")
 users = [10**k for k in range(3, 9 if full else 8)]
 errors = np.array([measured(n) for n in users])
 print("n           RMSE in people: curator  predicted   nobody trusted  predicted   price")
 for n, (a, b) in zip(users, errors, strict=True):
     print(
-        f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f}  {b / a:6.0f}"
+        f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f} "
+        f" {b / a:6.0f}"
     )
 ratios = errors / np.stack([np.full(len(users), central_rmse), local_rmse * np.sqrt(users)], axis=1)
 assert ratios.min() > 0.5  # squares of 20 x 2.5 degrees of freedom or more
 assert ratios.max() < 1.6
 
 # %% [markdown]
-# Turned around: to answer as well as a curator who has m people, a protocol that trusts nobody needs people in the order of m².
+# Turned around: to answer as well as a curator who has m people, a protocol that trusts nobody
+# needs people in the order of m².
 
 # %%
 m = 1000
 needed = round((local_rmse / central_rmse * m) ** 2)
 with_trust, without = measured(m)[0] / m, measured(needed)[1] / needed
 print(
-    f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people: {without:.4f}"
+    f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people:"
+    f" {without:.4f}"
 )
 assert 0.4 < with_trust / without < 2.5
 
@@ -154,8 +157,9 @@ for power, best in ((3, 16.8), (2, 4.92)):
     assert abs(found - best) < 0.05
 
 # %% [markdown]
-# Those are for sums of the fewest nodes. With *constrained inference*, least squares over all levels, every node helps, most of all
-# in deep trees. Exact average variances over all ranges, no simulation:
+# Those are for sums of the fewest nodes. With *constrained inference*, least squares over all
+# levels, every node helps, most of all in deep trees. Exact average variances over all ranges, no
+# simulation:
 
 # %%
 many = 4096
@@ -180,8 +184,8 @@ rows = {
     ],
 }
 print(
-    f"D = {many}, ε = {epsilon:g}: variance in people², local ones for each user\nb                 "
-    + "".join(f"{b:9d}" for b in branchings)
+    f"D = {many}, ε = {epsilon:g}: variance in people², local ones for each user\nb            "
+    "     " + "".join(f"{b:9d}" for b in branchings)
 )
 for name, row in rows.items():
     print(f"{name:18s}" + "".join(f"{value:9.1f}" for value in row))
@@ -194,16 +198,18 @@ for name, inferred in (("curator", "curator, inference"), ("local", "local, cons
     assert gain.min() > 1.9
 
 # %% [markdown]
-# The curator's choice is not free: with b = 2 inference leaves 2.6 times the variance of b = 16. For local protocols with
-# consistency 2, 4 and 8 are within an eighth of each other; the thesis's b = 9.18 is the minimum of an upper bound. Wavelets are
-# binary trees in both worlds: as good as b = 2 for the curator, so never the best; within a tenth of the best tree locally, in
-# reports of a few bits.
+# The curator's choice is not free: with b = 2 inference leaves 2.6 times the variance of b = 16.
+# For local protocols with consistency 2, 4 and 8 are within an eighth of each other; the thesis's b
+# = 9.18 is the minimum of an upper bound. Wavelets are binary trees in both worlds: as good as b =
+# 2 for the curator, so never the best; within a tenth of the best tree locally, in reports of a few
+# bits.
 
 # %%
 wavelet = central.Wavelet(many, epsilon).average_variance()
 haar = HaarHRR(many, epsilon).average_rmse(1, "all ranges") ** 2
 print(
-    f"over the best tree's variance: curator's wavelet {wavelet / min(rows['curator, inference']):.2f}, ",
+    "over the best tree's variance: curator's wavelet"
+    f" {wavelet / min(rows['curator, inference']):.2f}, ",
     end="",
 )
 print(f"HaarHRR {haar / min(rows['local, consistent']):.2f}")

@@ -89,9 +89,10 @@ for epsilon in (0.5, 1.0, 2.0):
     assert GRR(many, epsilon).variance(n) > OUE(many, epsilon).variance(n)
 
 # %% [markdown]
-# HRR sends a single sign and is as good as OUE at small epsilon only: a user who reports one of D coefficients leaves the others to
-# chance, which is a variance of its own (the sources leave it out, see NOTATION). ProjectiveGeometry has reports as short as OLH's,
-# and the error of SubsetSelection to within a few per cent.
+# HRR sends a single sign and is as good as OUE at small epsilon only: a user who reports one of D
+# coefficients leaves the others to chance, which is a variance of its own (the sources leave it
+# out, see NOTATION). ProjectiveGeometry has reports as short as OLH's, and the error of
+# SubsetSelection to within a few per cent.
 
 # %%
 for epsilon in epsilons:
@@ -165,9 +166,8 @@ for oracle in oracles:
     pair = f"RMSE predicted {math.sqrt(predicted):.5f}, measured {math.sqrt(errors.mean()):.5f}"
     print(f"{name:20} {pair} ({deviation:+.1f} standard errors)")
     assert abs(deviation) < 7
-    assert (
-        7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted
-    )  # a mean square error that is 30 % off does not pass for right
+    # A mean square error that is 30 % off does not pass for right
+    assert 7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted
 
 # %% [markdown]
 # ## Intervals, and estimates that are a distribution
@@ -194,8 +194,9 @@ print(f"{oracle}: {100 * covered.mean():.1f} % of the intervals cover the truth"
 assert abs(covered.mean() - 0.95) < 0.015
 
 # %% [markdown]
-# Unbiased estimates may be negative and need not sum to 1. Postprocessing costs no privacy. `norm_sub` is the nearest distribution:
-# since the truth is a distribution, too, it is never farther from it, in any run. It is biased, and the intervals are not its.
+# Unbiased estimates may be negative and need not sum to 1. Postprocessing costs no privacy.
+# `norm_sub` is the nearest distribution: since the truth is a distribution, too, it is never
+# farther from it, in any run. It is biased, and the intervals are not its.
 
 # %%
 for name, values in squares.items():

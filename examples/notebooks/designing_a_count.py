@@ -52,8 +52,9 @@ assert example.table[1][1] == Fraction(1, 19)
 assert example.table[0][1] == example.table[2][1] == 9 * example.table[1][1]
 
 # %% [markdown]
-# Properties forbid that. Weak honesty (WH): the truth is told at least as often as by a blind guess. Column monotone (CM): answers
-# are less likely the farther they are from the truth. `design` finds the best mechanism that has them, and proves it.
+# Properties forbid that. Weak honesty (WH): the truth is told at least as often as by a blind
+# guess. Column monotone (CM): answers are less likely the farther they are from the truth. `design`
+# finds the best mechanism that has them, and proves it.
 
 # %%
 n = 8
@@ -68,7 +69,8 @@ cost = {name: mechanism.scaled_l0() for name, mechanism in mechanisms.items()}
 assert cost["GM"] < cost["WM"] < cost["EM"] < cost["UM"] == 1
 
 # %% [markdown]
-# The properties cost 2 % of the score and change the table beyond recognition (as Figure 6.6, there for n = 4).
+# The properties cost 2 % of the score and change the table beyond recognition (as Figure 6.6, there
+# for n = 4).
 
 # %%
 assert cost["WM"] < Fraction(102, 100) * cost["GM"]
@@ -137,8 +139,9 @@ for name, bits in targets.items():
     print(f"{name:20} {bits.mean():.3f} of {len(bits)}")
 
 # %% [markdown]
-# What part of the groups is answered wrongly follows exactly from a table and the true counts. It is also measured here, by
-# releasing everything several times, as the thesis does: both must agree, to within seven standard errors.
+# What part of the groups is answered wrongly follows exactly from a table and the true counts. It
+# is also measured here, by releasing everything several times, as the thesis does: both must agree,
+# to within seven standard errors.
 
 # %%
 sizes = range(2, 21) if full else (2, 4, 6, 9, 12, 15, 18, 20)
@@ -166,11 +169,12 @@ print(f"{len(expected) * len(sizes)} cells, the largest deviation is {worst:.1f}
 assert worst < 7  # by chance less than once in 10^9 pages
 
 # %% [markdown]
-# In groups of 6 to 15 people GM is worse than a blind guess: it was optimal for counts that are all equally frequent, and here few
-# are near 0 or n. From n = 18 = 2 alpha / (1 - alpha) on it is weakly honest (Lemma 13), and no population can make it worse than a
-# guess. EM errs equally often whatever the counts are. WM lies near EM; on a rare attribute in large groups (income, in Adult) it
-# errs a little less. The thesis has WM closer to UM: an optimum of a linear program need not be unique, and tables that agree on
-# average differ on real counts.
+# In groups of 6 to 15 people GM is worse than a blind guess: it was optimal for counts that are all
+# equally frequent, and here few are near 0 or n. From n = 18 = 2 alpha / (1 - alpha) on it is
+# weakly honest (Lemma 13), and no population can make it worse than a guess. EM errs equally often
+# whatever the counts are. WM lies near EM; on a rare attribute in large groups (income, in Adult)
+# it errs a little less. The thesis has WM closer to UM: an optimum of a linear program need not be
+# unique, and tables that agree on average differ on real counts.
 
 # %%
 for target in targets:

@@ -127,14 +127,16 @@ sampler = Device(str(file), below=lambda bound: next(integers))
 answers = [sampler.release(truth) for _ in range(mechanism.denominator)]
 often = [answers.count(i) for i in range(n + 1)]
 print(
-    f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is {truth}"
+    f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is"
+    f" {truth}"
 )
 assert often == [row[truth] for row in mechanism.weights]
 
 # %% [markdown]
-# With real randomness, which a device takes from the operating system: many releases of each count. A G-test against the exact
-# table has 72 degrees of freedom and exceeds 160 by chance less than once in ten million pages. The same test rejects a device that
-# ignores the truth and guesses once in five times.
+# With real randomness, which a device takes from the operating system: many releases of each count.
+# A G-test against the exact table has 72 degrees of freedom and exceeds 160 by chance less than
+# once in ten million pages. The same test rejects a device that ignores the truth and guesses once
+# in five times.
 
 # %%
 draws = 20_000 if full else 4_000
@@ -158,7 +160,8 @@ def g_test(observed: np.ndarray, table: np.ndarray) -> float:
 
 lazy = 0.8 * mechanism.matrix + 0.2 / (n + 1)
 print(
-    f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one {g_test(seen, lazy):.0f}"
+    f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one"
+    f" {g_test(seen, lazy):.0f}"
 )
 assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 
@@ -217,15 +220,16 @@ for name, change, seal in (
 ):
     library, on_device = verdicts(forged(change, seal))
     print(
-        f"{name}\n  library: {library[:110]}\n  device:  {on_device[:110] or 'accepted, with the privacy that it claims'}"
+        f"{name}\n  library: {library[:110]}\n  device: "
+        f" {on_device[:110] or 'accepted, with the privacy that it claims'}"
     )
     assert library
     assert bool(on_device) == ("bound" not in name)
 assert verdicts(file) == ("", "")
 
 # %% [markdown]
-# A digest is no signature: whoever can write the file can also write another honest one, with a larger epsilon. Sign what crosses a
-# boundary of trust, and pin the alpha that you expect.
+# A digest is no signature: whoever can write the file can also write another honest one, with a
+# larger epsilon. Sign what crosses a boundary of trust, and pin the alpha that you expect.
 
 # %%
 assert Mechanism.load(file).privacy == privacy

@@ -46,9 +46,8 @@ from heavy_hitters import STYLES, People, error, typed
 
 # %%
 if data is None:
-    values = typed(
-        200_000, rng
-    )  # names of towns, and in one case of three a string that hardly anybody else types
+    # Names of towns, and in one case of three a string that hardly anybody else types
+    values = typed(200_000, rng)
 else:
     with (data / "adult.csv").open(newline="", encoding="utf-8") as stream:
         values = rng.choice(
@@ -169,7 +168,8 @@ for one in (whole, single):
         np.sqrt(np.mean([(estimate.frequencies - shares_of) ** 2 for estimate in estimates]))
     )
 print(
-    f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f}, {rmse[1] / rmse[0]:.3f} times as much"
+    f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f},"
+    f" {rmse[1] / rmse[0]:.3f} times as much"
 )
 assert single.audit().holds
 assert abs(rmse[1] / rmse[0] - math.sqrt(2)) < 0.15

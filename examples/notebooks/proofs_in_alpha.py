@@ -55,8 +55,8 @@ for n in range(2, largest + 1):
     assert gm.at("9/10") == named.geometric(n, "9/10")
 
 # %% [markdown]
-# A formula may be printed wrongly, and then no alpha saves it. Equation 6.14 gives EM's diagonal, and holds for even n only: at n =
-# 3 and alpha = 9/10 EM has 100/361, more than that "bound".
+# A formula may be printed wrongly, and then no alpha saves it. Equation 6.14 gives EM's diagonal,
+# and holds for even n only: at n = 3 and alpha = 9/10 EM has 100/361, more than that "bound".
 
 # %%
 odd = symbolic.explicit_fair(3)[0, 0]
@@ -67,8 +67,8 @@ assert float(odd("9/10")) > (1 - alpha) / (1 + alpha - 2 * alpha ** (3 / 2 + 1))
 assert str(symbolic.explicit_fair(4)[0, 0]) == "1/(1 + 2α + 2α^2)"
 
 # %% [markdown]
-# The same for local privacy: GRR, OUE, HRR and subset selection, where every two items are neighbours, are private for every alpha,
-# and use all of it.
+# The same for local privacy: GRR, OUE, HRR and subset selection, where every two items are
+# neighbours, are private for every alpha, and use all of it.
 
 # %%
 for table in (
@@ -79,7 +79,8 @@ for table in (
 ):
     audit = table.audit()
     print(
-        f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight: {audit.tight}"
+        f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight:"
+        f" {audit.tight}"
     )
     assert audit.holds
     assert audit.tight
@@ -146,8 +147,9 @@ for n, pieces in honest.items():
         assert formula(alpha) == design(n, Privacy(alpha), L0(), ["WH"]).certificate.objective
 
 # %% [markdown]
-# Squared error shows more of it. With four people and no properties, the ends 0 and 4 are never answered from alpha = 0.344 on, and
-# from 0.773 on the optimum always answers 2: the end of one piece is the root of a polynomial, exactly.
+# Squared error shows more of it. With four people and no properties, the ends 0 and 4 are never
+# answered from alpha = 0.344 on, and from 0.773 on the optimum always answers 2: the end of one
+# piece is the root of a polynomial, exactly.
 
 # %%
 squared = symbolic.parametric(4, L2())

@@ -45,7 +45,9 @@ def cauchy(domain, users, centre=0.4):
 
 
 def systems(domain):
-    """The four of Tables 5.2 and 5.3: a consistent tree of B children over OUE is the thesis's HHc_B."""
+    """The four of Tables 5.2 and 5.3: a consistent tree of B children over OUE is the thesis's
+    HHc_B.
+    """
     trees = {f"HHc_{b}": HierarchicalHistogram(domain, epsilon, b, "OUE") for b in (2, 4, 16)}
     return {**trees, "HaarHRR": HaarHRR(domain, epsilon)}
 
@@ -69,14 +71,14 @@ repeats = 20
 def mean_squares(error):
     """Over all ranges a < b, and over all prefixes, from the errors of the prefixes."""
     d, e = len(error), np.concatenate([[0.0], error])
-    ranges = (
-        (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()
-    )  # all a <= b, less the single items
+    # All a <= b, less the single items
+    ranges = (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()
     return ranges / (d * (d - 1) / 2), error @ error / d
 
 
 print(
-    f"RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N = 2^{n.bit_length() - 1}\n"
+    "RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N ="
+    f" 2^{n.bit_length() - 1}\n"
 )
 print("D     queries   protocol  printed  predicted  measured / predicted")
 for domain, printed in PRINTED.items():
@@ -91,11 +93,11 @@ for domain, printed in PRINTED.items():
             theirs, ours = row[column], 1000 * protocol.average_rmse(1 << 26, workload)
             ratio = rmse / protocol.average_rmse(n, workload)
             print(
-                f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f}  {ours:9.3f}  {ratio:9.2f}"
+                f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f} "
+                f" {ours:9.3f}  {ratio:9.2f}"
             )
-            assert (
-                0.5 < ratio < 1.6
-            )  # its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
+            # Its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
+            assert 0.5 < ratio < 1.6
             assert 0.8 < theirs / ours < 1.25
 
 # %% [markdown]
@@ -121,9 +123,8 @@ for domain, theirs in printed.items():
             for a, b, c in zip(("wavelet", "HHc_16", "HHc_2"), ours, theirs, strict=True)
         ),
     )
-    assert np.allclose(
-        ours, theirs, rtol=0.01
-    )  # the printed 164.48 is 163.48, and the wavelet's are off by 0.4
+    # The printed 164.48 is 163.48, and the wavelet's are off by 0.4
+    assert np.allclose(ours, theirs, rtol=0.01)
 
 # %% [markdown]
 # ## Length decides (Figure 5.3)
@@ -186,12 +187,14 @@ for name, protocol in systems(1 << 8).items():
     rmse = [1000 * protocol.average_rmse(1 << 26, "ranges", f) for f in populations]
     even = 1000 * protocol.average_rmse(1 << 26)
     print(
-        f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even population {even:.3f}"
+        f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even"
+        f" population {even:.3f}"
     )
     assert max(rmse) < 1.01 * min(rmse)
 
 # %% [markdown]
-# So the *relative* error falls with the number of people in the range (Figure 5.4): a heavy range is nearly exact.
+# So the *relative* error falls with the number of people in the range (Figure 5.4): a heavy range
+# is nearly exact.
 
 # %%
 first, last = np.sort(rng.integers(0, domain, (2, 100_000)), axis=0)
@@ -199,9 +202,8 @@ mass = truth[last + 1] - truth[first]
 print("mean relative error of ranges that hold at least x of the people, x = 10%, 50%, 90%")
 for name in ("Flat", "HHc_4", "HaarHRR"):
     error = np.abs(estimates[name].range(first, last) / mass - 1)
-    expected = (
-        np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
-    )  # the mean of a normal error's size
+    # The mean of a normal error's size
+    expected = np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
     seen, foreseen = (
         [np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected)
     )
@@ -237,7 +239,8 @@ for centre in (0.1, 0.5):
         values, off = np.abs(np.array(found) - true) / domain, np.abs(cdf[np.array(found)] - phi)
         numbers = (np.median(values), values.max(), np.median(off), off.max())
         print(f"{centre}  {name:16s}  {'    '.join(f'{number:11.4f}' for number in numbers)}")
-        # No prefix is off by eight deviations, so that no quantile is, but for the people on one item.
+        # No prefix is off by eight deviations, so that no quantile is, but for the people on one
+        # item.
         deviation = math.sqrt(
             estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max()
         )
@@ -245,7 +248,8 @@ for centre in (0.1, 0.5):
         deciles[centre, name] = np.sqrt(np.mean(off**2, axis=0))
 
 # %% [markdown]
-# With real data: when taxi trips begin, in slots of half an hour of a month, users drawn with replacement as the thesis does.
+# With real data: when taxi trips begin, in slots of half an hour of a month, users drawn with
+# replacement as the thesis does.
 
 # %%
 if data is None:

@@ -170,7 +170,8 @@ for k in (2, study.d):
     stated = estimate.standard_errors(*questions["λ", k])
     rmse, expected = (np.sqrt(np.mean(values**2)) for values in (off, stated))
     print(
-        f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%} within two standard errors"
+        f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%}"
+        " within two standard errors"
     )
     assert rmse < 4 * expected
 

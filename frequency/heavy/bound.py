@@ -13,21 +13,26 @@ from mechdesign.text import shown
 
 
 def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
-    """A number that the largest error of estimated frequencies exceeds on average, for some distribution of the users' items.
+    """A number that the largest error of estimated frequencies exceeds on average, for some
+    distribution of the users' items.
 
-    Bassily and Smith 2015, Lemma 5.1 and Theorem 5.2, with constants: every eps-LDP protocol for n users and d items has, for some
-    distribution p from which the items are drawn, E max_x |estimate(x) - p(x)| of at least
+    Bassily and Smith 2015, Lemma 5.1 and Theorem 5.2, with constants: every eps-LDP protocol for n
+    users and d items has, for some distribution p from which the items are drawn, E max_x
+    |estimate(x) - p(x)| of at least
 
         max over 0 < t <= 1 of  (t / 2) (1 - (n t^2 sinh^2(eps / 2) + ln 2) / ln d),
 
-    which is about 2 / (3 sqrt 3) sqrt(ln d / (n eps^2)), 0.385 sqrt(ln d / n) / eps, for large d and small eps. The error for the
-    frequencies among the users themselves differs by no more than what drawing the users adds, E max_x |share(x) - p(x)|.
+    which is about 2 / (3 sqrt 3) sqrt(ln d / (n eps^2)), 0.385 sqrt(ln d / n) / eps, for large d
+    and small eps. The error for the frequencies among the users themselves differs by no more than
+    what drawing the users adds, E max_x |share(x) - p(x)|.
 
-    Let v be a uniform item and p = t [x = v] + (1 - t) / d. A user's report tells at most t^2 sinh^2(eps / 2) nats about v: given
-    v, its distribution is a mixture of v's with weight t and of the average over all items; its divergence from the average is at
-    most its chi-square divergence, t^2 times that of v's distribution; and numbers that average 1 and lie within a factor of e^eps
-    have variance at most (e^eps - 1)^2 / (4 e^eps). By Fano's inequality v is not told with probability at least
-    1 - (n t^2 sinh^2(eps / 2) + ln 2) / ln d; but estimates with all errors below t / 2 tell it.
+    Let v be a uniform item and p = t [x = v] + (1 - t) / d. A user's report tells at most t^2
+    sinh^2(eps / 2) nats about v: given v, its distribution is a mixture of v's with weight t and of
+    the average over all items; its divergence from the average is at most its chi-square
+    divergence, t^2 times that of v's distribution; and numbers that average 1 and lie within a
+    factor of e^eps have variance at most (e^eps - 1)^2 / (4 e^eps). By Fano's inequality v is not
+    told with probability at least 1 - (n t^2 sinh^2(eps / 2) + ln 2) / ln d; but estimates with all
+    errors below t / 2 tell it.
 
     Parameters
     ----------

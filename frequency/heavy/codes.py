@@ -1,4 +1,6 @@
-"""Binary codes of constant rate and distance: Reed-Solomon outside, biorthogonal inside, decoded from real-valued sums."""
+"""Binary codes of constant rate and distance: Reed-Solomon outside, biorthogonal inside, decoded
+from real-valued sums.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,20 @@ _AT_ONCE = 1 << 22
 class Code:
     """Words of up to 64 bits as vectors of signs.
 
-    A word is cut into symbols of ``symbol`` bits; these are the values of a polynomial over F_{2^symbol} at as many points, and its
-    values at all ``blocks`` points, twice as many, are the outer code (Reed-Solomon, systematic): two words differ in more than
-    half of the blocks. A block's symbol becomes 2^(symbol - 1) signs, the first-order Reed-Muller code, in which two symbols differ
-    in half of the signs or in all. The relative distance is above 1/4; the rate, symbol / 2^symbol, does not depend on ``bits``.
+    A word is cut into symbols of ``symbol`` bits; these are the values of a polynomial over
+    F_{2^symbol} at as many points, and its values at all ``blocks`` points, twice as many, are the
+    outer code (Reed-Solomon, systematic): two words differ in more than half of the blocks. A
+    block's symbol becomes 2^(symbol - 1) signs, the first-order Reed-Muller code, in which two
+    symbols differ in half of the signs or in all. The relative distance is above 1/4; the rate,
+    symbol / 2^symbol, does not depend on ``bits``.
 
     Parameters
     ----------
     bits
         The length of a word, 1 .. 64.
     symbol
-        1 .. 8, with room for the blocks among 2^symbol points: long ones are more reliable, and the codewords longer. `best` ones
-        are as long as they can be and waste few bits.
+        1 .. 8, with room for the blocks among 2^symbol points: long ones are more reliable, and the
+        codewords longer. `best` ones are as long as they can be and waste few bits.
 
     Raises ValueError for a symbol without room.
     """
@@ -56,7 +60,8 @@ class Code:
         object.__setattr__(self, "symbol", int(self.symbol))
         if self.blocks > 1 << self.symbol:
             raise ValueError(
-                f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols of {self.symbol} bits"
+                f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols"
+                f" of {self.symbol} bits"
             )
 
     @classmethod
@@ -94,7 +99,9 @@ class Code:
         return self._through(np.arange(self.symbols)[None])[0]
 
     def _through(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How the values at some points (sets, symbols) decide those at all points: Lagrange's matrices (sets, blocks, symbols)."""
+        """How the values at some points (sets, symbols) decide those at all points: Lagrange's
+        matrices (sets, blocks, symbols).
+        """
         field, x = self._field, np.arange(self.blocks)
         result = np.ones((len(places), self.blocks, self.symbols), dtype=np.int64)
         for i, own in enumerate(places.T):
@@ -127,16 +134,18 @@ class Code:
     def decode(self, sums: npt.ArrayLike, soft: bool = True) -> Words:
         """The word whose codeword goes best with each row of sums, as far as was looked.
 
-        Every block's symbols are scored by a fast Hadamard transform of its sums. Of the most reliable blocks, as many as decide a
-        word, the best symbols are tried, changed in up to two blocks at a time (ordered statistics decoding of order 2, Fossorier
-        and Lin 1995), and the codeword of the highest score wins.
+        Every block's symbols are scored by a fast Hadamard transform of its sums. Of the most
+        reliable blocks, as many as decide a word, the best symbols are tried, changed in up to two
+        blocks at a time (ordered statistics decoding of order 2, Fossorier and Lin 1995), and the
+        codeword of the highest score wins.
 
         Parameters
         ----------
         sums
             Shape (rows, length): real numbers, near a multiple of a codeword.
         soft
-            False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015, Algorithm 4.
+            False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015,
+            Algorithm 4.
         """
         given = np.asarray(sums, dtype=np.float64)
         if not soft:
@@ -173,9 +182,8 @@ class Code:
         for i in range(self.symbols):
             values ^= self._field.multiply(through[:, None, :, i], symbols[:, :, None, i])
         total = np.take_along_axis(scores[:, None], values[..., None], axis=3)[..., 0].sum(axis=2)
-        spare = (
-            self.symbols * self.symbol - self.bits
-        )  # the last symbol's highest bits are 0 in every word
+        # The last symbol's highest bits are 0 in every word
+        spare = self.symbols * self.symbol - self.bits
         total[values[:, :, self.symbols - 1] >> (self.symbol - spare) != 0] = -np.inf
         chosen = values[np.arange(rows), total.argmax(axis=1), : self.symbols].astype(np.uint64)
         chosen[:, -1] &= np.uint64((1 << (self.symbol - spare)) - 1)

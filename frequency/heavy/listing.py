@@ -26,7 +26,9 @@ def listed(
     threshold: float | None,
     confidence: float,
 ) -> Found:
-    """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the ``gates``."""
+    """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the
+    ``gates``.
+    """
     noise = errors.beyond((1 - confidence) / considered)
     least = (
         threshold

@@ -33,8 +33,8 @@ from mechdesign.text import shown
 class Sampled(Channel):
     """Whether a report that public coins drew for a user is to be kept, as one bit.
 
-    A report is ``coins``, a public number that decides what the report would be, and ``bit``. The counts are the number of bits
-    that are 1, and the inner channel's counts of the reports kept.
+    A report is ``coins``, a public number that decides what the report would be, and ``bit``. The
+    counts are the number of bits that are 1, and the inner channel's counts of the reports kept.
     """
 
     inner: Channel
@@ -51,7 +51,8 @@ class Sampled(Channel):
         """For each of the inner likelihoods the probability of a 1, in units of 2^-64."""
         kinds = self.inner._likelihoods
         share = self.kept * (1 - Fraction(1, 1 << 40))
-        # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the odds.
+        # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the
+        # odds.
         return tuple(
             -int(-share * ratio * WORD // 1) if ratio == kind[0] else int(share * ratio * WORD)
             for kind in kinds
@@ -60,10 +61,11 @@ class Sampled(Channel):
 
     @cached_property
     def kept(self) -> Fraction:
-        """The probability that a report is kept: the largest for which the bit loses no more than epsilon.
+        """The probability that a report is kept: the largest for which the bit loses no more than
+        epsilon.
 
-        Where likelihoods go from ``low`` to ``high``, a 0 has probabilities from 1 - c high to 1 - c low; these are within the
-        odds e if c <= (e - 1) / (e high - low).
+        Where likelihoods go from ``low`` to ``high``, a 0 has probabilities from 1 - c high to 1 -
+        c low; these are within the odds e if c <= (e - 1) / (e high - low).
         """
         e = self.odds
         ends = [(kind[0], kind[-1]) for kind in self.inner._likelihoods]
@@ -139,7 +141,8 @@ class Sampled(Channel):
         )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        # Over the coins every item's report is kept as often, and the reports kept are distributed as the inner channel's.
+        # Over the coins every item's report is kept as often, and the reports kept are distributed
+        # as the inner channel's.
         kept, share = int(counts[0]), float(self.kept)
         return [
             public(n, [kept, n - kept], [share, 1 - share]),
@@ -163,7 +166,9 @@ class Sampled(Channel):
 
 @dataclass(frozen=True)
 class SampledOracle(Sampled, Oracle):
-    """The same around a frequency oracle, and one itself: it estimates from the users that were kept."""
+    """The same around a frequency oracle, and one itself: it estimates from the users that were
+    kept.
+    """
 
     inner: Oracle
 
@@ -192,9 +197,11 @@ class SampledOracle(Sampled, Oracle):
         return result
 
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
-        """The variance from the users kept of n, given that of the inner oracle and the variance among all users.
+        """The variance from the users kept of n, given that of the inner oracle and the variance
+        among all users.
 
-        The inner one is a part for each user and a part, the confusion of sketches, that more users do not lessen.
+        The inner one is a part for each user and a part, the confusion of sketches, that more users
+        do not lessen.
         """
         one, two = inner(1), inner(2)
         users, rest = 2 * (one - two), 2 * two - one
@@ -232,21 +239,24 @@ class SampledOracle(Sampled, Oracle):
 
 
 class OneBit(Protocol):
-    """GenProt (Bassily and Smith 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS 2010): one bit from each user.
+    """GenProt (Bassily and Smith 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS 2010):
+    one bit from each user.
 
-    Public coins draw the report that a user without an item might send; the user keeps it with probability
-    c Pr[report | item] / Pr[report | no item], and sends only that decision. The reports kept are distributed like those of users
-    each chosen with probability c.
+    Public coins draw the report that a user without an item might send; the user keeps it with
+    probability c Pr[report | item] / Pr[report | no item], and sends only that decision. The
+    reports kept are distributed like those of users each chosen with probability c.
 
-    The paper takes c = 1/2. Then a 0 can lose more than epsilon: if one item is the likeliest to have sent a report, by a factor of
-    e^eps over the mean, and others are as likely as the mean, zeros differ by 1 / (2 - e^eps), which is more than e^eps, and
-    infinite at ln 2. Here c (`kept`) is the largest that keeps epsilon, by an exact audit: 1/2 for protocols that send signs, whose
+    The paper takes c = 1/2. Then a 0 can lose more than epsilon: if one item is the likeliest to
+    have sent a report, by a factor of e^eps over the mean, and others are as likely as the mean,
+    zeros differ by 1 / (2 - e^eps), which is more than e^eps, and infinite at ln 2. Here c (`kept`)
+    is the largest that keeps epsilon, by an exact audit: 1/2 for protocols that send signs, whose
     likelihoods lie symmetrically about 1, and down to 1 / (e^eps + 1) for others.
 
     Parameters
     ----------
     inner
-        A frequency oracle or a protocol for heavy hitters that states the probabilities of its reports, of epsilon at most ln 2.
+        A frequency oracle or a protocol for heavy hitters that states the probabilities of its
+        reports, of epsilon at most ln 2.
     seed
         Of the public coins.
 
@@ -261,7 +271,8 @@ class OneBit(Protocol):
     def __init__(self, inner: Oracle | HeavyHitterProtocol, seed: int = 0) -> None:
         if not isinstance(inner, (Oracle, HeavyHitterProtocol)):
             raise TypeError(
-                f"inner must be a frequency oracle or a protocol for heavy hitters, got {type(inner).__name__}"
+                "inner must be a frequency oracle or a protocol for heavy hitters, got"
+                f" {type(inner).__name__}"
             )
         channel = inner if isinstance(inner, Oracle) else inner.channel
         if channel.odds > 2:
@@ -297,7 +308,9 @@ class OneBit(Protocol):
         return self.inner.privatized(self._channel, values, rng)
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
-        """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency oracle."""
+        """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency
+        oracle.
+        """
         if not isinstance(self._channel, SampledOracle):
             raise TypeError(f"{type(self.inner).__name__} finds heavy hitters: use find")
         return self._channel.estimate(aggregate, items)
@@ -309,7 +322,9 @@ class OneBit(Protocol):
         threshold: float | None = None,
         confidence: float = 0.95,
     ) -> Found:
-        """Heavy hitters, as `HeavyHitterProtocol.find`. TypeError unless the inner protocol finds them."""
+        """Heavy hitters, as `HeavyHitterProtocol.find`. TypeError unless the inner protocol finds
+        them.
+        """
         if not isinstance(self.inner, HeavyHitterProtocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
         self.inner._checked(k, threshold, confidence)

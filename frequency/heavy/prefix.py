@@ -1,8 +1,10 @@
-"""Heavy hitters by prefixes: TreeHist and prefix extension (PEM), for strings and integers of up to 64 bits.
+"""Heavy hitters by prefixes: TreeHist and prefix extension (PEM), for strings and integers of up to
+64 bits.
 
-Each user reports the first bits of their item, how many of them chosen at random, by a frequency oracle. The server estimates all
-prefixes of the least length, keeps the most frequent, extends these by all that can follow up to the next length, and so on: an
-item's prefix is held by all that hold the item, and perhaps others.
+Each user reports the first bits of their item, how many of them chosen at random, by a frequency
+oracle. The server estimates all prefixes of the least length, keeps the most frequent, extends
+these by all that can follow up to the next length, and so on: an item's prefix is held by all that
+hold the item, and perhaps others.
 """
 
 from __future__ import annotations
@@ -37,10 +39,14 @@ _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""
 
 _RESOLVED = 1 << 10
-"""How many of the most frequent prefixes are looked at, at least, once confusion by hashing is resolved."""
+"""How many of the most frequent prefixes are looked at, at least, once confusion by hashing is
+resolved.
+"""
 
 _ACCIDENT = 0.05
-"""The probability that some prefix of a level that nobody holds counts as heavy when confusion is resolved."""
+"""The probability that some prefix of a level that nobody holds counts as heavy when confusion is
+resolved.
+"""
 
 _MOST_CHILDREN = 1 << 24
 """Prefixes that are estimated at a level for the sake of a large k, at most."""
@@ -59,9 +65,11 @@ _POWER = 1.645
 
 
 class Level(NamedTuple):
-    """The users who report the first ``length`` bits: the parts ``first`` .. ``first + functions - 1`` of the mixture.
+    """The users who report the first ``length`` bits: the parts ``first`` .. ``first + functions -
+    1`` of the mixture.
 
-    ``functions`` public functions hash longer prefixes into the oracle's domain; a single part without hashing if it is 0.
+    ``functions`` public functions hash longer prefixes into the oracle's domain; a single part
+    without hashing if it is 0.
     """
 
     length: int
@@ -75,7 +83,9 @@ class Level(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A part of a level: how many users, and what share of the level's, reported on it; the frequencies of its oracle's items."""
+    """A part of a level: how many users, and what share of the level's, reported on it; the
+    frequencies of its oracle's items.
+    """
 
     part: int
     users: int
@@ -85,10 +95,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefixes(Mixture):
-    """A random prefix length, and the item's prefix by an oracle: itself, or hashed if there are too many prefixes to list.
+    """A random prefix length, and the item's prefix by an oracle: itself, or hashed if there are
+    too many prefixes to list.
 
-    ``probabilities`` are those of the ``lengths``. Prefixes of more than ``listed`` bits are hashed into ``places`` bits by one of
-    ``functions`` public functions, of the user's random choice.
+    ``probabilities`` are those of the ``lengths``. Prefixes of more than ``listed`` bits are hashed
+    into ``places`` bits by one of ``functions`` public functions, of the user's random choice.
     """
 
     lengths: tuple[int, ...]
@@ -117,9 +128,8 @@ class Prefixes(Mixture):
         return tuple(found)
 
     def _oracle(self, domain: int) -> Oracle:
-        few = (
-            domain < 3 * self.odds + 2
-        )  # where the truth is told often enough: Wang et al. 2017, section 4
+        # Where the truth is told often enough: Wang et al. 2017, section 4
+        few = domain < 3 * self.odds + 2
         return (GRR if few else self.oracle)(domain, self.epsilon)
 
     @cached_property
@@ -179,7 +189,9 @@ class Prefixes(Mixture):
         ]
 
     def children(self, level: Level, tables: list[Table], parents: Words, step: int) -> Floats:
-        """Estimates for all prefixes of the level that ``step`` bits make of each parent: shape (parents, 2^step)."""
+        """Estimates for all prefixes of the level that ``step`` bits make of each parent: shape
+        (parents, 2^step).
+        """
         low = np.arange(1 << step, dtype=np.uint64)
         high = parents << np.uint64(step)
         if not level.functions:
@@ -191,16 +203,17 @@ class Prefixes(Mixture):
                 table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
             )
         cells = 1 << self.places
-        return (total - 1 / cells) * (
-            cells / (cells - 1)
-        )  # others are in the same cell with probability 1 / cells
+        # Others are in the same cell with probability 1 / cells
+        return (total - 1 / cells) * (cells / (cells - 1))
 
     def resolved(
         self, tables: list[Table], prefixes: Words, estimates: Floats, least: float
     ) -> Floats:
-        """Estimates of hashed prefixes less what the heavy ones, of ``least`` and more, lend them by sharing cells.
+        """Estimates of hashed prefixes less what the heavy ones, of ``least`` and more, lend them
+        by sharing cells.
 
-        A linear system among the heavy ones alone: the others were selected by their noise, which is no loan.
+        A linear system among the heavy ones alone: the others were selected by their noise, which
+        is no loan.
         """
         heavy = np.flatnonzero(estimates >= least)
         heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
@@ -216,9 +229,11 @@ class Prefixes(Mixture):
         return result
 
     def confusion(self, level: Level, tables: list[Table]) -> float:
-        """The variance that sharing cells with others adds to an estimate, whoever reports: their squared frequencies over cells.
+        """The variance that sharing cells with others adds to an estimate, whoever reports: their
+        squared frequencies over cells.
 
-        These squares are estimated by those of the cells' frequencies, and taken three deviations higher.
+        These squares are estimated by those of the cells' frequencies, and taken three deviations
+        higher.
         """
         if not level.functions:
             return 0.0
@@ -304,7 +319,9 @@ class PrefixProtocol(HeavyHitterProtocol):
 
 
 class Step(NamedTuple):
-    """What is left of a level: prefixes and estimates, of how many, what these had to reach, and their errors."""
+    """What is left of a level: prefixes and estimates, of how many, what these had to reach, and
+    their errors.
+    """
 
     prefixes: Words
     estimates: Floats
@@ -314,7 +331,9 @@ class Step(NamedTuple):
 
 
 def _kept(lengths: Sequence[int], k: int = 0) -> int:
-    """How many prefixes of each length are kept: as many as the budget lets the server extend, or more for the sake of k items."""
+    """How many prefixes of each length are kept: as many as the budget lets the server extend, or
+    more for the sake of k items.
+    """
     step = max((later - earlier for earlier, later in pairwise(lengths)), default=0)
     return max(64, min(_RESOLVED, _BUDGET >> step), min(2 * k, _MOST_CHILDREN >> step))
 
@@ -329,10 +348,12 @@ def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Flo
 class PrefixExtension(PrefixProtocol):
     """PEM, the prefix extending method (Wang, Li, Jha, IEEE TDSC 2021), for items of up to 64 bits.
 
-    The fewer lengths, the more users for each: the first is what can be listed whole, up to 20 bits, and the next ones are as few
-    and as far apart as the server can extend. Items of up to 20 bits need no prefixes at all: then this is `frequency.OLH`, with no
-    loss to the splitting of users. Each length gets users in proportion to the square of the deviations that an item must stand out
-    by: what keeps its prefix among those that are kept, and what finds the item in the end.
+    The fewer lengths, the more users for each: the first is what can be listed whole, up to 20
+    bits, and the next ones are as few and as far apart as the server can extend. Items of up to 20
+    bits need no prefixes at all: then this is `frequency.OLH`, with no loss to the splitting of
+    users. Each length gets users in proportion to the square of the deviations that an item must
+    stand out by: what keeps its prefix among those that are kept, and what finds the item in the
+    end.
 
     Parameters
     ----------
@@ -365,12 +386,14 @@ class PrefixExtension(PrefixProtocol):
                 or given[-1] != self.bits
             ):
                 raise ValueError(
-                    f"lengths must increase from at least 1 to bits = {self.bits}, got {shown(self.lengths)}"
+                    f"lengths must increase from at least 1 to bits = {self.bits}, got"
+                    f" {shown(self.lengths)}"
                 )
             step = max((b - a for a, b in pairwise(given)), default=0)
             if given[0] > _LISTED or step > _LONGEST_STEP:
                 raise ValueError(
-                    f"the first length can be {_LISTED} bits at most, got {given[0]}, and a step {_LONGEST_STEP}, got {step}"
+                    f"the first length can be {_LISTED} bits at most, got {given[0]}, and a step"
+                    f" {_LONGEST_STEP}, got {step}"
                 )
             object.__setattr__(self, "lengths", tuple(int(length) for length in given))
         super().__post_init__()
@@ -411,10 +434,12 @@ def _far_apart(bits: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class TreeHist(PrefixProtocol):
-    """TreeHist (Bassily, Nissim, Stemmer, Thakurta, NIPS 2017, section 3): prefixes of every length, one bit longer each time.
+    """TreeHist (Bassily, Nissim, Stemmer, Thakurta, NIPS 2017, section 3): prefixes of every
+    length, one bit longer each time.
 
-    Half of the users report a prefix of random length, by the Hadamard oracle in a count-mean sketch; the other half their whole
-    item, for the frequencies of what is found. (The paper has each user send both, at half of epsilon; splitting users costs less.)
+    Half of the users report a prefix of random length, by the Hadamard oracle in a count-mean
+    sketch; the other half their whole item, for the frequencies of what is found. (The paper has
+    each user send both, at half of epsilon; splitting users costs less.)
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ from mechdesign.text import shown
 
 @dataclass(frozen=True)
 class HeavyHitterProtocol(Protocol):
-    """Every user holds an integer or a string of a universe too large to list, and sends one report; the server lists the frequent.
+    """Every user holds an integer or a string of a universe too large to list, and sends one
+    report; the server lists the frequent.
 
     Parameters
     ----------
@@ -79,10 +80,12 @@ class HeavyHitterProtocol(Protocol):
         reports
             Reports, or what they were aggregated to.
         k
-            At most so many items, at least 1. Protocols over prefixes find some ten thousand of long items at most.
+            At most so many items, at least 1. Protocols over prefixes find some ten thousand of
+            long items at most.
         threshold
-            Only items whose estimated frequency is at least this fraction of the users. Neither: a threshold that noise alone would
-            exceed nowhere with probability ``confidence`` (`Found.noise`).
+            Only items whose estimated frequency is at least this fraction of the users. Neither: a
+            threshold that noise alone would exceed nowhere with probability ``confidence``
+            (`Found.noise`).
         confidence
             Of the intervals and of the default threshold, strictly between 0 and 1.
 

@@ -1,4 +1,6 @@
-"""PROT-S-Hist: many copies of the protocol for a unique heavy hitter side by side, and a frequency oracle."""
+"""PROT-S-Hist: many copies of the protocol for a unique heavy hitter side by side, and a frequency
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,14 @@ _AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class Channels(Channel):
-    """Algorithm 7: a sign in each of ``hashes`` times ``channels`` channels, and one for the frequency oracle.
+    """Algorithm 7: a sign in each of ``hashes`` times ``channels`` channels, and one for the
+    frequency oracle.
 
-    For each of the public hash functions the user's item falls into one channel. There the user tells a sign of its codeword by the
-    basic randomiser, in all other channels a fair coin. Two items that fall into different channels differ there by p / (1/2) and
-    (1/2) / q at most, together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one sign does, so
-    that each is told at epsilon / (hashes + 1).
+    For each of the public hash functions the user's item falls into one channel. There the user
+    tells a sign of its codeword by the basic randomiser, in all other channels a fair coin. Two
+    items that fall into different channels differ there by p / (1/2) and (1/2) / q at most,
+    together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one
+    sign does, so that each is told at epsilon / (hashes + 1).
     """
 
     code: Code
@@ -78,7 +82,9 @@ class Channels(Channel):
         )
 
     def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
-        """The channel of each word under each hash function, numbered through: shape (words, hashes)."""
+        """The channel of each word under each hash function, numbered through: shape (words,
+        hashes).
+        """
         return np.stack(
             [t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1
         )
@@ -138,7 +144,8 @@ class Channels(Channel):
         )
         return good.all(axis=1) & self.oracle._possible(reports["oracle"])
 
-    # The counts are the sums of signs of each place of each channel, and then those of the oracle's rows.
+    # The counts are the sums of signs of each place of each channel, and then those of the oracle's
+    # rows.
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -170,7 +177,8 @@ class Channels(Channel):
         return bool(good.all()) and self.oracle._consistent(self.of_oracle(aggregate))
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        # One sign in every channel, nearly all of them fair coins: their small correlations are left out.
+        # One sign in every channel, nearly all of them fair coins: their small correlations are
+        # left out.
         told = signs(n, counts[: -self.rows], 1 / self.code.length)
         told = told._replace(
             spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
@@ -206,7 +214,8 @@ class Channels(Channel):
         )
 
     def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
-        # Only the item's own channels matter: a client computes `hashes` of the coins' signs and not all.
+        # Only the item's own channels matter: a client computes `hashes` of the coins' signs and
+        # not all.
         index, sign = self._coins(coins, self.channel_of(items.astype(np.uint64)))
         return self._agreements(items, index, sign) + self.oracle._coins_likelihood(
             coins.after(self._all), items
@@ -229,11 +238,13 @@ class Channels(Channel):
 
 @dataclass(frozen=True)
 class ChannelsGate:
-    """Isolation and decoding: an item is lost if no hash function puts it into a channel where it is decoded.
+    """Isolation and decoding: an item is lost if no hash function puts it into a channel where it
+    is decoded.
 
-    Of ``channels``, pairwise independent hashing puts on average 1 / channels of all users into an item's. Either nobody else is
-    there (but for a probability of n / channels), or others hold at most half of what the item does (but for 2 / (channels f),
-    Markov), and the codeword has half of its lead.
+    Of ``channels``, pairwise independent hashing puts on average 1 / channels of all users into an
+    item's. Either nobody else is there (but for a probability of n / channels), or others hold at
+    most half of what the item does (but for 2 / (channels f), Markov), and the codeword has half of
+    its lead.
     """
 
     decoding: CodeGate
@@ -252,15 +263,19 @@ class ChannelsGate:
 
 @dataclass(frozen=True)
 class SuccinctHistogram(HeavyHitterProtocol):
-    """PROT-S-Hist (Bassily and Smith 2015, section 3.2, Algorithm 5): error of the least order in n, items and epsilon.
+    """PROT-S-Hist (Bassily and Smith 2015, section 3.2, Algorithm 5): error of the least order in
+    n, items and epsilon.
 
-    Public hash functions put items into channels, so that a frequent item is likely to be alone in one of its channels; there it is
-    found as by `UniqueHeavyHitter`. What all channels name is looked up in a frequency oracle.
+    Public hash functions put items into channels, so that a frequent item is likely to be alone in
+    one of its channels; there it is found as by `UniqueHeavyHitter`. What all channels name is
+    looked up in a frequency oracle.
 
-    The defaults are the paper's: channels = n^(3/2), in powers of two, and as many hash functions as make sure, by the union bound,
-    that every item above the threshold is alone in some channel with probability 1 - beta / 3. A report then is n^(3/2) signs: the
-    protocol is polynomial, and not practical beyond a thousand users. `OneBit` sends one bit, and its clients compute
-    only what their item decides; fewer ``channels`` and ``hashes`` (a power of two of a few hundred, and 1) serve larger n.
+    The defaults are the paper's: channels = n^(3/2), in powers of two, and as many hash functions
+    as make sure, by the union bound, that every item above the threshold is alone in some channel
+    with probability 1 - beta / 3. A report then is n^(3/2) signs: the protocol is polynomial, and
+    not practical beyond a thousand users. `OneBit` sends one bit, and its clients compute only what
+    their item decides; fewer ``channels`` and ``hashes`` (a power of two of a few hundred, and 1)
+    serve larger n.
 
     Parameters
     ----------
@@ -321,7 +336,8 @@ class SuccinctHistogram(HeavyHitterProtocol):
         hashes = self.hashes or math.ceil(lonely)
         if hashes * channels * code.length > LARGEST_STATE:
             raise ValueError(
-                f"{hashes} times {channels} channels of {code.length} places are over {LARGEST_STATE} sums: choose fewer channels"
+                f"{hashes} times {channels} channels of {code.length} places are over"
+                f" {LARGEST_STATE} sums: choose fewer channels"
             )
         rows = self.rows or self._rows(hashes)
         return Channels(
@@ -336,7 +352,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
         )
 
     def _rows(self, hashes: int) -> int:
-        """Section 2.2: log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n), at the oracle's eps."""
+        """Section 2.2: log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2
+        n), at the oracle's eps.
+        """
         d, share = self.universe.size, float(self.epsilon) / (2 * hashes + 1)
         rows = (
             math.log(d + 1)
@@ -349,7 +367,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @property
     def theory_threshold(self) -> float:
-        """(T + 1) / eps sqrt(log d log(1 / beta) / n): what Algorithm 5 keeps, with T + 1 for its 2 T + 1, for the expected n."""
+        """(T + 1) / eps sqrt(log d log(1 / beta) / n): what Algorithm 5 keeps, with T + 1 for its 2
+        T + 1, for the expected n.
+        """
         spread = math.log(self.universe.size) * math.log(1 / self.beta) / self.n
         return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
 

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CodeSign(SignChannel):
-    """The basic randomiser (Bassily and Smith 2015, Algorithm 1) on a codeword: a random place, and the sign there.
+    """The basic randomiser (Bassily and Smith 2015, Algorithm 1) on a codeword: a random place, and
+    the sign there.
 
-    With c = (e^eps + 1) / (e^eps - 1) and m places the server reads the report (j, sign) as the vector c sqrt(m) sign e_j, whose
-    mean is the codeword divided by sqrt(m): multiplying by c is what makes randomised response unbiased. Without an item the sign
-    is a fair coin, and the mean is 0.
+    With c = (e^eps + 1) / (e^eps - 1) and m places the server reads the report (j, sign) as the
+    vector c sqrt(m) sign e_j, whose mean is the codeword divided by sqrt(m): multiplying by c is
+    what makes randomised response unbiased. Without an item the sign is a fair coin, and the mean
+    is 0.
     """
 
     code: Code
@@ -89,7 +91,8 @@ class CodeSign(SignChannel):
         return (reports["sign"] == 1 - 2 * minus).astype(np.int64)
 
     def audit(self) -> Audit:
-        # The place does not depend on the item; given it, one sign has weight ``truth`` and the other ``lie``; idle, both a half.
+        # The place does not depend on the item; given it, one sign has weight ``truth`` and the
+        # other ``lie``; idle, both a half.
         return Audit(
             self._choice.ratio,
             self.odds,
@@ -100,11 +103,12 @@ class CodeSign(SignChannel):
 
 @dataclass(frozen=True)
 class CodeGate:
-    """Decoding: a wrong word wins over the right one, which ``users`` signs of the given contrast tell of.
+    """Decoding: a wrong word wins over the right one, which ``users`` signs of the given contrast
+    tell of.
 
-    For two codewords that differ in a share d of the places, the difference of the scores has mean 2 d f and variance at most
-    4 d / (contrast^2 users). The union bound over all words, for the decoder of highest score. Of sums that were rounded to signs
-    nothing is claimed.
+    For two codewords that differ in a share d of the places, the difference of the scores has mean
+    2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
+    decoder of highest score. Of sums that were rounded to signs nothing is claimed.
     """
 
     code: Code
@@ -125,16 +129,18 @@ class CodeGate:
 class UniqueHeavyHitter(HeavyHitterProtocol):
     """PROT-PP, for the unique heavy hitter (Bassily and Smith 2015, section 3.1, Algorithm 4).
 
-    The promise is that users hold one and the same item, or none (``None``, or a masked entry). Privacy holds in any case; the
-    answer means something under the promise only. Each user tells a sign of the item's codeword at a random place; the server
-    adds up the signs of each place and decodes.
+    The promise is that users hold one and the same item, or none (``None``, or a masked entry).
+    Privacy holds in any case; the answer means something under the promise only. Each user tells a
+    sign of the item's codeword at a random place; the server adds up the signs of each place and
+    decodes.
 
     Parameters
     ----------
     symbol
         The symbols of the code, in bits: see `frequency.heavy.codes.Code`. None: `Code.best`.
     soft
-        Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times the holders are needed then.
+        Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times
+        the holders are needed then.
     """
 
     symbol: int | None = None

@@ -22,10 +22,12 @@ LARGEST_BITS = 64
 
 @dataclass(frozen=True)
 class Universe:
-    """The integers 0 .. 2^bits - 1; or, as ``text``, the strings of up to bits / 8 bytes of UTF-8, the empty one included.
+    """The integers 0 .. 2^bits - 1; or, as ``text``, the strings of up to bits / 8 bytes of UTF-8,
+    the empty one included.
 
-    A string's word is its bytes, the first one in front, filled up with zeros: strings that begin alike have words that begin
-    alike, which is what protocols over prefixes live on. U+0000 is in no string, since it would be lost in the filling.
+    A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
+    alike have words that begin alike, which is what protocols over prefixes live on. U+0000 is in
+    no string, since it would be lost in the filling.
 
     Raises ValueError unless bits is 1 .. 64, and whole bytes for text.
     """
@@ -50,7 +52,9 @@ class Universe:
             )
 
     def words(self, values: Any) -> Words:
-        """The words of some values: shape (values,). InvalidValue for the first that is no integer or string of this universe."""
+        """The words of some values: shape (values,). InvalidValue for the first that is no integer
+        or string of this universe.
+        """
         if self.text:
             return self._of_strings(values)
         if self.bits <= 53:
@@ -64,7 +68,8 @@ class Universe:
         return words.reshape(-1)
 
     def _of_long_integers(self, values: Any) -> Words:
-        # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both signs of 2^63.
+        # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both
+        # signs of 2^63.
         largest = (1 << self.bits) - 1
         array = (
             values
@@ -105,7 +110,9 @@ class Universe:
         return result
 
     def values(self, words: Words) -> npt.NDArray[Any]:
-        """What `words` was given: an array of integers (uint64 only where bits is 64), or of strings as objects."""
+        """What `words` was given: an array of integers (uint64 only where bits is 64), or of
+        strings as objects.
+        """
         if not self.text:
             return words.astype(np.int64) if self.bits < 64 else words
         size = self.bits // 8
@@ -114,7 +121,9 @@ class Universe:
         return result
 
     def possible(self, prefixes: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Which prefixes of ``length`` bits some value's word has: all integers' do, but not all bytes are UTF-8."""
+        """Which prefixes of ``length`` bits some value's word has: all integers' do, but not all
+        bytes are UTF-8.
+        """
         good = np.ones(len(prefixes), dtype=np.bool_)
         if not self.text:
             return good
@@ -124,7 +133,8 @@ class Universe:
             byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
             state = _NEXT[state, byte]
         if rest:
-            # Of the bytes that begin with these bits, one must be able to follow, with room for its character to end.
+            # Of the bytes that begin with these bits, one must be able to follow, with room for its
+            # character to end.
             room = self.bits // 8 - whole - 1
             fits = (_NEXT != _NONE) & (_MISSING[_NEXT] <= room)
             some = fits.reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
@@ -142,8 +152,8 @@ class InvalidString(InvalidValue):
 
     def __str__(self) -> str:
         return (
-            f"values[{self.index}] = {shown(self.value)} is not a string of at most {self.largest} bytes of UTF-8 without U+0000; "
-            "nothing was drawn"
+            f"values[{self.index}] = {shown(self.value)} is not a string of at most {self.largest}"
+            " bytes of UTF-8 without U+0000; nothing was drawn"
         )
 
 
@@ -155,8 +165,9 @@ def _listed(values: Any) -> Iterable[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-# UTF-8 (RFC 3629, section 4) as a machine over bytes. State 0: between characters; 1, 2, 3: that many continuation bytes are
-# missing; 4 .. 7: after E0, ED, F0, F4, whose next byte is restricted; 8: after the end, where only zeros follow.
+# UTF-8 (RFC 3629, section 4) as a machine over bytes. State 0: between characters; 1, 2, 3: that
+# many continuation bytes are missing; 4 .. 7: after E0, ED, F0, F4, whose next byte is restricted;
+# 8: after the end, where only zeros follow.
 
 _NONE = 9
 _MISSING = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 0])

@@ -1,4 +1,6 @@
-"""InpHT: one coefficient of low order of the record's transform, as one bit (thesis 4.3.2, Theorem 5; 7.1.1)."""
+"""InpHT: one coefficient of low order of the record's transform, as one bit (thesis 4.3.2, Theorem
+5; 7.1.1).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
 Character = tuple[int, ...]
-"""c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j)."""
+"""c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j
+c_j x_j / r_j).
+"""
 
 LARGEST_COUNTS = 1 << 22
 """How many coefficients there may be, and how many counts in an aggregate of them."""
@@ -32,10 +36,11 @@ LARGEST_COUNTS = 1 << 22
 
 @dataclass(frozen=True)
 class Phase(SignChannel):
-    """In which half of a circle of ``domain`` phases the user's lies, from a random point on: one bit by randomised response.
+    """In which half of a circle of ``domain`` phases the user's lies, from a random point on: one
+    bit by randomised response.
 
-    A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase + shift) mod domain: + in the first
-    half.
+    A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase +
+    shift) mod domain: + in the first half.
     """
 
     number: ClassVar[str] = "shift"
@@ -71,7 +76,9 @@ class Phase(SignChannel):
         return result
 
     def coefficients(self, aggregate: Aggregate) -> npt.NDArray[np.complex128]:
-        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain; 0 for others."""
+        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain; 0
+        for others.
+        """
         signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         sums = aggregate.counts.astype(np.float64)
         if self._numbers < self.domain:  # with two phases the other shift would tell the opposite
@@ -90,7 +97,9 @@ class Phase(SignChannel):
 
 
 def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
-    """The elementary symmetric polynomials of degree 0 .. largest: the sums over all sets of so many numbers of their products."""
+    """The elementary symmetric polynomials of degree 0 .. largest: the sums over all sets of so
+    many numbers of their products.
+    """
     result = [1, *[0] * largest]
     for number in numbers:
         for degree in range(largest, 0, -1):
@@ -140,9 +149,10 @@ class Directions(Mixture):
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        # The sum over cells of the variance of all marginals of k attributes is the sum over characters of their variances, times
-        # the sum of 1 / cells over the marginals that involve them: best in proportion to the root of that. It depends on how
-        # many values the character's attributes have, and no more.
+        # The sum over cells of the variance of all marginals of k attributes is the sum over
+        # characters of their variances, times the sum of 1 / cells over the marginals that involve
+        # them: best in proportion to the root of that. It depends on how many values the
+        # character's attributes have, and no more.
         shape, roots, known = self.attributes.shape, [], dict[tuple[int, ...], int]()
         for direction in self.directions:
             kind = tuple(sorted(r for r, value in zip(shape, direction, strict=True) if value))
@@ -168,9 +178,11 @@ class Directions(Mixture):
 
     @cached_property
     def _masks(self) -> Items | None:
-        """For each direction the bits of an item whose parity is the phase; None unless all phases are parities of bits.
+        """For each direction the bits of an item whose parity is the phase; None unless all phases
+        are parities of bits.
 
-        They are where values count in steps of powers of two: if all attributes are binary, for one.
+        They are where values count in steps of powers of two: if all attributes are binary, for
+        one.
         """
         shape, steps = self.attributes.shape, self.attributes.steps
         masks = []
@@ -200,11 +212,13 @@ class Directions(Mixture):
 
 @dataclass(frozen=True)
 class InpHT(MarginalProtocol):
-    """InpHT (thesis 4.3.2): one coefficient of the record's transform that involves at most k attributes, as one bit.
+    """InpHT (thesis 4.3.2): one coefficient of the record's transform that involves at most k
+    attributes, as one bit.
 
-    For binary attributes the coefficients are those of the Hadamard transform; for others the characters of the product of cyclic
-    groups, which is the orthogonal decomposition that thesis 7.1.1 asks for: every attribute costs as many coefficients as it has
-    values, less one, and no power of two. Marginals share coefficients, and so are consistent with each other.
+    For binary attributes the coefficients are those of the Hadamard transform; for others the
+    characters of the product of cyclic groups, which is the orthogonal decomposition that thesis
+    7.1.1 asks for: every attribute costs as many coefficients as it has values, less one, and no
+    power of two. Marginals share coefficients, and so are consistent with each other.
     """
 
     @cached_property
@@ -212,12 +226,14 @@ class InpHT(MarginalProtocol):
         characters = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
         if characters > LARGEST_COUNTS:
             raise ValueError(
-                f"marginals of {self.k} of these attributes have {characters} coefficients, more than {LARGEST_COUNTS}"
+                f"marginals of {self.k} of these attributes have {characters} coefficients, more"
+                f" than {LARGEST_COUNTS}"
             )
         directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
         if sum(directions.phases) > LARGEST_COUNTS:
             raise ValueError(
-                f"an aggregate would have {sum(directions.phases)} counts, more than {LARGEST_COUNTS}"
+                f"an aggregate would have {sum(directions.phases)} counts, more than"
+                f" {LARGEST_COUNTS}"
             )
         return directions
 
@@ -249,7 +265,9 @@ class InpHT(MarginalProtocol):
         ]
 
     def _characters(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Character]]:
-        """The characters of a marginal but the constant one: as places in its transform, and as characters of the domain."""
+        """The characters of a marginal but the constant one: as places in its transform, and as
+        characters of the domain.
+        """
         places, found = self.domain.places(attributes), []
         for values in product(*(range(self.domain[name]) for name in attributes)):
             if any(values):
@@ -260,7 +278,9 @@ class InpHT(MarginalProtocol):
         return found
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
-        """What each direction says of its multiples; for the last aggregate, which cannot change, it is kept."""
+        """What each direction says of its multiples; for the last aggregate, which cannot change,
+        it is kept.
+        """
         last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
         if last is None or last[0] is not aggregate:
             channel = self.channel
@@ -296,7 +316,9 @@ class InpHT(MarginalProtocol):
         return result
 
     def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
-        """The mean square errors of the coefficients of a marginal, before what users have in common is taken off."""
+        """The mean square errors of the coefficients of a marginal, before what users have in
+        common is taken off.
+        """
         result = np.zeros(self.domain.project(attributes).shape)
         for values, character in self._characters(attributes):
             total = sum(precision for *_, precision in self._precisions(character, users))
@@ -330,7 +352,8 @@ class InpHT(MarginalProtocol):
         total = np.where(
             flat > 1e-30, flat * np.where(flat > 1e-30, moments.ravel(), 0.0), 0.0
         ).sum(axis=1)
-        # A report's contribution has a mean, the same for all users of its direction; and no user reports on two directions.
+        # A report's contribution has a mean, the same for all users of its direction; and no user
+        # reports on two directions.
         means = np.zeros((len(weights), len(users)))
         for values, character in self._characters(attributes):
             seen = self._precisions(character, users)

@@ -24,24 +24,28 @@ _BATCH = 1 << 12
 
 
 class Domain:
-    """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute" if it has two.
+    """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute"
+    if it has two.
 
-    A record is one value of each; as an item it is a single number, the last attribute's value counting fastest. In the spirit of
-    ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
+    A record is one value of each; as an item it is a single number, the last attribute's value
+    counting fastest. In the spirit of ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
 
-    Raises ValueError for no attributes, names that are not strings, or cardinalities below 1, or more than 2^62 records.
+    Raises ValueError for no attributes, names that are not strings, or cardinalities below 1, or
+    more than 2^62 records.
     """
 
     def __init__(self, cardinalities: Mapping[str, int]) -> None:
         if not isinstance(cardinalities, Mapping) or not cardinalities:
             raise ValueError(
-                f"a domain is a mapping of names to numbers of values, such as {{'age': 5}}, got {shown(cardinalities)}"
+                "a domain is a mapping of names to numbers of values, such as {'age': 5}, got"
+                f" {shown(cardinalities)}"
             )
         for name, size in cardinalities.items():
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
             if not isinstance(name, str) or not whole or size < 1:
                 raise ValueError(
-                    f"an attribute is a name and its number of values, at least 1, got {shown(name)}: {shown(size)}"
+                    "an attribute is a name and its number of values, at least 1, got"
+                    f" {shown(name)}: {shown(size)}"
                 )
         self._sizes = {name: int(size) for name, size in cardinalities.items()}
         if self.size > LARGEST:
@@ -126,8 +130,8 @@ class Domain:
         Parameters
         ----------
         records
-            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or a mapping, with a column for
-            each attribute (others are left out).
+            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or
+            a mapping, with a column for each attribute (others are left out).
 
         Raises
         ------
@@ -154,14 +158,18 @@ class Domain:
         return checked_records(records, self.attributes, self.shape)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
-        """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
+        """The values of some attributes (None: all) of records given as numbers: shape (n,
+        attributes).
+        """
         places = range(len(self)) if attributes is None else self.places(attributes)
         return np.stack(
             [items // self.steps[place] % self.shape[place] for place in places], axis=-1
         )
 
     def cells(self, items: Items, attributes: Sequence[str]) -> Items:
-        """The cell of the marginal of some attributes that holds each record: the last of them counting fastest."""
+        """The cell of the marginal of some attributes that holds each record: the last of them
+        counting fastest.
+        """
         sizes = [self._sizes[name] for name in attributes]
         result = np.zeros(np.shape(items), dtype=np.int64)
         for value, size in zip(
@@ -186,7 +194,8 @@ def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) ->
     Parameters
     ----------
     records
-        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others are left out).
+        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others
+        are left out).
     names, sizes
         Of the attributes; values are 0 .. size - 1.
 

@@ -1,4 +1,6 @@
-"""InpEM: every attribute perturbed by itself, and marginals by expectation maximisation (thesis 4.3.4, after Fanti et al. 2016)."""
+"""InpEM: every attribute perturbed by itself, and marginals by expectation maximisation (thesis
+4.3.4, after Fanti et al. 2016).
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ _TOGETHER = 1 << 13
 
 @dataclass(frozen=True)
 class AttributeWise(Channel):
-    """A report is a record, as a number, each of whose values was perturbed by itself: the truth, or another value.
+    """A report is a record, as a number, each of whose values was perturbed by itself: the truth,
+    or another value.
 
-    Each of the d attributes with more than one value has the odds whose d-th power is at most the odds allowed: epsilon / d. An
-    aggregate holds how many reports are in each cell of the marginals of all sets of ``k`` attributes, one after the other.
+    Each of the d attributes with more than one value has the odds whose d-th power is at most the
+    odds allowed: epsilon / d. An aggregate holds how many reports are in each cell of the marginals
+    of all sets of ``k`` attributes, one after the other.
     """
 
     attributes: Domain
@@ -53,7 +57,8 @@ class AttributeWise(Channel):
             cells = [1] + [more + size * fewer for fewer, more in pairwise(cells)]
         if cells[self.k] > MOST_CELLS:
             raise ValueError(
-                f"the marginals of {self.k} attributes have {cells[self.k]} cells, more than {MOST_CELLS}"
+                f"the marginals of {self.k} attributes have {cells[self.k]} cells, more than"
+                f" {MOST_CELLS}"
             )
         super().__post_init__()
         for choice in self.choices:
@@ -143,7 +148,8 @@ class AttributeWise(Channel):
     def _consistent(self, aggregate: Aggregate) -> bool:
         if (aggregate.counts < 0).any():
             return False
-        # Any two views are linked by views that differ in one attribute and keep what the two share: these agree, so all do.
+        # Any two views are linked by views that differ in one attribute and keep what the two
+        # share: these agree, so all do.
         seen: dict[tuple[str, ...], npt.NDArray[np.int64]] = (
             {(): np.array(aggregate.n)} if self.k == 1 else {}
         )
@@ -161,7 +167,8 @@ class AttributeWise(Channel):
         return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any value, all equally likely.
+        # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any
+        # value, all equally likely.
         table = held.reshape(self.attributes.shape)
         for axis, choice in enumerate(self.choices):
             if choice.k > 1:
@@ -173,7 +180,9 @@ class AttributeWise(Channel):
         return self._counted(np.arange(self.domain), table.ravel())
 
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0: one axis an attribute."""
+        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0: one
+        axis an attribute.
+        """
         part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
         start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
         held = self.attributes.project(self.views[part])
@@ -186,7 +195,8 @@ class AttributeWise(Channel):
         return result.reshape(shape)
 
     def audit(self) -> Audit:
-        # The report 0 .. 0 under the record 0 .. 0, and under the record that differs in every attribute that can.
+        # The report 0 .. 0 under the record 0 .. 0, and under the record that differs in every
+        # attribute that can.
         ratio = math.prod((choice.ratio for choice in self.choices), start=Fraction(1))
         other = 0
         for size in self.attributes.shape:
@@ -202,12 +212,15 @@ class Convergence(NamedTuple):
     iterations
         How many steps were made.
     converged
-        Whether the last step moved no cell by ``tolerance`` or more; otherwise the limit of steps was reached.
+        Whether the last step moved no cell by ``tolerance`` or more; otherwise the limit of steps
+        was reached.
     failed
-        Whether that was the first step: then the marginal is the uniform prior, moved by less than ``tolerance`` (the failures
-        that thesis Table 4.2 counts). A population that is uniform looks the same.
+        Whether that was the first step: then the marginal is the uniform prior, moved by less than
+        ``tolerance`` (the failures that thesis Table 4.2 counts). A population that is uniform
+        looks the same.
     log_likelihood
-        The mean over reports of the log of the probability of their cell under the marginal, in nats. No step lowers it.
+        The mean over reports of the log of the probability of their cell under the marginal, in
+        nats. No step lowers it.
     """
 
     iterations: int
@@ -217,9 +230,11 @@ class Convergence(NamedTuple):
 
 
 class EMEstimate(MarginalEstimate):
-    """Marginals by expectation maximisation: proper distributions, biased, and each found by itself, so that they may disagree.
+    """Marginals by expectation maximisation: proper distributions, biased, and each found by
+    itself, so that they may disagree.
 
-    Nothing is known of their errors: variances are NaN, and with them what is made of variances (infinite with no reports).
+    Nothing is known of their errors: variances are NaN, and with them what is made of variances
+    (infinite with no reports).
     """
 
     def __init__(self, protocol: InpEM, aggregate: Aggregate) -> None:
@@ -228,19 +243,25 @@ class EMEstimate(MarginalEstimate):
         self._found: dict[tuple[str, ...], tuple[Floats, Convergence]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        """The fractions of the population with each combination of values: one axis an attribute,
+        in the order asked for.
+        """
         names = self._em.checked(attributes)
         return self._decoded(names)[0] if self.n else super().marginal(names)
 
     def report(self, attributes: Sequence[str]) -> Convergence:
-        """How the iteration for a marginal ended: look here before trusting it. ValueError with no reports."""
+        """How the iteration for a marginal ended: look here before trusting it. ValueError with no
+        reports.
+        """
         names = self._em.checked(attributes)
         if not self.n:
             raise ValueError("no reports: there is nothing to decode")
         return self._decoded(names)[1]
 
     def _together(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """What is decoded with a marginal: all of its shape, if they are small, which takes hardly longer."""
+        """What is decoded with a marginal: all of its shape, if they are small, which takes hardly
+        longer.
+        """
         shape = self.domain.project(key).shape
         if math.comb(len(self.domain), len(key)) * math.prod(shape) > _TOGETHER:
             return [key]
@@ -260,15 +281,18 @@ class EMEstimate(MarginalEstimate):
 
 @dataclass(frozen=True)
 class InpEM(MarginalProtocol):
-    """InpEM (thesis 4.3.4): every attribute by generalised randomised response with epsilon / d, decoded by EM (Algorithm 3).
+    """InpEM (thesis 4.3.4): every attribute by generalised randomised response with epsilon / d,
+    decoded by EM (Algorithm 3).
 
-    A heuristic without a guarantee: it may stop far from the most likely marginal, or at the uniform prior (see
-    `EMEstimate.report`). A report is at most as long as the record; aggregates hold all marginals of k attributes.
+    A heuristic without a guarantee: it may stop far from the most likely marginal, or at the
+    uniform prior (see `EMEstimate.report`). A report is at most as long as the record; aggregates
+    hold all marginals of k attributes.
 
     Parameters
     ----------
     domain, k, epsilon
-        See `MarginalProtocol`. The marginals of all sets of k attributes may have 2^24 cells together.
+        See `MarginalProtocol`. The marginals of all sets of k attributes may have 2^24 cells
+        together.
     tolerance
         Omega in Algorithm 3: iterations stop when no cell moves by as much.
     max_iterations
@@ -300,15 +324,19 @@ class InpEM(MarginalProtocol):
         return AttributeWise(self.domain.size, self.epsilon, self.domain, self.k)
 
     def estimate(self, aggregate: Aggregate) -> EMEstimate:
-        """Marginals of up to k attributes, decoded when asked for. IncompatibleAggregate for another protocol's."""
+        """Marginals of up to k attributes, decoded when asked for. IncompatibleAggregate for
+        another protocol's.
+        """
         return EMEstimate(self, self.channel._own(aggregate))
 
     def decode(
         self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
     ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
-        """Algorithm 3 for marginals of one shape, n > 0: a cell of the guess becomes the mean over reports of its probability.
+        """Algorithm 3 for marginals of one shape, n > 0: a cell of the guess becomes the mean over
+        reports of its probability.
 
-        Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops by itself.
+        Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops
+        by itself.
         """
         told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
         shape, cells = self.domain.project(sets[0]).shape, told.shape[1]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class MarginalEstimate:
-    """What an aggregate says about all marginals of up to k attributes. Unbiased: cells may be negative, or exceed 1.
+    """What an aggregate says about all marginals of up to k attributes. Unbiased: cells may be
+    negative, or exceed 1.
 
     Attributes
     ----------
@@ -34,7 +35,9 @@ class MarginalEstimate:
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        """The fractions of the population with each combination of values: one axis an attribute,
+        in the order asked for.
+        """
         names = self._protocol.checked(attributes)
         if names not in self._marginals:
             shape = self.domain.project(names).shape
@@ -75,8 +78,9 @@ class MarginalEstimate:
         Parameters
         ----------
         where
-            For each attribute that matters the value, or the values, that it must have: ``{"a": 1, "b": [2, 3], "c": 0}`` asks
-            for the records with a = 1, b = 2 or 3, and not c, for a binary c. At most k attributes.
+            For each attribute that matters the value, or the values, that it must have: ``{"a": 1,
+            "b": [2, 3], "c": 0}`` asks for the records with a = 1, b = 2 or 3, and not c, for a
+            binary c. At most k attributes.
         """
         names = self._protocol.checked(tuple(where))
         weights: Floats = np.ones(1)
@@ -96,7 +100,9 @@ class MarginalEstimate:
         return self._linear(names, weights[None], single=True)
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
-        """The proper distribution nearest to the marginal (`frequency.postprocess.norm_sub`): biased, variances unknown."""
+        """The proper distribution nearest to the marginal (`frequency.postprocess.norm_sub`):
+        biased, variances unknown.
+        """
         marginal = self.marginal(attributes)
         if not self.n:
             raise ValueError("no reports: there is no distribution")
@@ -112,4 +118,7 @@ class MarginalEstimate:
         return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
 
     def __repr__(self) -> str:
-        return f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes from {self.n} reports>"
+        return (
+            f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes"
+            f" from {self.n} reports>"
+        )

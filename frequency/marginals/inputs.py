@@ -1,4 +1,6 @@
-"""Protocols that perturb the whole record, as one item among all that there are (thesis 4.3.2): InpRR, InpPS, InpOLH, InpHTCMS."""
+"""Protocols that perturb the whole record, as one item among all that there are (thesis 4.3.2):
+InpRR, InpPS, InpOLH, InpHTCMS.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,16 @@ LARGEST = 1 << 22
 
 
 class InputProtocol(MarginalProtocol):
-    """A frequency oracle over all records; a marginal's cell is the sum of the records in it. At most 2^22 different records."""
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it. At
+    most 2^22 different records.
+    """
 
     def __post_init__(self) -> None:
         size = getattr(self.domain, "size", 0)
         if size > LARGEST:
             raise ValueError(
-                f"{type(self).__name__} counts every record by itself: {size} are more than {LARGEST}"
+                f"{type(self).__name__} counts every record by itself: {size} are more than"
+                f" {LARGEST}"
             )
         super().__post_init__()
 
@@ -39,7 +44,9 @@ class InputProtocol(MarginalProtocol):
 
     @cached_property
     def channel(self) -> Oracle:
-        """The oracle over all records, whose parameters name the attributes: others may have as many records."""
+        """The oracle over all records, whose parameters name the attributes: others may have as
+        many records.
+        """
         oracle = self._oracle()
         attributes = [[name, self.domain[name]] for name in self.domain]
         vars(oracle)["parameters"] = {**oracle.parameters, "attributes": attributes}
@@ -77,7 +84,9 @@ class InputProtocol(MarginalProtocol):
 
 @dataclass(frozen=True)
 class InpRR(InputProtocol):
-    """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis Theorem 3)."""
+    """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis
+    Theorem 3).
+    """
 
     def _oracle(self) -> Oracle:
         return OUE(self.domain.size, self.epsilon)
@@ -85,7 +94,9 @@ class InpRR(InputProtocol):
 
 @dataclass(frozen=True)
 class InpPS(InputProtocol):
-    """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem 4)."""
+    """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem
+    4).
+    """
 
     def _oracle(self) -> Oracle:
         return GRR(self.domain.size, self.epsilon)
@@ -103,8 +114,8 @@ class InpOLH(InputProtocol):
 class InpHTCMS(InputProtocol):
     """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6).
 
-    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes`` of them, into ``width`` cells
-    each, a power of two.
+    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes``
+    of them, into ``width`` cells each, a power of two.
     """
 
     hashes: int = 5

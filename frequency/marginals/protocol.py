@@ -22,7 +22,8 @@ from mechdesign.text import shown
 
 @dataclass(frozen=True)
 class MarginalProtocol(Protocol):
-    """Every user holds a record and sends one report; the server estimates the marginals of up to k attributes.
+    """Every user holds a record and sends one report; the server estimates the marginals of up to k
+    attributes.
 
     Parameters
     ----------
@@ -63,15 +64,21 @@ class MarginalProtocol(Protocol):
         return self.domain.items(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record: see `Domain.records` for what records may be, `Channel.privatize` for the rest."""
+        """One private report for each record: see `Domain.records` for what records may be,
+        `Channel.privatize` for the rest.
+        """
         return super().privatize(records, rng)
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as that of ``counts[item]`` users with each record, shape (domain.size,): for small domains."""
+        """An aggregate distributed as that of ``counts[item]`` users with each record, shape
+        (domain.size,): for small domains.
+        """
         return self.channel.simulate(counts, rng)
 
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
-        """Unbiased estimates of all marginals of up to k attributes. IncompatibleAggregate for another protocol's."""
+        """Unbiased estimates of all marginals of up to k attributes. IncompatibleAggregate for
+        another protocol's.
+        """
         return MarginalEstimate(self, self.channel._own(aggregate))
 
     @cached_property
@@ -90,11 +97,13 @@ class MarginalProtocol(Protocol):
         names = self.domain.checked(attributes)
         if len(names) > self.k:
             raise ValueError(
-                f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}: {shown(names)}"
+                f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}:"
+                f" {shown(names)}"
             )
         return names
 
-    # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes asked for.
+    # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes
+    # asked for.
 
     @abstractmethod
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
@@ -108,10 +117,13 @@ class MarginalProtocol(Protocol):
 
     @abstractmethod
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell's estimate for n users spread evenly over all records, shaped as the marginal."""
+        """The variance of each cell's estimate for n users spread evenly over all records, shaped
+        as the marginal.
+        """
 
     def total_variation(self, n: int, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of a marginal's estimate from the truth: errors are nearly normal.
+        """The expected total variation distance of a marginal's estimate from the truth: errors are
+        nearly normal.
 
         Half the sum over cells of the mean absolute error, (2 / pi)^(1/2) deviations.
         """

@@ -1,4 +1,6 @@
-"""Chow-Liu trees: the best approximation of a distribution that has a conditional for every attribute but one (thesis 2.5.1)."""
+"""Chow-Liu trees: the best approximation of a distribution that has a conditional for every
+attribute but one (thesis 2.5.1).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from frequency.marginals.estimate import MarginalEstimate
 from mechdesign.text import shown
 
 Marginals = Callable[[str, str], npt.ArrayLike]
-"""A proper distribution of two attributes, shape (values of the first, values of the second), for their names."""
+"""A proper distribution of two attributes, shape (values of the first, values of the second), for
+their names.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Tree:
     edges
         Pairs of attributes, one fewer than attributes, those of the largest information first.
     informations
-        The mutual information of each edge in nats, by the marginals that the tree was learned from.
+        The mutual information of each edge in nats, by the marginals that the tree was learned
+        from.
     """
 
     attributes: tuple[str, ...]
@@ -37,10 +42,12 @@ class Tree:
     informations: tuple[float, ...]
 
     def total(self, marginals: Marginals | None = None) -> float:
-        """The sum of the edges' mutual informations in nats, by the marginals given: None for those it was learned from.
+        """The sum of the edges' mutual informations in nats, by the marginals given: None for those
+        it was learned from.
 
-        The divergence of the tree's distribution from the true one is a constant less this sum by the true marginals (Chow and Liu
-        1968): how much less it is than the true tree's is what learning from estimates loses (thesis Figure 4.9).
+        The divergence of the tree's distribution from the true one is a constant less this sum by
+        the true marginals (Chow and Liu 1968): how much less it is than the true tree's is what
+        learning from estimates loses (thesis Figure 4.9).
         """
         if marginals is None:
             return float(sum(self.informations))
@@ -54,13 +61,14 @@ class Tree:
 
 
 def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None) -> Tree:
-    """The spanning tree of the largest total mutual information (Chow and Liu 1968; thesis 2.5.1, 4.5.2).
+    """The spanning tree of the largest total mutual information (Chow and Liu 1968; thesis 2.5.1,
+    4.5.2).
 
     Parameters
     ----------
     source
-        An estimate of marginals (k >= 2), whose proper `MarginalEstimate.distribution` is taken; or a function that gives the
-        distribution of two attributes.
+        An estimate of marginals (k >= 2), whose proper `MarginalEstimate.distribution` is taken; or
+        a function that gives the distribution of two attributes.
     attributes
         The nodes, distinct; None: all of the estimate's. A function needs them.
 
@@ -84,7 +92,8 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
         raise ValueError(f"a tree needs attributes, distinct ones, got {shown(attributes)}")
     pairs = list(combinations(range(len(names)), 2))
     values = np.array([mutual_information(_marginal(source, names[i], names[j])) for i, j in pairs])
-    # A weight of 0 would be no edge to scipy: all are at least 1. Its graphs are of 32-bit indices, older releases know no other.
+    # A weight of 0 would be no edge to scipy: all are at least 1. Its graphs are of 32-bit indices,
+    # older releases know no other.
     rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     weights = scipy.sparse.csr_array(
         (1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names))

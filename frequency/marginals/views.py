@@ -1,4 +1,6 @@
-"""Protocols that perturb one marginal of k attributes, chosen at random (thesis 4.3.3): MargRR, MargPS, MargHT."""
+"""Protocols that perturb one marginal of k attributes, chosen at random (thesis 4.3.3): MargRR,
+MargPS, MargHT.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
 @dataclass(frozen=True)
 class Views(Mixture):
-    """One of some sets of attributes, each as likely, and the cell of its marginal that holds the record, by an oracle."""
+    """One of some sets of attributes, each as likely, and the cell of its marginal that holds the
+    record, by an oracle.
+    """
 
     attributes: Domain
     views: tuple[tuple[str, ...], ...]
@@ -55,7 +59,8 @@ class Views(Mixture):
 
 
 class ViewProtocol(MarginalProtocol):
-    """The marginals of k attributes, each from the users who reported on it; smaller ones from all that contain them.
+    """The marginals of k attributes, each from the users who reported on it; smaller ones from all
+    that contain them.
 
     What several views say of a marginal is weighed by its predicted precision.
     """
@@ -67,10 +72,13 @@ class ViewProtocol(MarginalProtocol):
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of attributes that users report on: all of k. ValueError if those are more than 2^20."""
+        """The sets of attributes that users report on: all of k. ValueError if those are more than
+        2^20.
+        """
         if math.comb(len(self.domain), self.k) > LARGEST_VIEWS:
             raise ValueError(
-                f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more than {LARGEST_VIEWS}"
+                f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more"
+                f" than {LARGEST_VIEWS}"
             )
         return self.domain.views(self.k)
 
@@ -79,7 +87,9 @@ class ViewProtocol(MarginalProtocol):
         return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
 
     def _inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
-        """The views that hold all these attributes, and which cell of their marginal each cell of a view is in."""
+        """The views that hold all these attributes, and which cell of their marginal each cell of a
+        view is in.
+        """
         found = []
         for part, view in enumerate(self.views):
             if set(attributes) <= set(view):
@@ -90,7 +100,9 @@ class ViewProtocol(MarginalProtocol):
         return found
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:
-        """How much each view counts: in proportion to its users over the mean variance of a cell from one of them."""
+        """How much each view counts: in proportion to its users over the mean variance of a cell
+        from one of them.
+        """
         inside = self._inside(attributes)
         weights = []
         for part, cells in inside:
@@ -100,9 +112,8 @@ class ViewProtocol(MarginalProtocol):
                     1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))
                 ).mean()
             )
-            weights.append(
-                users[part] / max(one, 1e-30)
-            )  # cells that hold everybody have no variance
+            # Cells that hold everybody have no variance
+            weights.append(users[part] / max(one, 1e-30))
         total = sum(weights)
         return [
             (part, cells, weight / total if total else 0.0)
@@ -153,7 +164,9 @@ class ViewProtocol(MarginalProtocol):
 
 
 def _spread(weights: Floats, frequencies: Floats) -> Floats:
-    """The variance of the weight of a random member of a population, whose estimated frequencies may be negative."""
+    """The variance of the weight of a random member of a population, whose estimated frequencies
+    may be negative.
+    """
     held = np.maximum(frequencies, 0.0)
     held = held / max(float(held.sum()), 1e-300)
     result: Floats = weights**2 @ held - (weights @ held) ** 2

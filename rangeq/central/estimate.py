@@ -24,7 +24,9 @@ Answer: TypeAlias = float | Floats
 
 
 class CentralEstimate(ABC):
-    """Answers to every range of cells, as numbers of people. Unbiased: they may be negative or fractional."""
+    """Answers to every range of cells, as numbers of people. Unbiased: they may be negative or
+    fractional.
+    """
 
     def __init__(self, mechanism: CentralMechanism, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
@@ -59,7 +61,9 @@ class CentralEstimate(ABC):
         return self.range(0, b)
 
     def cdf(self) -> Floats:
-        """Shape (domain,): every prefix over the estimated total, ending with 1; not made monotone. NaN unless the total is > 0."""
+        """Shape (domain,): every prefix over the estimated total, ending with 1; not made monotone.
+        NaN unless the total is > 0.
+        """
         prefixes = np.atleast_1d(self.prefix(np.arange(self.mechanism.domain)))
         return prefixes / prefixes[-1] if prefixes[-1] > 0 else np.full_like(prefixes, np.nan)
 
@@ -69,14 +73,17 @@ class CentralEstimate(ABC):
         return self._cells
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of ``range(a, b)``, from the noise that was drawn. It does not depend on the data."""
+        """The variance of ``range(a, b)``, from the noise that was drawn. It does not depend on the
+        data.
+        """
         return self.mechanism.variance(a, b)
 
     def interval(self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95) -> Interval:
         """Intervals that each hold the true count with about this probability or more.
 
-        Between a single noise and the sum of many, the answers' errors lie between Laplace and normal: the wider of the two
-        quantiles is taken, and half a person more, because noise is in whole people. Not clipped at 0.
+        Between a single noise and the sum of many, the answers' errors lie between Laplace and
+        normal: the wider of the two quantiles is taken, and half a person more, because noise is in
+        whole people. Not clipped at 0.
         """
         z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
         value: Any = self.range(a, b)
@@ -92,7 +99,8 @@ class CentralEstimate(ABC):
 
 
 class Summed(CentralEstimate):
-    """An estimate that adds up, from its prefixes before each cell and after the last: a range is a difference of two of them.
+    """An estimate that adds up, from its prefixes before each cell and after the last: a range is a
+    difference of two of them.
 
     Both may reach beyond the domain: what padding holds is not shown.
     """
@@ -116,9 +124,8 @@ class Layered(CentralEstimate):
         )
 
     def _sums(self, first: Integers, last: Integers) -> Floats:
-        total: Integers = added_up(
-            self._tree, self._cumulated, first, last, root=False
-        )  # whole people: nothing is rounded
+        # Whole people: nothing is rounded
+        total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)
         return total.astype(np.float64)
 
 

@@ -17,9 +17,11 @@ from rangeq.tree import Integers
 
 @dataclass(frozen=True)
 class Flat(CentralMechanism):
-    """Every cell with noise of its own, and ranges that add them up: the baseline (Qardaji et al., section 3.1).
+    """Every cell with noise of its own, and ranges that add them up: the baseline (Qardaji et al.,
+    section 3.1).
 
-    The variance of a range is its length times that of the noise. `rangeq.Flat` is the same under local privacy.
+    The variance of a range is its length times that of the noise. `rangeq.Flat` is the same under
+    local privacy.
     """
 
     @cached_property

@@ -24,7 +24,8 @@ def flat_average_variance(
 def flat_average_variance(
     side: int, d: int, epsilon: float | Rational, exact: bool = False
 ) -> float | Fraction:
-    """The mean variance over all boxes of a grid of side^d cells, each cell having Laplace noise of variance 2 / epsilon^2.
+    """The mean variance over all boxes of a grid of side^d cells, each cell having Laplace noise of
+    variance 2 / epsilon^2.
 
     ``((side + 2) / 3)^d * 2 / epsilon^2`` (Qardaji et al., section 3.1, for each dimension).
     """
@@ -59,10 +60,12 @@ def hierarchy_average_variance(
     inference: bool = True,
     exact: bool = False,
 ) -> float | Fraction:
-    """The mean variance over all boxes of a grid of side^d cells, for a tree that splits every dimension at each level.
+    """The mean variance over all boxes of a grid of side^d cells, for a tree that splits every
+    dimension at each level.
 
-    A node has branching^d children (Qardaji et al., section 2.2); the root is not asked; epsilon is split equally; Laplace noise
-    of variance 2 / epsilon_l^2. For d = 1 it is `Hierarchy.average_variance`.
+    A node has branching^d children (Qardaji et al., section 2.2); the root is not asked; epsilon is
+    split equally; Laplace noise of variance 2 / epsilon_l^2. For d = 1 it is
+    `Hierarchy.average_variance`.
 
     Parameters
     ----------

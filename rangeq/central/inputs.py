@@ -17,11 +17,15 @@ LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
 
 LARGEST_TOTAL = 1 << 52
-"""People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers and in floats."""
+"""People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
+and in floats.
+"""
 
 
 class InvalidHistogram(ValueError):
-    """Counts that are not a histogram over the domain. Nothing was drawn. ``index`` is the first bad cell, or None."""
+    """Counts that are not a histogram over the domain. Nothing was drawn. ``index`` is the first
+    bad cell, or None.
+    """
 
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index
@@ -29,7 +33,9 @@ class InvalidHistogram(ValueError):
 
 
 def fraction(value: float | Rational, name: str) -> Fraction:
-    """A float as the binary number that it is; anything else must be exact. ValueError for infinities and NaN."""
+    """A float as the binary number that it is; anything else must be exact. ValueError for
+    infinities and NaN.
+    """
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
@@ -73,9 +79,8 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
         )
     exactly = values.astype(np.int64)
     half = (1 << 26) - 1
-    total = (int((exactly >> 26).sum()) << 26) + int(
-        (exactly & half).sum()
-    )  # two halves: no sum overflows
+    # Two halves: no sum overflows
+    total = (int((exactly >> 26).sum()) << 26) + int((exactly & half).sum())
     if total > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly

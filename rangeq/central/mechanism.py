@@ -1,4 +1,6 @@
-"""What all mechanisms of a trusted curator share: the budget, the noise and its audit, the release, and exact variances."""
+"""What all mechanisms of a trusted curator share: the budget, the noise and its audit, the release,
+and exact variances.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,16 @@ _SLACK = 1 - Fraction(1, 1 << 24)
 
 @dataclass(frozen=True)
 class CentralMechanism(ABC):
-    """What all releases share: a budget, split over levels of counts each of which one person changes by one in all.
+    """What all releases share: a budget, split over levels of counts each of which one person
+    changes by one in all.
 
     Parameters
     ----------
     domain
         The number of cells, 1 to 2^26; cells are ``0 .. domain-1``.
     epsilon
-        The privacy loss of one release, at least 2^-32. A float stands for the binary number that it is. More than 1024 is
-        treated as 1024.
+        The privacy loss of one release, at least 2^-32. A float stands for the binary number that
+        it is. More than 1024 is treated as 1024.
 
     Raises
     ------
@@ -55,7 +58,8 @@ class CentralMechanism(ABC):
         object.__setattr__(self, "domain", whole("domain", self.domain, 1, LARGEST_DOMAIN))
         if self._epsilon < LEAST_EPSILON:
             raise ValueError(
-                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown everything"
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"
+                " everything"
             )
 
     @cached_property
@@ -64,25 +68,33 @@ class CentralMechanism(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: a rational alpha >= exp(-epsilon), neighbours being data sets that differ by one person."""
+        """The claim: a rational alpha >= exp(-epsilon), neighbours being data sets that differ by
+        one person.
+        """
         return Privacy.from_epsilon(self._epsilon)
 
     @cached_property
     @abstractmethod
     def shares(self) -> tuple[Fraction, ...]:
-        """The part of epsilon that each level gets, from the top; they sum to 1. A level with 0 is not asked."""
+        """The part of epsilon that each level gets, from the top; they sum to 1. A level with 0 is
+        not asked.
+        """
 
     @cached_property
     def noise(self) -> tuple[DiscreteLaplace | None, ...]:
         """The noise of each level, from the top; None where it is not asked.
 
-        A level's alpha is a rational at least exp(-epsilon * share), chosen with a slack that lets `audit` prove the whole.
+        A level's alpha is a rational at least exp(-epsilon * share), chosen with a slack that lets
+        `audit` prove the whole.
         """
-        # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in all keep what it allows.
+        # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in
+        # all keep what it allows.
         return tuple(
-            DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
-            if share
-            else None
+            (
+                DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
+                if share
+                else None
+            )
             for share in self.shares
         )
 
@@ -96,10 +108,12 @@ class CentralMechanism(ABC):
         )
 
     def audit(self) -> Audit:
-        """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is sampled, and what is allowed.
+        """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is
+        sampled, and what is allowed.
 
-        The ratio is the product of the 1 / alpha of all levels: one count of each changes, by one. ``audit().allowed`` is a
-        rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
+        The ratio is the product of the 1 / alpha of all levels: one count of each changes, by one.
+        ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
+        ``audit().holds`` compares exactly.
         """
         return self._audited
 
@@ -113,9 +127,11 @@ class CentralMechanism(ABC):
         Parameters
         ----------
         counts
-            Shape (domain,): how many people are in each cell. Integers >= 0 of an integer type, of sum at most 2^52.
+            Shape (domain,): how many people are in each cell. Integers >= 0 of an integer type, of
+            sum at most 2^52.
         rng
-            None for the operating system's randomness, or a generator for results that can be repeated.
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
 
         Raises
         ------
@@ -138,13 +154,16 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def _levels(self, counts: Integers) -> list[Integers]:
-        """The exact numbers that are asked, level by level from the top. One person changes one number of each level, by one."""
+        """The exact numbers that are asked, level by level from the top. One person changes one
+        number of each level, by one.
+        """
 
     @abstractmethod
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of a release's answer to the range a .. b, both ends included, from that of the discrete noise.
+        """The variance of a release's answer to the range a .. b, both ends included, from that of
+        the discrete noise.
 
         InvalidRange unless 0 <= a <= b < domain.
         """
@@ -158,10 +177,12 @@ class CentralMechanism(ABC):
     @overload
     def average_variance(self, exact: Literal[True]) -> Fraction: ...
     def average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean variance over all ranges 0 <= a <= b < domain, single cells included, for continuous Laplace noise of variance
-        2 / (epsilon share)^2: the number that papers print (Qardaji et al., section 2.2, V_Avg).
+        """The mean variance over all ranges 0 <= a <= b < domain, single cells included, for
+        continuous Laplace noise of variance 2 / (epsilon share)^2: the number that papers print
+        (Qardaji et al., section 2.2, V_Avg).
 
-        What is drawn has a little less: `sampled_average_variance`. ``exact=True`` gives a Fraction.
+        What is drawn has a little less: `sampled_average_variance`. ``exact=True`` gives a
+        Fraction.
         """
         variances = [2 / (self._epsilon * share) ** 2 if share else None for share in self.shares]
         value = self._average(variances)
@@ -172,7 +193,9 @@ class CentralMechanism(ABC):
     @overload
     def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
     def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean of ``variance(a, b)`` over all ranges: as `average_variance`, but of the discrete noise that is drawn."""
+        """The mean of ``variance(a, b)`` over all ranges: as `average_variance`, but of the
+        discrete noise that is drawn.
+        """
         value = self._average(self._noise_variances)
         return value if exact else float(value)
 

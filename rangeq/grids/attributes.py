@@ -1,4 +1,6 @@
-"""Attributes: names and domain sizes, and records as rows of a table; however many different records there may be."""
+"""Attributes: names and domain sizes, and records as rows of a table; however many different
+records there may be.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,20 @@ _LARGEST = 1 << 32
 
 @dataclass(frozen=True)
 class Attributes:
-    """Ordinal attributes in their order; attribute names[t] has the values 0 .. sizes[t] - 1. Made by `Attributes.of`."""
+    """Ordinal attributes in their order; attribute names[t] has the values 0 .. sizes[t] - 1. Made
+    by `Attributes.of`.
+    """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
 
     @classmethod
     def of(cls, sizes: Any) -> Attributes:
-        """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a `frequency.marginals.Domain`.
+        """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or
+        a `frequency.marginals.Domain`.
 
-        Raises ValueError for no attributes, names that are not strings, and sizes outside 1 .. 2^32.
+        Raises ValueError for no attributes, names that are not strings, and sizes outside 1 ..
+        2^32.
         """
         if isinstance(sizes, Attributes):
             return sizes
@@ -43,13 +49,15 @@ class Attributes:
             pairs = []
         if not pairs:
             raise ValueError(
-                f"sizes must be a list of domain sizes, or a mapping of names to them, got {shown(sizes)}"
+                "sizes must be a list of domain sizes, or a mapping of names to them, got"
+                f" {shown(sizes)}"
             )
         for name, size in pairs:
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
             if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:
                 raise ValueError(
-                    f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}: {shown(size)}"
+                    f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}:"
+                    f" {shown(size)}"
                 )
         return cls(tuple(name for name, _ in pairs), tuple(int(size) for _, size in pairs))
 
@@ -67,7 +75,9 @@ class Attributes:
         return tuple((j, k) for j in range(len(self)) for k in range(j + 1, len(self)))
 
     def place(self, attribute: Any) -> int:
-        """Where an attribute stands, given by its name or by its place. InvalidRange for one that is not here."""
+        """Where an attribute stands, given by its name or by its place. InvalidRange for one that
+        is not here.
+        """
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)
         whole = isinstance(attribute, (int, np.integer)) and not isinstance(
@@ -84,8 +94,8 @@ class Attributes:
         Parameters
         ----------
         records
-            An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping, with a column for each name
-            (others are left out).
+            An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping,
+            with a column for each name (others are left out).
 
         Raises
         ------

@@ -14,14 +14,17 @@ MOST_CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class CALM(TDG):
-    """CALM over pairs (Zhang et al., CCS 2018, as in section 3.2): TDG whose cells are single values.
+    """CALM over pairs (Zhang et al., CCS 2018, as in section 3.2): TDG whose cells are single
+    values.
 
-    Marginals agree on single attributes, and are not made non-negative before they are summed up: answers about one or two
-    attributes are unbiased, and may be negative. (Norm-sub over thousands of cells that are mostly noise leaves mostly noise:
-    at 64 values, an epsilon of 1 and 10^6 users its answers err four times as much.)
+    Marginals agree on single attributes, and are not made non-negative before they are summed up:
+    answers about one or two attributes are unbiased, and may be negative. (Norm-sub over thousands
+    of cells that are mostly noise leaves mostly noise: at 64 values, an epsilon of 1 and 10^6 users
+    its answers err four times as much.)
 
-    `frequency.marginals.CALM` chooses its own sets of attributes and answers any marginals; this one looks at all pairs, has no
-    bound on the number of different records, and answers ranges like the other systems here. A pair may have 2^22 cells.
+    `frequency.marginals.CALM` chooses its own sets of attributes and answers any marginals; this
+    one looks at all pairs, has no bound on the number of different records, and answers ranges like
+    the other systems here. A pair may have 2^22 cells.
 
     >>> CALM(sizes=[64, 10], epsilon=1.0).granularity
     (64, 10)

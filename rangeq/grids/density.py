@@ -1,8 +1,10 @@
-"""The distribution of an attribute, as smooth as its own scores say: Gaussian processes for its logarithm, averaged by evidence.
+"""The distribution of an attribute, as smooth as its own scores say: Gaussian processes for its
+logarithm, averaged by evidence.
 
-Scores T = sum of r f over reports have the mean N G p and the covariance (N / I) G, for functions f with E f f' = G of which each
-report has an unbiased score r of variance 1 / I. So log L(p) = I (T'p - N p'G p / 2), for p = softmax(h) with h a Gaussian process
-(Leonard 1978; Riihimaki and Vehtari 2014). One kernel would have to be chosen: instead the modes under many are averaged with their
+Scores T = sum of r f over reports have the mean N G p and the covariance (N / I) G, for functions f
+with E f f' = G of which each report has an unbiased score r of variance 1 / I. So log L(p) = I (T'p
+- N p'G p / 2), for p = softmax(h) with h a Gaussian process (Leonard 1978; Riihimaki and Vehtari
+2014). One kernel would have to be chosen: instead the modes under many are averaged with their
 evidence by Laplace's approximation as weights.
 """
 
@@ -18,10 +20,12 @@ from frequency.channel import Floats
 
 
 class Kernel(NamedTuple):
-    """Prior deviations of the parts of the logarithm of a density; half of the domain is 1 unit of length.
+    """Prior deviations of the parts of the logarithm of a density; half of the domain is 1 unit of
+    length.
 
-    ``trend``: the coefficients of a line and a parabola, alone a normal density that the domain cuts off; ``height``: a smooth
-    function with correlations exp(-(distance / length)^2 / 2); ``points``: every cell by itself.
+    ``trend``: the coefficients of a line and a parabola, alone a normal density that the domain
+    cuts off; ``height``: a smooth function with correlations exp(-(distance / length)^2 / 2);
+    ``points``: every cell by itself.
     """
 
     trend: float
@@ -31,13 +35,19 @@ class Kernel(NamedTuple):
 
 
 _HEIGHTS, _LENGTHS = (0.5, 2.0), (0.12, 0.3, 0.8)
-"""Densities that vary by factors of e^0.5 or e^2, with 17, 7 or 2.5 lengths along the domain: mixed they do for those between."""
+"""Densities that vary by factors of e^0.5 or e^2, with 17, 7 or 2.5 lengths along the domain: mixed
+they do for those between.
+"""
 
 _TREND = 10.0
-"""Wide enough for a normal density whose deviation is a tenth of the domain, without which such data would need great heights."""
+"""Wide enough for a normal density whose deviation is a tenth of the domain, without which such
+data would need great heights.
+"""
 
 _FLAT = (0.02, 0.1)
-"""Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others is not taken for shape."""
+"""Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others
+is not taken for shape.
+"""
 
 KERNELS = (
     *(
@@ -54,13 +64,17 @@ KERNELS = (
         for points in _HEIGHTS
     ),
 )
-"""What is averaged: smooth ones with and without a trend, nearly flat ones, and smooth ones with heavy points."""
+"""What is averaged: smooth ones with and without a trend, nearly flat ones, and smooth ones with
+heavy points.
+"""
 
 _RANK = 1e-5
 """Directions of less than this part of the largest prior variance are left out."""
 
 _TURNS, _TRIES, _GAIN = 60, 8, 1e-4
-"""Of Newton's method: rounds and shorter steps at most, and how little of the log-posterior a last round gains."""
+"""Of Newton's method: rounds and shorter steps at most, and how little of the log-posterior a last
+round gains.
+"""
 
 _NEGLIGIBLE = 1e-3
 """Kernels of less weight are left out of the covariance."""
@@ -74,7 +88,8 @@ class Density(NamedTuple):
 
 
 def density(scores: Floats, precision: Floats, widths: Floats) -> Density:
-    """The posterior of a distribution p over neighbouring cells, with the likelihood exp(scores'p - p' precision p / 2).
+    """The posterior of a distribution p over neighbouring cells, with the likelihood exp(scores'p -
+    p' precision p / 2).
 
     Parameters
     ----------
@@ -106,7 +121,9 @@ class _Mode(NamedTuple):
 
 
 def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mode:
-    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w): damped Gauss-Newton."""
+    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w):
+    damped Gauss-Newton.
+    """
 
     def at(w: Floats) -> tuple[float, Floats]:
         h = even + root @ w
@@ -141,7 +158,9 @@ def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mod
 
 @lru_cache(maxsize=16)
 def _roots(cells: int) -> tuple[Floats, ...]:
-    """For each kernel a matrix R such that R R' is its covariance, less the part that only scales densities."""
+    """For each kernel a matrix R such that R R' is its covariance, less the part that only scales
+    densities.
+    """
     x = (np.arange(cells) + 0.5) / cells * 2 - 1
     apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
     roots = []

@@ -21,10 +21,12 @@ MOST_TOLERANCE = 1e-7
 
 
 class PredictedError(NamedTuple):
-    """The squared error to expect of an answer, by source (section 4.5): floats, or arrays shaped as the queries.
+    """The squared error to expect of an answer, by source (section 4.5): floats, or arrays shaped
+    as the queries.
 
-    ``noise`` is that of the reports and ``sampling`` that of the group standing for everybody; ``non_uniformity`` that of the cells
-    which the borders of the query cut. NaN where no theory gives it.
+    ``noise`` is that of the reports and ``sampling`` that of the group standing for everybody;
+    ``non_uniformity`` that of the cells which the borders of the query cut. NaN where no theory
+    gives it.
     """
 
     noise: Any
@@ -52,7 +54,8 @@ class ConjunctionEstimate(ABC):
         self.attributes, self.n = attributes, n
 
     def answer(self, query: Sequence[tuple[Any, Any, Any]]) -> float:
-        """The answer of one query: (attribute, first, last) for each attribute that matters, closed; by name or by place.
+        """The answer of one query: (attribute, first, last) for each attribute that matters,
+        closed; by name or by place.
 
         Raises InvalidRange, a ValueError, for what is not a query.
         """
@@ -66,7 +69,8 @@ class ConjunctionEstimate(ABC):
         Parameters
         ----------
         attributes
-            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or (lambda,), the same for all queries.
+            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or
+            (lambda,), the same for all queries.
         left, right
             The ends of the closed ranges, integers of shape (m, lambda).
 
@@ -83,8 +87,9 @@ class ConjunctionEstimate(ABC):
     ) -> PredictedError:
         """The squared error to expect of `answers`, by source: arrays of shape (m,).
 
-        Noise and sampling are those of the unbiased linear answer from the reports on the query's own attributes, whose
-        post-processing they do not account for; they are infinite with no reports, and NaN for queries that no single group tells.
+        Noise and sampling are those of the unbiased linear answer from the reports on the query's
+        own attributes, whose post-processing they do not account for; they are infinite with no
+        reports, and NaN for queries that no single group tells.
         """
         m, groups = grouped(self.attributes, attributes, left, right)
         found = np.full((3, m), np.nan if self.n else np.inf)
@@ -124,12 +129,14 @@ class ProductEstimate(ConjunctionEstimate):
 
 
 class PairwiseEstimate(ConjunctionEstimate):
-    """Answers from the distributions of single attributes and of pairs; of more attributes by weighted update.
+    """Answers from the distributions of single attributes and of pairs; of more attributes by
+    weighted update.
 
     Attributes
     ----------
     lines, planes
-        The distribution of each attribute, and of each pair (j, k) with j < k; none with no reports.
+        The distribution of each attribute, and of each pair (j, k) with j < k; none with no
+        reports.
     """
 
     def __init__(
@@ -144,14 +151,18 @@ class PairwiseEstimate(ConjunctionEstimate):
         self.lines, self.planes, self._errors_of = tuple(lines), dict(planes), errors
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
-        """The estimated frequency of every pair of values of two attributes, by name or place: section 4.3."""
+        """The estimated frequency of every pair of values of two attributes, by name or place:
+        section 4.3.
+        """
         j, k = self.attributes.place(first), self.attributes.place(second)
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
 
     def quadrants(self, queries: Queries) -> Floats:
-        """The answers inside and outside of each pair of a query's ranges, as `weighted_update` takes: (queries, pairs, 2, 2)."""
+        """The answers inside and outside of each pair of a query's ranges, as `weighted_update`
+        takes: (queries, pairs, 2, 2).
+        """
         pairs = list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 2, 2))
         for number, (j, k) in enumerate(pairs):

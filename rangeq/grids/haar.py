@@ -1,4 +1,6 @@
-"""HaarHRR2D: the tensor products of two attributes' Haar transforms (range queries, section 6; thesis 7.1.2)."""
+"""HaarHRR2D: the tensor products of two attributes' Haar transforms (range queries, section 6;
+thesis 7.1.2).
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ from rangeq.haar import HaarLevel
 
 @dataclass(frozen=True)
 class HaarCoefficients(RecordChannel):
-    """One level of the Haar transform of one attribute, or one of each of two: a Hadamard coefficient of it, as one bit.
+    """One level of the Haar transform of one attribute, or one of each of two: a Hadamard
+    coefficient of it, as one bit.
 
-    At level i >= 1 of an attribute padded to 2^h values, a user is under one of 2^(i - 1) nodes, on its left or its right side. Two
-    levels together have the pairs of nodes; the sign is + if both sides are the same.
+    At level i >= 1 of an attribute padded to 2^h values, a user is under one of 2^(i - 1) nodes, on
+    its left or its right side. Two levels together have the pairs of nodes; the sign is + if both
+    sides are the same.
     """
 
     @cached_property
@@ -74,14 +78,17 @@ def _of(alone: tuple[tuple[tuple[int, int]], ...], place: int) -> list[tuple[int
 
 @dataclass(frozen=True)
 class HaarHRR2D(ConjunctionProtocol):
-    """HaarHRR for pairs of attributes: levels of each attribute, shared by all its pairs, and pairs of levels.
+    """HaarHRR for pairs of attributes: levels of each attribute, shared by all its pairs, and pairs
+    of levels.
 
-    Answers about one or two attributes are unbiased, and may be negative; those of more are put together as in HDG.
+    Answers about one or two attributes are unbiased, and may be negative; those of more are put
+    together as in HDG.
 
     Parameters
     ----------
     sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used. Sizes are padded to powers of two; a pair may have 2^22 cells.
+        See `ConjunctionProtocol`; n is not used. Sizes are padded to powers of two; a pair may have
+        2^22 cells.
     """
 
     @cached_property
@@ -132,9 +139,11 @@ class HaarHRR2D(ConjunctionProtocol):
 
 
 def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:
-    """The distribution with these tensor Haar coefficients, 0 where not given, and sum 1: shape (2^h1, 2^h2).
+    """The distribution with these tensor Haar coefficients, 0 where not given, and sum 1: shape
+    (2^h1, 2^h2).
 
-    ``differences[i, m]`` has the nodes of level i - 1 and of level m - 1 (of the root alone for level 0): left less right, of both.
+    ``differences[i, m]`` has the nodes of level i - 1 and of level m - 1 (of the root alone for
+    level 0): left less right, of both.
     """
     h1, h2 = heights
     result = np.full((1 << h1, 1 << h2), 0.5 ** (h1 + h2))

@@ -20,7 +20,8 @@ from rangeq.grids.tdg import TDG
 
 @dataclass(frozen=True)
 class HDG(TDG):
-    """HDG: TDG's grids, and for each attribute a 1-D grid of g1 cells; what a cell holds inside is read off a response matrix.
+    """HDG: TDG's grids, and for each attribute a 1-D grid of g1 cells; what a cell holds inside is
+    read off a response matrix.
 
     Parameters
     ----------
@@ -29,8 +30,9 @@ class HDG(TDG):
     line_granularity
         g1, of the 1-D grids: one number, or one for each attribute; None: by the guideline.
     line_share
-        The probability that a user reports on a 1-D grid: an exact rational, more than 0 and less than 1. None: every grid has as
-        many users, so that it is d / (d + C(d, 2)), that is 2 / (d + 1).
+        The probability that a user reports on a 1-D grid: an exact rational, more than 0 and less
+        than 1. None: every grid has as many users, so that it is d / (d + C(d, 2)), that is 2 / (d
+        + 1).
 
     >>> protocol = HDG(sizes={"age": 100, "income": 64}, epsilon=1.0, n=10**6)
     >>> protocol.line_granularity, protocol.granularity
@@ -51,7 +53,8 @@ class HDG(TDG):
         share = exact(self.line_share, "line_share")
         if not 0 < share < 1 or len(self.attributes) < 2:
             raise ValueError(
-                f"line_share must lie strictly between 0 and 1, for two attributes or more, got {shown(self.line_share)}"
+                "line_share must lie strictly between 0 and 1, for two attributes or more, got"
+                f" {shown(self.line_share)}"
             )
         object.__setattr__(self, "line_share", share)
 

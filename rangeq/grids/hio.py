@@ -21,25 +21,31 @@ from rangeq.grids.trees import TreeProtocol
 MOST_LEVELS = 1 << 13
 """How many d-dim levels HIO may have."""
 _MOST_COUNTS = 1 << 24
-"""How many cells all tables of a server may have; levels beyond their share of it are kept in sketches."""
+"""How many cells all tables of a server may have; levels beyond their share of it are kept in
+sketches.
+"""
 _MOST_VALUES = 1 << 20
 _QUERIES = 64
 """How many queries to answer at a time."""
 
 Runs: TypeAlias = tuple[tuple[int, int, int], ...]
-"""For each attribute a level of its tree, and the nodes there from the first, up to but without the second."""
+"""For each attribute a level of its tree, and the nodes there from the first, up to but without the
+second.
+"""
 
 
 @dataclass(frozen=True)
 class HIO(TreeProtocol):
-    """HIO (Wang et al., SIGMOD 2019): a d-dim level is a level of every attribute's tree; every user reports on one.
+    """HIO (Wang et al., SIGMOD 2019): a d-dim level is a level of every attribute's tree; every
+    user reports on one.
 
-    A query is the sum over the d-dim intervals that make it up, each from the users of its level: unbiased and linear, without any
-    post-processing. A level that nobody reported on counts as uniform.
+    A query is the sum over the d-dim intervals that make it up, each from the users of its level:
+    unbiased and linear, without any post-processing. A level that nobody reported on counts as
+    uniform.
 
-    With d attributes of h + 1 levels there are (h + 1)^d d-dim levels, at most 2^13, the finest with as many cells as there are
-    different records. Levels with more cells than their share of 2^24 are not kept in tables, but in count-mean sketches, whose
-    noise is a little larger.
+    With d attributes of h + 1 levels there are (h + 1)^d d-dim levels, at most 2^13, the finest
+    with as many cells as there are different records. Levels with more cells than their share of
+    2^24 are not kept in tables, but in count-mean sketches, whose noise is a little larger.
 
     Parameters
     ----------
@@ -148,10 +154,13 @@ class HIOEstimate(ConjunctionEstimate):
 
 
 def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[int, int, int]]:
-    """The fewest nodes that make up left .. right: runs of a level's nodes, from the first, up to but without the second."""
+    """The fewest nodes that make up left .. right: runs of a level's nodes, from the first, up to
+    but without the second.
+    """
     found, above, below = [], left, left  # what is covered so far is above .. below - 1
     for level, edges in enumerate(levels):
-        # The whole nodes in the range; at a finer level, those to the left and to the right of what is covered.
+        # The whole nodes in the range; at a finer level, those to the left and to the right of what
+        # is covered.
         start = int(np.searchsorted(edges, left, side="left"))
         end = int(np.searchsorted(edges, right + 1, side="right")) - 1
         if start >= end:

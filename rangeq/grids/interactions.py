@@ -1,13 +1,16 @@
-"""How each two attributes go together: log-linear interactions in smooth terms, whose sizes all pairs share.
+"""How each two attributes go together: log-linear interactions in smooth terms, whose sizes all
+pairs share.
 
-The joint distribution of a pair is log P(x, y) = alpha(x) + beta(y) + sum_ab theta_ab psi_a(x) phi_b(y), with the margins held
-(Goodman 1981; the density of a copula in exponential form). psi_1 is the normal score of the rank, so that one term alone is close
-to a normal copula, and psi_2, psi_3, ... are Legendre polynomials of the rank, all orthonormal under the margin. With the scores T
-of products of functions, whose mean is N G P H and whose covariance is (N / I) G x H, the log-likelihood is
-I (<T, P> - N tr(P' G P H) / 2).
+The joint distribution of a pair is log P(x, y) = alpha(x) + beta(y) + sum_ab theta_ab psi_a(x)
+phi_b(y), with the margins held (Goodman 1981; the density of a copula in exponential form). psi_1
+is the normal score of the rank, so that one term alone is close to a normal copula, and psi_2,
+psi_3, ... are Legendre polynomials of the rank, all orthonormal under the margin. With the scores T
+of products of functions, whose mean is N G P H and whose covariance is (N / I) G x H, the
+log-likelihood is I (<T, P> - N tr(P' G P H) / 2).
 
-theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the evidence by Laplace's approximation
-(MacKay 1992), together with weak priors of their own. The number of terms grows while the evidence does.
+theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
+evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. The
+number of terms grows while the evidence does.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ _WORTH = 2.0
 """By how much the logarithm of the evidence must grow for more terms."""
 
 _FIRST, _OTHERS = 0.5, 0.05
-"""The tau expected of the first term and of all others before anything is known. The first is a correlation of 0.4 or so."""
+"""The tau expected of the first term and of all others before anything is known. The first is a
+correlation of 0.4 or so.
+"""
 
 _COMMON = 2.0
 """The prior deviation of mu."""
@@ -40,13 +45,17 @@ _LEAST, _MOST = 1e-3, 20.0
 """Bounds of tau: terms below and above are off, and free."""
 
 _START, _LOW, _NEW = (3.0, 1.0), 0.1, 0.2
-"""Where the search for tau begins: high for the first term and the others, low for all; and for terms that are new."""
+"""Where the search for tau begins: high for the first term and the others, low for all; and for
+terms that are new.
+"""
 
 _SETTLED = 0.05
 """Changes of the first tau (of its logarithm) and of mu which no further round is needed for."""
 
 _OFF = 1e-3
-"""How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would take too long to scale."""
+"""How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would
+take too long to scale.
+"""
 
 _EMPTY = 1e-9
 """Cells of less mass have no part in what scores of ranks are."""
@@ -56,7 +65,8 @@ _TINY = 1e-300
 
 
 def terms(mass: Floats, degree: int) -> Floats:
-    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree), or as many as the cells can have.
+    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree), or as many as the cells can
+    have.
 
     A cell's normal score is the mean of the normal quantiles of its ranks.
     """
@@ -86,7 +96,9 @@ def terms(mass: Floats, degree: int) -> Floats:
 def scaled_to(
     logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta): iterative proportional fitting."""
+    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta): iterative
+    proportional fitting.
+    """
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
     for turn in range(300):
@@ -130,7 +142,9 @@ class Interaction:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """What is known of a pair: ``scores`` I T, ``precision`` I N, ``grams`` G and H, and the ``margins``."""
+    """What is known of a pair: ``scores`` I T, ``precision`` I N, ``grams`` G and H, and the
+    ``margins``.
+    """
 
     scores: Floats
     precision: float
@@ -156,9 +170,8 @@ class Pair:
         rows, columns = (terms(mass, degree) for mass in self.margins)
         theta = np.zeros((rows.shape[1], columns.shape[1]))
         theta[: fit.theta.shape[0], : fit.theta.shape[1]] = fit.theta
-        return replace(
-            fit, terms=(rows, columns), theta=theta
-        )  # the rest is that of fewer terms until it is climbed
+        # The rest is that of fewer terms until it is climbed
+        return replace(fit, terms=(rows, columns), theta=theta)
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""
@@ -175,7 +188,8 @@ class Pair:
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
         """dP / dtheta with the margins held: shape (coefficients, cells, cells).
 
-        P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both margins.
+        P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
+        margins.
         """
         slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(
             -1, *joint.shape
@@ -201,7 +215,9 @@ class Pair:
         return np.asarray(self.precision * seen @ seen.T)
 
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
-        """The fit some steps of damped Gauss-Newton nearer to the posterior mode under theta ~ N(mean, 1 / precision)."""
+        """The fit some steps of damped Gauss-Newton nearer to the posterior mode under theta ~
+        N(mean, 1 / precision).
+        """
 
         def penalised(theta: Floats, right: Floats | None) -> tuple[float, Floats, Floats]:
             joint, new = scaled_to(fit.terms[0] @ theta @ fit.terms[1].T, *self.margins, right)
@@ -261,7 +277,9 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """mu, and tau as a symmetric matrix of shape (degree, degree): the prior of all pairs' coefficients."""
+    """mu, and tau as a symmetric matrix of shape (degree, degree): the prior of all pairs'
+    coefficients.
+    """
 
     tau: Floats
     mu: float
@@ -287,12 +305,16 @@ class Scales:
 
     @property
     def log_prior(self) -> float:
-        """Of tau, 0 where it is as expected, and of mu: tau^2 counts as if one coefficient of the expected size had been seen."""
+        """Of tau, 0 where it is as expected, and of mu: tau^2 counts as if one coefficient of the
+        expected size had been seen.
+        """
         ratio = (_expected(len(self.tau)) / self.tau)[np.triu_indices(len(self.tau))] ** 2
         return float(0.5 * (np.log(ratio) - ratio + 1).sum() - 0.5 * (self.mu / _COMMON) ** 2)
 
     def evidence(self, fits: Sequence[Interaction]) -> float:
-        """Laplace's approximation of its logarithm, with the likelihood linearised where the pairs were last fitted."""
+        """Laplace's approximation of its logarithm, with the likelihood linearised where the pairs
+        were last fitted.
+        """
         total = self.log_prior
         for fit in fits:
             precision, mean = (part.ravel() for part in self.prior(fit.theta.shape))
@@ -316,9 +338,11 @@ class Scales:
         return total
 
     def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
-        """A fixed point tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2) over the coefficients of the same two terms.
+        """A fixed point tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2) over the
+        coefficients of the same two terms.
 
-        That is where the evidence of the linearised problem is stationary; the denominator is how many coefficients are known.
+        That is where the evidence of the linearised problem is stationary; the denominator is how
+        many coefficients are known.
         """
         alike: dict[tuple[int, ...], list[Interaction]] = {}
         for fit in fits:
@@ -370,9 +394,8 @@ def fitted(pairs: Mapping[Key, Pair]) -> dict[Key, Interaction]:
         if not fits:
             break
         first = degree == DEGREES[0]
-        scales = _adapted(
-            pairs, fits, scales.extended(degree), 8 if first else 2
-        )  # more terms change little of the others
+        # More terms change little of the others
+        scales = _adapted(pairs, fits, scales.extended(degree), 8 if first else 2)
         evidence = scales.evidence_at(list(fits.values()))
         if evidence < most + _WORTH:
             break

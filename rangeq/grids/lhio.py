@@ -25,11 +25,12 @@ MOST_CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class LHIO(TreeProtocol):
-    """LHIO: users are divided among the pairs of attributes and the 2-D levels of each; queries of more attributes as in HDG.
+    """LHIO: users are divided among the pairs of attributes and the 2-D levels of each; queries of
+    more attributes as in HDG.
 
-    The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of Hay et al.'s constrained
-    inference); then all pairs' distributions are made to agree on single attributes, as in CALM: answers about one or two
-    attributes are unbiased, and may be negative.
+    The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of
+    Hay et al.'s constrained inference); then all pairs' distributions are made to agree on single
+    attributes, as in CALM: answers about one or two attributes are unbiased, and may be negative.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ class LHIO(TreeProtocol):
 
 @dataclass(frozen=True)
 class HierarchicalHistogram2D(LHIO):
-    """HH_B for pairs of attributes (range queries, section 6; thesis 7.1.2): every B-adic rectangle, of every pair.
+    """HH_B for pairs of attributes (range queries, section 6; thesis 7.1.2): every B-adic
+    rectangle, of every pair.
 
     As LHIO, but that nobody is asked for what is known, the sum of all cells.
     """
@@ -102,17 +104,20 @@ def hierarchy_fit(
     heights: tuple[int, int],
     branching: int,
 ) -> Floats:
-    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; they sum to 1.
+    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; they sum
+    to 1.
 
-    What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1 of the second, is an effect
-    that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through sums of their nodes. Effects are orthogonal, so that each
-    is the mean of what these levels say of it, weighed by precision times the leaves under a node; where no level tells, it is 0.
-    With equal precisions that is constrained inference in one attribute, then in the other.
+    What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1
+    of the second, is an effect that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through
+    sums of their nodes. Effects are orthogonal, so that each is the mean of what these levels say
+    of it, weighed by precision times the leaves under a node; where no level tells, it is 0. With
+    equal precisions that is constrained inference in one attribute, then in the other.
 
     Parameters
     ----------
     tables
-        The nodes of levels (l1, l2), 0 .. height each; nodes beyond the domain are left out, and count as empty.
+        The nodes of levels (l1, l2), 0 .. height each; nodes beyond the domain are left out, and
+        count as empty.
     precisions
         One over the variance of a node of each of these levels.
 
@@ -126,7 +131,8 @@ def hierarchy_fit(
     result = np.zeros((b**h1, b**h2))
     for i in range(h1, -1, -1):
         for j in range(h2, -1, -1):
-            # What levels (>= i, >= j) say of the density, averaged over the nodes of level (i, j): by inclusion and exclusion.
+            # What levels (>= i, >= j) say of the density, averaged over the nodes of level (i, j):
+            # by inclusion and exclusion.
             total, weight = np.zeros((b**i, b**j)), 0.0
             if (i, j) in tables:
                 own = tables[i, j]

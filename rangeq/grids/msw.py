@@ -32,9 +32,11 @@ class AttributeWaves(RecordChannel):
 
 @dataclass(frozen=True)
 class MSW(ConjunctionProtocol):
-    """Multiplied square wave: every user reports on one attribute; a query's answer is the product of its ranges' answers.
+    """Multiplied square wave: every user reports on one attribute; a query's answer is the product
+    of its ranges' answers.
 
-    Exact for independent attributes; blind to all correlation. An attribute that nobody reported on counts as uniform.
+    Exact for independent attributes; blind to all correlation. An attribute that nobody reported on
+    counts as uniform.
 
     Parameters
     ----------

@@ -12,7 +12,9 @@ from rangeq.grids.cells import Edges
 
 
 def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
-    """The cell before each boundary between values (0 .. size), and which part of it lies before the boundary."""
+    """The cell before each boundary between values (0 .. size), and which part of it lies before
+    the boundary.
+    """
     bounds = np.array(edges)
     cell = np.minimum(np.searchsorted(bounds, ends, side="right") - 1, len(edges) - 2)
     return cell, (ends - bounds[cell]) / (bounds[cell + 1] - bounds[cell])
@@ -54,7 +56,8 @@ class Plane:
         return result
 
     def quadrants(self, left: Items, right: Items) -> Floats:
-        """The frequencies inside and outside of both ranges: shape (queries, 2, 2), inside first, for ends (queries, 2).
+        """The frequencies inside and outside of both ranges: shape (queries, 2, 2), inside first,
+        for ends (queries, 2).
 
         They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
         """

@@ -1,4 +1,6 @@
-"""Which system to take: the noise of each for an average query of two attributes, and a recommendation."""
+"""Which system to take: the noise of each for an average query of two attributes, and a
+recommendation.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,24 @@ from rangeq.grids.uniform import Uniform
 from rangeq.grids.wavegrid import WaveGrid
 
 _WORSE_THAN_A_GUESS = 0.25
-"""The answer of a query with half of each of two attributes is a guess's 1/4 or not: noise above that tells nothing."""
+"""The answer of a query with half of each of two attributes is a guess's 1/4 or not: noise above
+that tells nothing.
+"""
 
 _NOTHING_TO_GAIN = 0.002
-"""Unbiased answers of single values as cells that are this good are as good as those of any system: attributes have few values."""
+"""Unbiased answers of single values as cells that are this good are as good as those of any system:
+attributes have few values.
+"""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A system with the standard deviation of noise and sampling of an average query, NaN where that is unknown.
+    """A system with the standard deviation of noise and sampling of an average query, NaN where
+    that is unknown.
 
-    That query covers half of the cells along each of two attributes (of the only one, for one attribute), of grids before
-    post-processing; of what hierarchies make of theirs it is an upper bound of little use, so that they have none. That of square
-    waves depends on the data.
+    That query covers half of the cells along each of two attributes (of the only one, for one
+    attribute), of grids before post-processing; of what hierarchies make of theirs it is an upper
+    bound of little use, so that they have none. That of square waves depends on the data.
     """
 
     system: ConjunctionProtocol
@@ -101,12 +108,18 @@ def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, s
     if "CALM" in found and found["CALM"].deviation <= _NOTHING_TO_GAIN:
         return (
             "CALM",
-            f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing for assumptions to gain",
+            (
+                f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing"
+                " for assumptions to gain"
+            ),
         )
     if "WaveGrid" in found:
         return (
             "WaveGrid",
-            "square waves tell of attributes and of pairs at once, and estimates are as smooth as the data",
+            (
+                "square waves tell of attributes and of pairs at once, and estimates are as smooth"
+                " as the data"
+            ),
         )
     if len(attributes) == 1:
         return "MSW", "there is one attribute, and the square wave needs no cells"
@@ -114,16 +127,25 @@ def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, s
     if grids.deviation > _WORSE_THAN_A_GUESS:
         return (
             "MSW",
-            f"noise of {grids.deviation:.3g} would drown how attributes go together; their distributions are left",
+            (
+                f"noise of {grids.deviation:.3g} would drown how attributes go together; their"
+                " distributions are left"
+            ),
         )
     if "CALM" in found and found["CALM"].deviation <= grids.deviation:
         return (
             "CALM",
-            f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than grids that merge them",
+            (
+                f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than"
+                " grids that merge them"
+            ),
         )
-    return "HDG", (
-        f"noise of {grids.deviation:.3g} is small enough to tell how attributes go together; "
-        f"1-D grids of up to {_finest(grids.system)} cells show what 2-D cells hide"
+    return (
+        "HDG",
+        (
+            f"noise of {grids.deviation:.3g} is small enough to tell how attributes go together; "
+            f"1-D grids of up to {_finest(grids.system)} cells show what 2-D cells hide"
+        ),
     )
 
 
@@ -136,7 +158,9 @@ def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
 
 
 def _deviation(system: ConjunctionProtocol, n: int) -> float:
-    """Half of the cells along each axis of the largest grid of as many attributes as an average query has, up to two."""
+    """Half of the cells along each axis of the largest grid of as many attributes as an average
+    query has, up to two.
+    """
     if isinstance(system, Uniform):
         return 0.0
     if not isinstance(system, TDG):

@@ -21,19 +21,22 @@ from rangeq.grids.estimate import ConjunctionEstimate
 
 @dataclass(frozen=True)
 class ConjunctionProtocol(Protocol):
-    """Every user holds a record of d ordinal attributes and sends one report; the server answers conjunctions of ranges.
+    """Every user holds a record of d ordinal attributes and sends one report; the server answers
+    conjunctions of ranges.
 
     Parameters
     ----------
     sizes
-        The number of values of each attribute: a list, a mapping of names to them, or a `frequency.marginals.Domain`. Values
-        are 0 .. size - 1.
+        The number of values of each attribute: a list, a mapping of names to them, or a
+        `frequency.marginals.Domain`. Values are 0 .. size - 1.
     epsilon
         The privacy loss of one report: of the whole record.
     n
-        How many users are expected, where a system needs to know to choose how finely it looks. Any number may come.
+        How many users are expected, where a system needs to know to choose how finely it looks. Any
+        number may come.
 
-    Each user takes part in one group, chosen by the client at random with equal probabilities, so that groups vary in size.
+    Each user takes part in one group, chosen by the client at random with equal probabilities, so
+    that groups vary in size.
 
     Raises
     ------
@@ -68,11 +71,15 @@ class ConjunctionProtocol(Protocol):
         return self.attributes.table(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record: see `Attributes.table` for what records may be, `Channel.privatize` for the rest."""
+        """One private report for each record: see `Attributes.table` for what records may be,
+        `Channel.privatize` for the rest.
+        """
         return super().privatize(records, rng)
 
     def simulate(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments, faster where there is a shortcut."""
+        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments, faster
+        where there is a shortcut.
+        """
         return self.channel.simulate_records(records, rng)
 
     @cached_property
@@ -81,7 +88,9 @@ class ConjunctionProtocol(Protocol):
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
-        """Answers to conjunctions of ranges; all NaN with no reports. IncompatibleAggregate for another protocol's."""
+        """Answers to conjunctions of ranges; all NaN with no reports. IncompatibleAggregate for
+        another protocol's.
+        """
         return self._estimate(self.channel._own(aggregate))
 
     @abstractmethod
@@ -91,5 +100,6 @@ class ConjunctionProtocol(Protocol):
     def _require_pairs(self) -> None:
         if len(self.attributes) < 2:
             raise ValueError(
-                f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW take one"
+                f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW"
+                " take one"
             )

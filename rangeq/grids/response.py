@@ -1,4 +1,6 @@
-"""Response matrices (section 4.3, Algorithm 1): the joint distribution of a pair from its 2-D grid and both finer 1-D grids."""
+"""Response matrices (section 4.3, Algorithm 1): the joint distribution of a pair from its 2-D grid
+and both finer 1-D grids.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,17 @@ def response_matrices(
     planes: Sequence[Plane],
     tolerance: float,
 ) -> Response:
-    """Weighted update: from the uniform matrix, scale what lies in each cell to the cell's frequency, grid after grid.
+    """Weighted update: from the uniform matrix, scale what lies in each cell to the cell's
+    frequency, grid after grid.
 
-    The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing of a cell that the 2-D grid
-    gives something, that is spread evenly over the cell. Entries are the same wherever no grid tells values apart, so that a
-    matrix is kept as the cells of all three grids' common refinement, whatever the sizes of the attributes.
+    The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing
+    of a cell that the 2-D grid gives something, that is spread evenly over the cell. Entries are
+    the same wherever no grid tells values apart, so that a matrix is kept as the cells of all three
+    grids' common refinement, whatever the sizes of the attributes.
 
-    Where no 1-D cell straddles two rows or columns of 2-D cells, as with the guideline's powers of two, one round is enough: a 2-D
-    cell is divided as the 1-D grids divide its row and its column, independently, and further rounds change nothing.
+    Where no 1-D cell straddles two rows or columns of 2-D cells, as with the guideline's powers of
+    two, one round is enough: a 2-D cell is divided as the 1-D grids divide its row and its column,
+    independently, and further rounds change nothing.
 
     Parameters
     ----------
@@ -43,7 +48,8 @@ def response_matrices(
     pairs, planes
         Pairs (j, k) of attributes, and the 2-D grid of each.
     tolerance
-        The sum of the changes of a matrix's entries below which a round is the last (or the 1000th).
+        The sum of the changes of a matrix's entries below which a round is the last (or the
+        1000th).
     """
     found: list[Plane | None] = [None] * len(pairs)
     alike: dict[tuple[Edges, ...], list[int]] = {}

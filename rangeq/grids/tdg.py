@@ -24,15 +24,16 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class TDG(ConjunctionProtocol):
-    """TDG: the 2-D domain of every pair of attributes cut into g2 x g2 cells; within a cell values count as uniform.
+    """TDG: the 2-D domain of every pair of attributes cut into g2 x g2 cells; within a cell values
+    count as uniform.
 
     Parameters
     ----------
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is needed unless the granularity is given.
     granularity
-        g2: how many cells along each axis, as equal as can be, and at most the number of values. It need not divide that. None:
-        by the guideline, for each attribute's size.
+        g2: how many cells along each axis, as equal as can be, and at most the number of values. It
+        need not divide that. None: by the guideline, for each attribute's size.
     oracle
         Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
 
@@ -85,7 +86,9 @@ class TDG(ConjunctionProtocol):
         return None
 
     def _granularities(self, name: str, places: int) -> tuple[int, ...]:
-        """Those of the grids of so many attributes, as given or by the guideline: for each attribute, at most its size."""
+        """Those of the grids of so many attributes, as given or by the guideline: for each
+        attribute, at most its size.
+        """
         given, sizes = getattr(self, name), self.attributes.sizes
         if given is None:
             if self.n is None:
@@ -101,7 +104,8 @@ class TDG(ConjunctionProtocol):
         )
         if not whole or len(several) != len(sizes):
             raise ValueError(
-                f"{name} must be a number of cells, at least 1, or one for each attribute, got {shown(given)}"
+                f"{name} must be a number of cells, at least 1, or one for each attribute, got"
+                f" {shown(given)}"
             )
         return tuple(min(int(g), c) for g, c in zip(several, sizes, strict=True))
 
@@ -130,7 +134,9 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are cut alike."""
+    """The distribution of each attribute: the mean of what its pairs say, whose cells are cut
+    alike.
+    """
     lines = []
     for place in range(attributes):
         said = [

@@ -1,4 +1,6 @@
-"""Answers to queries of many attributes from those of pairs, by weighted update (section 4.4, Algorithm 2)."""
+"""Answers to queries of many attributes from those of pairs, by weighted update (section 4.4,
+Algorithm 2).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,22 @@ _NUMBERS = 1 << 20
 def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
     """The answers of queries over ``attributes`` attributes, from those of all their pairs.
 
-    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. (Or 3^lambda.)
-    Beginning with equal parts, those which make up a quadrant of a pair are scaled such that they sum to the quadrant's answer,
-    pair after pair, until a round changes the parts of no query by more than ``tolerance`` in sum (or 100 rounds, for quadrants
-    that no distribution has).
+    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. (Or
+    3^lambda.) Beginning with equal parts, those which make up a quadrant of a pair are scaled such
+    that they sum to the quadrant's answer, pair after pair, until a round changes the parts of no
+    query by more than ``tolerance`` in sum (or 100 rounds, for quadrants that no distribution has).
 
-    Algorithm 2 as printed scales to the answer of the query's own quadrant only, and leaves the sum of all parts free: three full
-    ranges would then have the answer 0.78. Here all four quadrants of a pair count, as in the constraints of appendix A.8, whose
-    distribution of most entropy is what this converges to.
+    Algorithm 2 as printed scales to the answer of the query's own quadrant only, and leaves the sum
+    of all parts free: three full ranges would then have the answer 0.78. Here all four quadrants of
+    a pair count, as in the constraints of appendix A.8, whose distribution of most entropy is what
+    this converges to.
 
     Parameters
     ----------
     tables
-        Shape (queries, pairs, s, s), non-negative: for the pairs (j, k), j < k, in the order of ``itertools.combinations``; each
-        attribute has s sets of values, inside of the range (index 0) and outside of it, or else below and above.
+        Shape (queries, pairs, s, s), non-negative: for the pairs (j, k), j < k, in the order of
+        ``itertools.combinations``; each attribute has s sets of values, inside of the range (index
+        0) and outside of it, or else below and above.
 
     Returns
     -------
@@ -37,9 +41,8 @@ def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[
     """
     m, _, sets, _ = tables.shape
     shape = (sets,) * attributes
-    parts = np.full(
-        (*shape, m), float(sets) ** -attributes
-    )  # queries last: sums over parts then run along them
+    # Queries last: sums over parts then run along them
+    parts = np.full((*shape, m), float(sets) ** -attributes)
     last = np.moveaxis(tables, 0, -1)
     changes: list[float] = []
     step = max(1, _NUMBERS // sets**attributes)

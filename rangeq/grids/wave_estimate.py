@@ -1,4 +1,6 @@
-"""The estimate from square waves: distributions of attributes and of pairs, answers of queries from these, and their errors."""
+"""The estimate from square waves: distributions of attributes and of pairs, answers of queries from
+these, and their errors.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,21 @@ from rangeq.grids.update import weighted_update
 from rangeq.grids.waves import FINE, Heard, Wave
 
 COARSE = 64
-"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four times as long."""
+"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four
+times as long.
+"""
 
 _EVEN = 0.3
-"""Which part of the measure that coarse cells have equal shares of is length: none is much longer than 1/19 of the domain."""
+"""Which part of the measure that coarse cells have equal shares of is length: none is much longer
+than 1/19 of the domain.
+"""
 
 _BOTH_SIDES = 6
-"""Up to so many attributes of a query values below its ranges are told from those above: 3^lambda parts instead of 2^lambda.
+"""Up to so many attributes of a query values below its ranges are told from those above: 3^lambda
+parts instead of 2^lambda.
 
-With exact distributions of pairs answers about four attributes of sizes 3 to 1024 err by 0.0009 instead of by 0.005.
+With exact distributions of pairs answers about four attributes of sizes 3 to 1024 err by 0.0009
+instead of by 0.005.
 """
 
 _TOLERANCE = 1e-5
@@ -47,7 +55,8 @@ _TINY = 1e-300
 
 
 class Axis(NamedTuple):
-    """The distribution of an attribute: of ``line``'s cells, with the ``covariance`` of their sums (cells + 1, cells + 1).
+    """The distribution of an attribute: of ``line``'s cells, with the ``covariance`` of their sums
+    (cells + 1, cells + 1).
 
     ``groups`` says which coarse cell each cell is in; these have the frequencies ``mass``.
     """
@@ -67,7 +76,9 @@ class Axis(NamedTuple):
         return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
 
     def place(self, ends: Items) -> Floats:
-        """Where boundaries between values (0 .. size) lie among the coarse cells: number and part of one, by mass."""
+        """Where boundaries between values (0 .. size) lie among the coarse cells: number and part
+        of one, by mass.
+        """
         edges = np.array(self.line.edges)
         group = self.groups[
             np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)
@@ -80,7 +91,9 @@ class Axis(NamedTuple):
         return np.where(ends == edges[-1], float(len(self.mass)), place)
 
     def merged(self, functions: Floats) -> Floats:
-        """Functions of cells (..., cells) as the means over those of each coarse cell: (..., coarse cells)."""
+        """Functions of cells (..., cells) as the means over those of each coarse cell: (..., coarse
+        cells).
+        """
         cells, mass = self.line.cells, self.mass[self.groups]
         even = 1 / np.bincount(self.groups)[self.groups]
         share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
@@ -114,7 +127,9 @@ class Joint:
 
     @cached_property
     def conditional(self) -> tuple[Floats, Floats]:
-        """Cumulative distributions of the second attribute for each cell of the first, and of the first for each of the second."""
+        """Cumulative distributions of the second attribute for each cell of the first, and of the
+        first for each of the second.
+        """
         found = []
         for table in (self.fit.joint, self.fit.joint.T):
             sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
@@ -125,14 +140,16 @@ class Joint:
 class WaveEstimate(ConjunctionEstimate):
     """Answers that err least, with standard errors: what `WaveGrid` estimates.
 
-    An attribute's distribution is the posterior mean of `rangeq.grids.density`; a pair's has these margins and the interaction of
-    `rangeq.grids.interactions`, 64 x 64 cells at most, within which an attribute is distributed as it is by itself; answers about
-    more attributes come from the distribution of most entropy that all pairs allow, of below, inside and above of every range.
+    An attribute's distribution is the posterior mean of `rangeq.grids.density`; a pair's has these
+    margins and the interaction of `rangeq.grids.interactions`, 64 x 64 cells at most, within which
+    an attribute is distributed as it is by itself; answers about more attributes come from the
+    distribution of most entropy that all pairs allow, of below, inside and above of every range.
 
     Attributes
     ----------
     axes, joints
-        The distribution of each attribute, and of each pair (j, k) with j < k; none with no reports.
+        The distribution of each attribute, and of each pair (j, k) with j < k; none with no
+        reports.
     """
 
     def __init__(
@@ -161,7 +178,9 @@ class WaveEstimate(ConjunctionEstimate):
     def standard_errors(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> Floats:
-        """The standard errors of `answers`: shape (m,), infinite with no reports. See `predicted_error`."""
+        """The standard errors of `answers`: shape (m,), infinite with no reports. See
+        `predicted_error`.
+        """
         return np.asarray(np.sqrt(self.predicted_error(attributes, left, right).total))
 
     def interval(
@@ -171,12 +190,15 @@ class WaveEstimate(ConjunctionEstimate):
         right: npt.ArrayLike,
         confidence: float = 0.95,
     ) -> Interval:
-        """Intervals for the answers of many queries, each by itself, within [0, 1]: the normal quantile of the standard errors.
+        """Intervals for the answers of many queries, each by itself, within [0, 1]: the normal
+        quantile of the standard errors.
 
-        Two standard errors covered 0.92 to 1 of answers about two attributes, and 0.88 to 1 of those about four, for normal,
-        Laplace, skewed, heaped and uniform data. They know of no bias: of what smooth terms cannot follow in joint distributions.
-        With two clusters far apart they covered 0.83 to 0.91 of answers about two attributes and 0.64 to 0.75 about four. Nor do
-        they know of heavy single values in cells of several, where an attribute has more than 256.
+        Two standard errors covered 0.92 to 1 of answers about two attributes, and 0.88 to 1 of
+        those about four, for normal, Laplace, skewed, heaped and uniform data. They know of no
+        bias: of what smooth terms cannot follow in joint distributions. With two clusters far apart
+        they covered 0.83 to 0.91 of answers about two attributes and 0.64 to 0.75 about four. Nor
+        do they know of heavy single values in cells of several, where an attribute has more than
+        256.
         """
         half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
@@ -185,10 +207,12 @@ class WaveEstimate(ConjunctionEstimate):
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> PredictedError:
-        """The squared error to expect of `answers`, all in ``noise``: the posterior variance, to first order.
+        """The squared error to expect of `answers`, all in ``noise``: the posterior variance, to
+        first order.
 
-        It is that of attributes and interactions given their priors, holds noise and sampling together, and is known for queries of
-        any number of attributes. What the priors cannot know of is not in it: see `interval`.
+        It is that of attributes and interactions given their priors, holds noise and sampling
+        together, and is known for queries of any number of attributes. What the priors cannot know
+        of is not in it: see `interval`.
         """
         return super().predicted_error(attributes, left, right)
 
@@ -215,7 +239,9 @@ class WaveEstimate(ConjunctionEstimate):
         ]
 
     def _tables(self, queries: Queries) -> Floats:
-        """Of every two of the attributes the frequencies in, below and above of both ranges: shape (queries, pairs, 3, 3)."""
+        """Of every two of the attributes the frequencies in, below and above of both ranges: shape
+        (queries, pairs, 3, 3).
+        """
         places, pairs = self._places(queries), list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 3, 3))
         for number, (j, k) in enumerate(pairs):
@@ -232,7 +258,9 @@ class WaveEstimate(ConjunctionEstimate):
         return found[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
 
     def _parts(self, tables: Floats, several: int) -> Floats:
-        """The frequencies of all combinations of in, below and above; of many attributes, of in and out."""
+        """The frequencies of all combinations of in, below and above; of many attributes, of in and
+        out.
+        """
         if several > _BOTH_SIDES:
             out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
             tables = np.einsum("ia,jb,mpab->mpij", out, out, tables)
@@ -250,10 +278,12 @@ class WaveEstimate(ConjunctionEstimate):
         return found
 
     def _variances(self, queries: Queries) -> Floats:
-        """By the delta method: an answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of its ranges' and pairs' answers.
+        """By the delta method: an answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of
+        its ranges' and pairs' answers.
 
-        dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning] dF_j(beginning), the same with j and k exchanged,
-        and what the coefficients change, as if they were independent of the attributes' distributions.
+        dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning] dF_j(beginning),
+        the same with j and k exchanged, and what the coefficients change, as if they were
+        independent of the attributes' distributions.
         """
         several, places = len(queries.places), self._places(queries)
         single, paired = self._sensitivities(queries)
@@ -288,9 +318,11 @@ class WaveEstimate(ConjunctionEstimate):
         return np.maximum(result, 0.0)
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
-        """g: how answers depend on those of single attributes and of pairs, shapes (queries, attributes) and (queries, pairs).
+        """g: how answers depend on those of single attributes and of pairs, shapes (queries,
+        attributes) and (queries, pairs).
 
-        A distribution of most entropy answers with Cov(S, S)^-1 Cov(S, all in), S the indicators of the ranges and of their pairs.
+        A distribution of most entropy answers with Cov(S, S)^-1 Cov(S, all in), S the indicators of
+        the ranges and of their pairs.
         """
         m, several = len(queries.rows), len(queries.places)
         pairs = list(combinations(range(several), 2))
@@ -368,7 +400,9 @@ def estimated(
 
 
 def _gram(wave: Wave, functions: Floats) -> Floats:
-    """E f f' over the configurations and the orthonormal functions of the arcs: g times that of centred indicators."""
+    """E f f' over the configurations and the orthonormal functions of the arcs: g times that of
+    centred indicators.
+    """
     gram: Floats = wave.arcs * np.einsum(
         "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
     )
@@ -376,7 +410,9 @@ def _gram(wave: Wave, functions: Floats) -> Floats:
 
 
 def balanced(frequencies: Floats, most: int) -> Items:
-    """Neighbouring cells joined into at most so many groups of about the same frequency, but none too long: their numbers."""
+    """Neighbouring cells joined into at most so many groups of about the same frequency, but none
+    too long: their numbers.
+    """
     size = len(frequencies)
     if size <= most:
         return np.arange(size)
@@ -395,7 +431,9 @@ def corners(tables: Floats) -> Floats:
 
 
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """What lies before places within cells, as if cells were uniform: `corners` (..., rows + 1, columns + 1), places broadcast."""
+    """What lies before places within cells, as if cells were uniform: `corners` (..., rows + 1,
+    columns + 1), places broadcast.
+    """
     i, j = (
         np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
         np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),

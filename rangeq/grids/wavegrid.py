@@ -1,4 +1,6 @@
-"""WaveGrid: conjunctions of ranges from square waves over pairs of attributes, and priors that adapt to the data."""
+"""WaveGrid: conjunctions of ranges from square waves over pairs of attributes, and priors that
+adapt to the data.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ from rangeq.grids.wave_estimate import WaveEstimate, estimated
 from rangeq.grids.waves import LARGEST, WaveChannel
 
 _MOST_COUNTS = 1 << 24
-"""Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of 46 of 64."""
+"""Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of
+46 of 64.
+"""
 
 
 def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
-    """The protocol for conjunctions of ranges that errs least, for about ``n`` users: see `WaveGrid`.
+    """The protocol for conjunctions of ranges that errs least, for about ``n`` users: see
+    `WaveGrid`.
 
-    Wherever attributes go together answers err less than those of the other systems here, most often by a factor of 1.5 to 7, with
-    two exceptions: see `WaveGrid`.
+    Wherever attributes go together answers err less than those of the other systems here, most
+    often by a factor of 1.5 to 7, with two exceptions: see `WaveGrid`.
 
     Raises ValueError for parameters out of range.
 
@@ -41,22 +46,27 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
 
 @dataclass(frozen=True)
 class WaveGrid(ConjunctionProtocol):
-    """Every user tells of one pair of attributes, in which cell of two square waves of random period and phase the record lies.
+    """Every user tells of one pair of attributes, in which cell of two square waves of random
+    period and phase the record lies.
 
-    A wave is a function of one attribute, and the product of two is one of both: four cells tell of all three at once, so that
-    nobody is spent on single attributes. Random phases leave no borders of cells that answers would be interpolated across. The
-    estimate is a distribution of every attribute, as smooth as the reports say that it is; how each two go together, as strongly
-    and in as many terms as all pairs say; and for more attributes the distribution of most entropy: see `WaveEstimate`.
+    A wave is a function of one attribute, and the product of two is one of both: four cells tell of
+    all three at once, so that nobody is spent on single attributes. Random phases leave no borders
+    of cells that answers would be interpolated across. The estimate is a distribution of every
+    attribute, as smooth as the reports say that it is; how each two go together, as strongly and in
+    as many terms as all pairs say; and for more attributes the distribution of most entropy: see
+    `WaveEstimate`.
 
-    Errors are stated (`WaveEstimate.standard_errors`). Two clusters far apart in many attributes are the hardest data, since terms
-    are smooth: answers about four of six such attributes are no better than HDG's. And about uniform and independent attributes
-    systems answer better that pull to the uniform distribution (TDG, where noise is large) or assume independence (MSW).
+    Errors are stated (`WaveEstimate.standard_errors`). Two clusters far apart in many attributes
+    are the hardest data, since terms are smooth: answers about four of six such attributes are no
+    better than HDG's. And about uniform and independent attributes systems answer better that pull
+    to the uniform distribution (TDG, where noise is large) or assume independence (MSW).
 
     Parameters
     ----------
     sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used. Sizes up to 2^31: the estimate has at most 256 cells along an attribute, and 64
-        along each of two, about equally frequent. An aggregate has at most 2^24 numbers, all pairs of 23 such attributes.
+        See `ConjunctionProtocol`; n is not used. Sizes up to 2^31: the estimate has at most 256
+        cells along an attribute, and 64 along each of two, about equally frequent. An aggregate has
+        at most 2^24 numbers, all pairs of 23 such attributes.
 
     >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
     14
@@ -73,7 +83,8 @@ class WaveGrid(ConjunctionProtocol):
         counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
         if counts > _MOST_COUNTS:
             raise ValueError(
-                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than {_MOST_COUNTS}"
+                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than"
+                f" {_MOST_COUNTS}"
             )
         super().__post_init__()
 

@@ -1,4 +1,6 @@
-"""Pairs of attributes through square waves of random period and phase: what a user of a `WaveGrid` is asked and reports."""
+"""Pairs of attributes through square waves of random period and phase: what a user of a `WaveGrid`
+is asked and reports.
+"""
 
 from __future__ import annotations
 
@@ -22,28 +24,35 @@ from rangeq.grids.cells import Edges
 from rangeq.grids.channel import RecordChannel
 
 PHASES = 32
-"""Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest arcs then begin at 64 places, as
-many as a pair has cells: up to 64 values are all told apart. Of more some detail finer than 1/64 is left to the priors.
+"""Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
+arcs then begin at 64 places, as many as a pair has cells: up to 64 values are all told apart. Of
+more some detail finer than 1/64 is left to the priors.
 """
 
 FINE = 256
-"""Cells in which the distribution of an attribute is estimated, at most: shorter arcs would tell nothing that is kept."""
+"""Cells in which the distribution of an attribute is estimated, at most: shorter arcs would tell
+nothing that is kept.
+"""
 
 LARGEST = 1 << 31
 """Values of an attribute: two together are an item of 62 bits."""
 
 _FINER, _WIDE = 1.5, 8
-"""Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells together become known 1.5 times
-as well as those of 4: they share what is known among five times as many, most of them finer than data usually are."""
+"""Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
+together become known 1.5 times as well as those of 4: they share what is known among five times as
+many, most of them finer than data usually are.
+"""
 
 
 @dataclass(frozen=True)
 class Wave:
-    """Ways to cut the values 0 .. size - 1 of an attribute into a few sets, each of every g-th of equal arcs: `arc`.
+    """Ways to cut the values 0 .. size - 1 of an attribute into a few sets, each of every g-th of
+    equal arcs: `arc`.
 
-    A configuration has a level m = 0, 1, ... and a phase: arcs of size / (2^m g) values repeat with the period size / 2^m, shifted
-    by (phase + 1/2) / phases of an arc. Two arcs are the positive and the negative half-waves of a square wave. Levels end where an
-    arc is one value, or one of `FINE` equal cells; there are at least as many phases as those in an arc, up to `PHASES`.
+    A configuration has a level m = 0, 1, ... and a phase: arcs of size / (2^m g) values repeat with
+    the period size / 2^m, shifted by (phase + 1/2) / phases of an arc. Two arcs are the positive
+    and the negative half-waves of a square wave. Levels end where an arc is one value, or one of
+    `FINE` equal cells; there are at least as many phases as those in an arc, up to `PHASES`.
     """
 
     size: int
@@ -51,7 +60,9 @@ class Wave:
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """How many there are at each level: powers of two. Of a constant attribute nothing is asked."""
+        """How many there are at each level: powers of two. Of a constant attribute nothing is
+        asked.
+        """
         if self.arcs == 1:
             return (1,)
         cells = min(self.size, FINE)
@@ -75,9 +86,11 @@ class Wave:
 
     @cached_property
     def deck(self) -> Items:
-        """All configurations, each as often as it is likely: a level is twice as likely as the next, and its phases are equally so.
+        """All configurations, each as often as it is likely: a level is twice as likely as the
+        next, and its phases are equally so.
 
-        What many values have in common is what answers need most, and what the finest levels tell least of.
+        What many values have in common is what answers need most, and what the finest levels tell
+        least of.
         """
         level, _, phases = self.cuts
         return np.repeat(
@@ -90,7 +103,8 @@ class Wave:
         return np.bincount(self.deck) / len(self.deck)
 
     def arc(self, configuration: Items, values: Items) -> Items:
-        """Which arc holds the middle of each value: in integers, so that client and server never differ.
+        """Which arc holds the middle of each value: in integers, so that client and server never
+        differ.
 
         That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g.
         """
@@ -104,7 +118,8 @@ class Wave:
         """Which part of each cell's values lies in each arc: shape (configurations, arcs, cells)."""
         ends, found = np.array(edges), []
         for level, phase, phases in zip(*(of.tolist() for of in self.cuts), strict=True):
-            # Arc t, counted on around the periods, begins with the first x such that (2 x + 1) step >= first(t).
+            # Arc t, counted on around the periods, begins with the first x such that (2 x + 1) step
+            # >= first(t).
             step, turns = self.arcs * phases << level, np.arange((self.arcs << level) + 2)
             first = (2 * phases * turns - (2 * phase + 1)) * self.size
             starts = np.clip(-((step - first) // (2 * step)), 0, self.size)
@@ -124,11 +139,12 @@ class Wave:
 
 @dataclass(frozen=True)
 class WaveCells(Channel):
-    """A wave over each of one or two attributes, of random configurations: in which of the arcs' cells does the record lie?
+    """A wave over each of one or two attributes, of random configurations: in which of the arcs'
+    cells does the record lie?
 
-    A report is the configurations, public and independent of the record, and ``cell``, the report of subset selection over the
-    g_a x g_b cells: of four cells two at an epsilon up to 0.45, one above. The items are records of the attributes, the last
-    counting fastest.
+    A report is the configurations, public and independent of the record, and ``cell``, the report
+    of subset selection over the g_a x g_b cells: of four cells two at an epsilon up to 0.45, one
+    above. The items are records of the attributes, the last counting fastest.
     """
 
     waves: tuple[Wave, ...]
@@ -237,7 +253,8 @@ class WaveCells(Channel):
 
 
 def information(oracle: SubsetSelection) -> float:
-    """One over the variance of the unbiased score of an orthonormal function of the cells from one report, at the least.
+    """One over the variance of the unbiased score of an orthonormal function of the cells from one
+    report, at the least.
 
     (p - q)^2 (D - 1) / (k (D - k)) for sets of k of D cells.
     """
@@ -248,8 +265,8 @@ def information(oracle: SubsetSelection) -> float:
 class Heard(NamedTuple):
     """What the reports of one part say.
 
-    ``places`` are its attributes; ``information`` is that of a report, and ``held`` unbiased: how many who were asked with each
-    configuration are in each cell, shape (*configurations, *arcs).
+    ``places`` are its attributes; ``information`` is that of a report, and ``held`` unbiased: how
+    many who were asked with each configuration are in each cell, shape (*configurations, *arcs).
     """
 
     places: tuple[int, ...]
@@ -259,7 +276,9 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True)
 class WaveChannel(RecordChannel):
-    """One of the pairs of attributes, each as likely, and its `WaveCells`; with one attribute, that one's."""
+    """One of the pairs of attributes, each as likely, and its `WaveCells`; with one attribute, that
+    one's.
+    """
 
     @cached_property
     def waves(self) -> tuple[Wave, ...]:

@@ -1,11 +1,11 @@
 """What every frequency oracle promises.
 
-An oracle's tests are a subclass of `OracleContract` that says how it is made and gives its twin: all possible reports, with their
-exact probabilities for every item, from the definition of the protocol in the literature and the integer weights that the oracle
-publishes.
+An oracle's tests are a subclass of `OracleContract` that says how it is made and gives its twin:
+all possible reports, with their exact probabilities for every item, from the definition of the
+protocol in the literature and the integer weights that the oracle publishes.
 
-False alarms: every statistical test compares a p-value with 1e-6 (divided by the number of comparisons it makes), is seeded, and
-is shown to reject a wrong distribution.
+False alarms: every statistical test compares a p-value with 1e-6 (divided by the number of
+comparisons it makes), is seeded, and is shown to reject a wrong distribution.
 """
 
 import copy
@@ -141,12 +141,16 @@ def uniform_words(value, k):
 
 
 def rejected_words(k):
-    """A word that stands for none of k equally likely values, if there is one: another must be drawn."""
+    """A word that stands for none of k equally likely values, if there is one: another must be
+    drawn.
+    """
     return [WORD // k * k] if WORD % k else []
 
 
 def choice_words(k, truth, lie):
-    """(word, outcome) at both sides of every threshold: the first k - 1 intervals of ``lie`` words are lies, the rest the truth."""
+    """(word, outcome) at both sides of every threshold: the first k - 1 intervals of ``lie`` words
+    are lies, the rest the truth.
+    """
     assert truth + (k - 1) * lie == WORD
     ends = [(i * lie, i + 1 if i < k - 1 else 0) for i in range(k)] + [
         (i * lie - 1, i) for i in range(1, k)
@@ -155,7 +159,9 @@ def choice_words(k, truth, lie):
 
 
 def planes(number, threshold):
-    """The words by which `bernoulli_bits` sees all 64 uniform numbers be ``number``: no more than it needs for ``threshold``."""
+    """The words by which `bernoulli_bits` sees all 64 uniform numbers be ``number``: no more than
+    it needs for ``threshold``.
+    """
     lowest = (threshold & -threshold).bit_length() - 1
     return [(WORD - 1) * (number >> place & 1) for place in range(63, lowest - 1, -1)]
 
@@ -210,13 +216,17 @@ def some_weights(domain, seed=0):
 
 
 class OracleContract:
-    """The suite; see the module. ``make(domain, epsilon)`` and ``twin(oracle)`` are for the subclass to write."""
+    """The suite; see the module. ``make(domain, epsilon)`` and ``twin(oracle)`` are for the
+    subclass to write.
+    """
 
     domains = (1, 2, 3, 5)
     epsilons = (0.01, 0.1, 1, LN3, 3, 10, 1e-6, 50, 700)
     big_domains = (20, 1000)
     symmetric = True
-    """The variance of an estimate depends on the item's own frequency alone, and estimates are unbiased for every seed."""
+    """The variance of an estimate depends on the item's own frequency alone, and estimates are
+    unbiased for every seed.
+    """
     tight = True
     """The privacy loss is used up."""
 
@@ -235,7 +245,9 @@ class OracleContract:
         return [(v, u) for v in range(oracle.domain) for u in range(v)]
 
     def tapes(self, oracle):
-        """(value, words, report or predicate): what these words must give, on both sides of every threshold."""
+        """(value, words, report or predicate): what these words must give, on both sides of every
+        threshold.
+        """
         return []
 
     @classmethod
@@ -269,7 +281,9 @@ class OracleContract:
     # ------------------------------------------------------------------------------------------------ the distribution
 
     def test_twin_is_a_distribution(self, case):
-        """The published weights are a distribution, exactly; and the oracle accepts all of these reports and no others."""
+        """The published weights are a distribution, exactly; and the oracle accepts all of these
+        reports and no others.
+        """
         oracle, reports, table, _, _ = self.enumerated(case)
         assert [sum(column) for column in zip(*table, strict=True)] == [1] * oracle.domain
         assert all(p >= 0 for row in table for p in row)
@@ -289,7 +303,9 @@ class OracleContract:
         assert audit.holds
 
     def test_privacy(self):
-        """What is allowed is at most exp(epsilon), by directed rounding; what is sampled is allowed, and not much less."""
+        """What is allowed is at most exp(epsilon), by directed rounding; what is sampled is
+        allowed, and not much less.
+        """
         for domain, epsilon in product((*self.domains, *self.big_domains), self.epsilons):
             if domain in (2, 1000) or epsilon in (0.1, 3):
                 self.check_privacy(self.make(domain, epsilon))
@@ -329,7 +345,9 @@ class OracleContract:
         assert estimate.n == 7
 
     def test_variance_is_the_enumerated_one(self, case):
-        """For all items and holders: n variance(n, 1) for the holder's own item, n variance(n, 0) for others, and mixtures."""
+        """For all items and holders: n variance(n, 1) for the holder's own item, n variance(n, 0)
+        for others, and mixtures.
+        """
         oracle, _, _, P, E = self.enumerated(case)
         _, V = moments(P, E)
         own = np.eye(oracle.domain, dtype=bool)
@@ -341,7 +359,9 @@ class OracleContract:
             assert isinstance(oracle.variance(7, 0.25), float)
 
     def test_variances_of_sums_are_unbiased(self, case):
-        """For every item held, the mean over reports of `linear(w).variance` (before it is cut at 0) is the enumerated variance."""
+        """For every item held, the mean over reports of `linear(w).variance` (before it is cut at
+        0) is the enumerated variance.
+        """
         oracle, reports, _, P, E = self.enumerated(case)
         for items in (None, np.arange(oracle.domain)[:0:-1]):
             chosen = E if items is None else E[:, items]
@@ -356,14 +376,14 @@ class OracleContract:
             )
             sums = chosen @ w.T
             close(P.T @ found, moments(P, sums)[1], np.concatenate([sums**2, found]))
-            # Of several reports it is the sum of theirs over n^2: unbiased for every mixed population too.
+            # Of several reports it is the sum of theirs over n^2: unbiased for every mixed
+            # population too.
             drawn = np.random.default_rng(6).integers(0, len(reports), size=6)
             aggregate = oracle.aggregate(reports[drawn])
             estimate = oracle.estimate(aggregate, items)
             together = oracle._linear_variance(w, aggregate, estimate.frequencies, items)
-            scale = found * max(
-                1.0, np.abs(chosen).max()
-            )  # a mean over users is one of large terms when estimates are large
+            # A mean over users is one of large terms when estimates are large
+            scale = found * max(1.0, np.abs(chosen).max())
             close(36 * together, found[drawn].sum(axis=0), scale)
             value, variance = estimate.linear(w)
             close(value, w @ estimate.frequencies, chosen)
@@ -874,9 +894,11 @@ def families_of(contract):
 
 
 class SketchContract(OracleContract):
-    """Oracles that are unbiased over a public random function: the exact averages over all functions from 3 items take its place.
+    """Oracles that are unbiased over a public random function: the exact averages over all
+    functions from 3 items take its place.
 
-    Bits that are 5-wise independent are independent for 3 items, so these averages are those over the seed.
+    Bits that are 5-wise independent are independent for 3 items, so these averages are those over
+    the seed.
     """
 
     symmetric = False
@@ -916,7 +938,9 @@ class SketchContract(OracleContract):
             close(np.mean([P.T @ E for _, P, E in family], axis=0), np.eye(3), family[0][2])
 
     def test_variance_is_the_enumerated_one(self):
-        """Total variance: the mean over functions of the variance, and the variance over functions of the mean."""
+        """Total variance: the mean over functions of the variance, and the variance over functions
+        of the mean.
+        """
         for family in self.members():
             oracle = family[0][0]
             for held in np.array(self.populations):
@@ -925,14 +949,15 @@ class SketchContract(OracleContract):
                 between = np.var([f @ (P.T @ E) for _, P, E in family], axis=0)
                 found = oracle.variance(n, f, second_moment=float(f @ f))
                 close(found, within + between, found)
-                if (
-                    np.count_nonzero(held) < 3 and held[0] == 0
-                ):  # the worst case for item 1: all others are one item
+                # The worst case for item 1: all others are one item
+                if np.count_nonzero(held) < 3 and held[0] == 0:
                     assert oracle.variance(n, f[1]) == pytest.approx(float(within[1] + between[1]))
                 assert (oracle.variance(n, f) >= found * (1 - 1e-12)).all()
 
     def test_variances_of_sums_are_unbiased(self):
-        """With the true frequencies and their true second moment put in, the formula is the enumerated variance."""
+        """With the true frequencies and their true second moment put in, the formula is the
+        enumerated variance.
+        """
         for family in self.members():
             for held in np.array(self.populations):
                 n, f = int(held.sum()), held / held.sum()
@@ -974,7 +999,9 @@ class SketchContract(OracleContract):
         assert estimate.linear(w).value.tolist() == (w @ estimate.frequencies).tolist()
 
     def test_second_moment_of_two_users_is_unbiased(self, monkeypatch):
-        """Exactly, when it is not cut: 1 if they hold the same item, 1/2 if not, on average over functions and reports."""
+        """Exactly, when it is not cut: 1 if they hold the same item, 1/2 if not, on average over
+        functions and reports.
+        """
         monkeypatch.setattr("frequency.sketch.min", lambda most, value: value, raising=False)
         monkeypatch.setattr("frequency.sketch.max", lambda value, least: value, raising=False)
         for family in self.members():
@@ -1026,7 +1053,9 @@ class SketchContract(OracleContract):
 
 
 def public_bit(label, seed, rows, row, item):
-    """Bit ``row`` of ``rows`` of an item: <a, x> + <b, x^3> + c over GF(2), with a, b, c from SHAKE-256; x in GF(2^64)."""
+    """Bit ``row`` of ``rows`` of an item: <a, x> + <b, x^3> + c over GF(2), with a, b, c from
+    SHAKE-256; x in GF(2^64).
+    """
     stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
     a, b = (int.from_bytes(stream[8 * k : 8 * k + 8], "little") for k in (row, rows + row))
     return (

@@ -1,10 +1,12 @@
-"""What a curious server can learn: an attack on every oracle, which finds the privacy loss promised, no more, and hardly less.
+"""What a curious server can learn: an attack on every oracle, which finds the privacy loss
+promised, no more, and hardly less.
 
-The attacker draws many reports of someone who holds v, and of someone who holds u, picks the reports that speak most for v, and
-counts them in reports that are new. The privacy loss is at least log(p / q) for the probabilities p and q of any set of reports,
-chosen without looking at these. Clopper-Pearson bounds make it a statement with confidence: an oracle that keeps its promise fails
-an attack with probability at most `RISK`. There are about 150 attacks here, so a false alarm for 1.5e-4 of all seeds; the seeds
-are fixed.
+The attacker draws many reports of someone who holds v, and of someone who holds u, picks the
+reports that speak most for v, and counts them in reports that are new. The privacy loss is at least
+log(p / q) for the probabilities p and q of any set of reports, chosen without looking at these.
+Clopper-Pearson bounds make it a statement with confidence: an oracle that keeps its promise fails
+an attack with probability at most `RISK`. There are about 150 attacks here, so a false alarm for
+1.5e-4 of all seeds; the seeds are fixed.
 """
 
 import math
@@ -71,7 +73,9 @@ def kinds_of(reports, others):
 
 
 def learned(oracle, v, u, count=REPORTS, seed=0):
-    """The loss that an attacker is sure of who knows nothing about how the oracle works: the set is picked by a first sample."""
+    """The loss that an attacker is sure of who knows nothing about how the oracle works: the set is
+    picked by a first sample.
+    """
     rng = np.random.default_rng([seed, v, u])
     kinds = kinds_of(*(oracle.privatize(np.full(2 * count, item), rng) for item in (v, u)))
     size = int(max(kinds[0].max(), kinds[1].max())) + 1
@@ -178,10 +182,8 @@ def likeliest(oracle, reports, v, u):
     return reports["output"] == np.argmax(matrix[:, v] / matrix[:, u])
 
 
-ALPHA = {
-    1: Fraction(367880, 1_000_000),
-    3: Fraction(49788, 1_000_000),
-}  # a little more than exp(-1) and exp(-3)
+# A little more than exp(-1) and exp(-3)
+ALPHA = {1: Fraction(367880, 1_000_000), 3: Fraction(49788, 1_000_000)}
 
 CASES = {
     "GRR": (lambda e: GRR(6, e), told),
@@ -210,7 +212,8 @@ CASES = {
     "Tabular, a GRR": (lambda e: Tabular(named.krr(5, ALPHA[e])), likeliest),
 }
 
-# Where there are too many kinds of reports to learn them from a sample, only the attacker who knows the structure has a chance.
+# Where there are too many kinds of reports to learn them from a sample, only the attacker who knows
+# the structure has a chance.
 LEARNABLE = [name for name in CASES if "items" not in name]
 
 
@@ -330,7 +333,9 @@ class RedrawsTheSign(HRR):
 
 @dataclass(frozen=True)
 class ForgetsZero(ProjectiveGeometry):
-    """PG whose weights forget that the zero vector is no hyperplane: odds too large by q^(t-1) / (q^(t-1) - 1)."""
+    """PG whose weights forget that the zero vector is no hyperplane: odds too large by q^(t-1) /
+    (q^(t-1) - 1).
+    """
 
     @cached_property
     def _through(self):
@@ -339,7 +344,9 @@ class ForgetsZero(ProjectiveGeometry):
 
 @dataclass(frozen=True)
 class NeverRedraws(ProjectiveGeometry):
-    """PG that sends, for the zero vector, a hyperplane that depends on the item: the first through it."""
+    """PG that sends, for the zero vector, a hyperplane that depends on the item: the first through
+    it.
+    """
 
     def _privatize(self, items, reports, source):
         super()._privatize(items, reports, source)
@@ -471,9 +478,8 @@ LEAKS = [
 )
 def test_planted_leaks_are_caught(oracle):
     """By the attacker who only looks: whatever leaks, leaks in reports."""
-    assert oracle.audit().holds or isinstance(
-        oracle, ForgetsZero | Copying
-    )  # most would go unnoticed
+    # Most would go unnoticed
+    assert oracle.audit().holds or isinstance(oracle, ForgetsZero | Copying)
     assert max(learned(oracle, v, u) for v, u in ((0, 1), (1, 0), (2, 0))) > float(oracle.epsilon)
 
 
@@ -481,7 +487,9 @@ def test_planted_leaks_are_caught(oracle):
 
 
 def test_bounds_by_hand():
-    """No hit in n trials: p could be up to 1 - (RISK / 2)^(1/n); n hits, p could be as low as (RISK / 2)^(1/n)."""
+    """No hit in n trials: p could be up to 1 - (RISK / 2)^(1/n); n hits, p could be as low as (RISK
+    / 2)^(1/n).
+    """
     assert upper(0, 100) == pytest.approx(1 - (RISK / 2) ** 0.01)
     assert lower(100, 100) == pytest.approx((RISK / 2) ** 0.01)
     assert (lower(0, 100), upper(100, 100)) == (0.0, 1.0)
@@ -492,7 +500,9 @@ def test_bounds_by_hand():
 
 
 def test_false_alarms_are_as_rare_as_stated():
-    """For an event exactly at the limit, over all outcomes: the chance that the bound is above epsilon."""
+    """For an event exactly at the limit, over all outcomes: the chance that the bound is above
+    epsilon.
+    """
     trials, epsilon, q = 300, 1.0, 0.15
     p = q * math.exp(epsilon)
     chance_mine, chance_other = (stats.binom.pmf(np.arange(trials + 1), trials, r) for r in (p, q))

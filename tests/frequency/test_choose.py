@@ -34,7 +34,8 @@ def test_the_predicted_error_is_the_measured_one(domain: int, epsilon: float) ->
         if isinstance(item.oracle, Sketch):
             continue  # whose prediction is the worst case over populations: see below
         measured = measured_rmse(item.oracle, held, 400 if domain == 5 else 60, rng)
-        # At least 2000 squared errors, correlated at D = 5: the ratio has a standard deviation of at most 0.03.
+        # At least 2000 squared errors, correlated at D = 5: the ratio has a standard deviation of
+        # at most 0.03.
         assert measured == pytest.approx(item.rmse, rel=0.15), type(item.oracle).__name__
 
 

@@ -1,8 +1,10 @@
-"""Intervals cover as often as they say, and errors are as large as theory says: for every oracle, over many simulated collections.
+"""Intervals cover as often as they say, and errors are as large as theory says: for every oracle,
+over many simulated collections.
 
-A collection has one true population, skewed, and the oracle's randomness: for sketches a new seed each time. Items of one
-collection are not independent, so that every standard error here is between collections. The criteria are three to five of them
-wide: see the tests for the false alarms to expect. All generators are seeded: a test that passes will pass again.
+A collection has one true population, skewed, and the oracle's randomness: for sketches a new seed
+each time. Items of one collection are not independent, so that every standard error here is between
+collections. The criteria are three to five of them wide: see the tests for the false alarms to
+expect. All generators are seeded: a test that passes will pass again.
 """
 
 import math
@@ -56,7 +58,9 @@ Z = float(stats.norm.ppf(0.975))
 
 
 class Collections(NamedTuple):
-    """Arrays of shape (collections, items), and ``sums`` of shape (collections, sums). ``true`` and ``weights`` are of all."""
+    """Arrays of shape (collections, items), and ``sums`` of shape (collections, sums). ``true`` and
+    ``weights`` are of all.
+    """
 
     true: np.ndarray
     found: np.ndarray
@@ -112,7 +116,9 @@ def mean_and_error(per_collection):
 
 
 def coverage(runs, narrower=1.0):
-    """How often the intervals contain the truth, and the standard error; intervals may be made narrower about their middle."""
+    """How often the intervals contain the truth, and the standard error; intervals may be made
+    narrower about their middle.
+    """
     middle, half = (runs.high + runs.low) / 2, (runs.high - runs.low) / 2 * narrower
     return mean_and_error((np.abs(middle - runs.true) <= half).mean(axis=1))
 
@@ -128,10 +134,11 @@ def coverage_of_sums(runs, narrower=1.0):
 @pytest.mark.parametrize("n", USERS)
 @pytest.mark.parametrize("name", ORACLES)
 def test_intervals_of_frequencies_cover(name, n):
-    """Between 94 and 96 per cent of at least 40,000 intervals, which 10% too small a deviation does not reach.
+    """Between 94 and 96 per cent of at least 40,000 intervals, which 10% too small a deviation does
+    not reach.
 
-    The standard error is at most 0.18 points: an exact 95% is outside for at most 3e-8 of all seeds. 90% of the deviation
-    covers 92.2%: it would pass for about as few.
+    The standard error is at most 0.18 points: an exact 95% is outside for at most 3e-8 of all
+    seeds. 90% of the deviation covers 92.2%: it would pass for about as few.
     """
     runs = collections(name, n)
     assert runs.low.size >= 40_000
@@ -146,8 +153,8 @@ def test_intervals_of_frequencies_cover(name, n):
 def test_intervals_of_sums_cover(name, n):
     """Disjoint ranges and random weights, value +- 1.96 deviations: between 93.5 and 96.5 per cent.
 
-    The standard error is at most 0.47 points: an exact 95% is outside for at most 1.4e-3 of all seeds. The test below, over all
-    oracles, is narrower.
+    The standard error is at most 0.47 points: an exact 95% is outside for at most 1.4e-3 of all
+    seeds. The test below, over all oracles, is narrower.
     """
     covered, error = coverage_of_sums(collections(name, n))
     assert error < 0.0047
@@ -156,7 +163,9 @@ def test_intervals_of_sums_cover(name, n):
 
 @pytest.mark.parametrize("n", USERS)
 def test_intervals_of_all_sums_cover(n):
-    """Over all oracles: within one point, five standard errors; not so with 10% too small a deviation."""
+    """Over all oracles: within one point, five standard errors; not so with 10% too small a
+    deviation.
+    """
     for narrower, right in ((1.0, True), (0.9, False)):
         covered, errors = zip(
             *(coverage_of_sums(collections(name, n), narrower) for name in ORACLES), strict=True
@@ -166,11 +175,12 @@ def test_intervals_of_all_sums_cover(n):
 
 
 def exact_coverage(oracle, n, score):
-    """Of an item held by 0 .. n of n users: the sum of the probabilities of the reports' counts whose interval has the truth."""
+    """Of an item held by 0 .. n of n users: the sum of the probabilities of the reports' counts
+    whose interval has the truth.
+    """
     assert oracle.domain == n + 1
-    estimate = oracle.estimate(
-        Aggregate(oracle._signature, n, np.arange(n + 1))
-    )  # the item with k ones is item k
+    # The item with k ones is item k
+    estimate = oracle.estimate(Aggregate(oracle._signature, n, np.arange(n + 1)))
     if score:
         low, high = estimate.interval(0.95)
     else:
@@ -189,7 +199,9 @@ def exact_coverage(oracle, n, score):
 
 @pytest.mark.parametrize("epsilon", [2.0, 3.0, 4.0])
 def test_score_intervals_of_few_users(epsilon):
-    """n = 30, computed and not drawn: Wald's interval, whose deviation is the one at the estimate, covers rare items less well."""
+    """n = 30, computed and not drawn: Wald's interval, whose deviation is the one at the estimate,
+    covers rare items less well.
+    """
     oracle = OUE(31, epsilon)
     score, wald = exact_coverage(oracle, 30, True), exact_coverage(oracle, 30, False)
     assert abs(score.mean() - 0.95) < 0.02
@@ -232,8 +244,9 @@ def theory(oracle, true, n):
 def test_mean_square_errors_are_the_theory_s(name, n):
     """Of all items, over collections: within 3% of the variance.
 
-    The ratio of k independent squares to their mean has the deviation sqrt(2 / k), 0.7% for k = 40,000. Items of a collection that
-    go up and down together have a larger one: here at most 0.9%, and a false alarm for one seed in a thousand at worst.
+    The ratio of k independent squares to their mean has the deviation sqrt(2 / k), 0.7% for k =
+    40,000. Items of a collection that go up and down together have a larger one: here at most 0.9%,
+    and a false alarm for one seed in a thousand at worst.
     """
     (oracle, _), runs = ORACLES[name], collections(name, n)
     expected = theory(oracle, runs.true, n)
@@ -249,7 +262,9 @@ def test_mean_square_errors_are_the_theory_s(name, n):
 @pytest.mark.parametrize("n", USERS)
 @pytest.mark.parametrize("name", ORACLES)
 def test_variances_of_sums_are_the_mean_square_errors(name, n):
-    """Of every sum: its mean square error over collections is its mean variance, within five standard errors."""
+    """Of every sum: its mean square error over collections is its mean variance, within five
+    standard errors.
+    """
     runs = collections(name, n)
     excess = (runs.sums - runs.weights @ runs.true) ** 2 - runs.sums_variances
     error = excess.std(axis=0, ddof=1) / math.sqrt(len(excess))
@@ -277,9 +292,8 @@ def test_errors_of_sketches_that_confuse_items(oracle):
     squares = (runs.found - runs.true) ** 2
     ratio, error = mean_and_error((squares / expected).mean(axis=1))
     assert abs(ratio - 1) < 5 * error < 0.1
-    ratio, error = mean_and_error(
-        squares[:, 0] / expected[0]
-    )  # the largest item is confused the least
+    # The largest item is confused the least
+    ratio, error = mean_and_error(squares[:, 0] / expected[0])
     assert abs(ratio - 1) < 5 * error < 0.2
     excess = (runs.sums - runs.weights @ runs.true) ** 2 - runs.sums_variances
     error = excess.std(axis=0, ddof=1) / math.sqrt(len(excess))
@@ -304,7 +318,9 @@ SURE = [
     ids=lambda oracle: f"{type(oracle).__name__}{getattr(oracle, 'coefficients', '')}",
 )
 def test_errors_of_frequent_items(oracle):
-    """Where reports say nearly all, the term in the frequency matters: for an item that 36% hold, a third of the variance."""
+    """Where reports say nearly all, the term in the frequency matters: for an item that 36% hold, a
+    third of the variance.
+    """
     n = 300
     runs = collected(oracle, n, 1000, 2)
     expected, rare = theory(oracle, runs.true, n), theory(oracle, np.zeros(10), n)
@@ -320,7 +336,9 @@ def test_errors_of_frequent_items(oracle):
     "mechanism", [named.geometric(6, "1/2"), named.krr(5, "1/3")], ids=["geometric", "krr"]
 )
 def test_variance_of_tabular_is_the_mean_over_items(mechanism):
-    """An item of frequency f, others equally frequent: the mean over items of the variance written out."""
+    """An item of frequency f, others equally frequent: the mean over items of the variance written
+    out.
+    """
     oracle = Tabular(mechanism)
     for f in (0.0, 0.1, 0.7, 1.0):
         found = []

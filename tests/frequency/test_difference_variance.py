@@ -1,4 +1,6 @@
-"""`Oracle.difference_variance` against the enumerated one: the mean over pairs of the items held, each by as many users."""
+"""`Oracle.difference_variance` against the enumerated one: the mean over pairs of the items held,
+each by as many users.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A cluster of two processes does what one process does, also when one of the two is killed in the middle."""
+"""A cluster of two processes does what one process does, also when one of the two is killed in the
+middle.
+"""
 
 import os
 import signal

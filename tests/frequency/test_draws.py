@@ -1,4 +1,6 @@
-"""Draws are exact: every word decides as the definition in integers says, and no probability is off by a unit."""
+"""Draws are exact: every word decides as the definition in integers says, and no probability is off
+by a unit.
+"""
 
 import math
 from fractions import Fraction
@@ -72,9 +74,10 @@ def test_weights_without_rounding(odds, k):
 def test_weights_by_hand():
     assert TruthOrLie.within(Fraction(3), 2) == TruthOrLie(2, 3 << 62, 1 << 62)
     assert TruthOrLie.within(Fraction(5), 4) == TruthOrLie(4, 5 << 61, 1 << 61)
+    # 2^64 / 3, up
     assert TruthOrLie.within(Fraction(2), 2) == TruthOrLie(
         2, WORD - 6148914691236517206, 6148914691236517206
-    )  # 2^64 / 3, up
+    )
     assert TruthOrLie.within(Fraction(10) ** 300, 3) == TruthOrLie(3, WORD - 2, 1)
 
 
@@ -236,20 +239,16 @@ def test_uniform_of_one():
     "k", [3, 5, 6, 7, 100, (1 << 32) + 1, 10**18, (1 << 62) + 1, (1 << 63) - 1]
 )
 def test_uniform_refuses_what_is_left_over(k):
-    """Every number has exactly floor(WORD / k) words; the others are drawn again, one by one, wherever they stand."""
+    """Every number has exactly floor(WORD / k) words; the others are drawn again, one by one,
+    wherever they stand.
+    """
     step = WORD // k
     middle = k // 2
     good = [0, step - 1, step, middle * step - 1, middle * step, (k - 1) * step, k * step - 1]
     bad = [k * step, WORD - 1]
     first = [good[0], bad[0], good[1], bad[1], *good[2:]]
-    words = [
-        *first,
-        bad[1],
-        (k - 1) * step,
-        bad[0],
-        bad[0],
-        middle * step,
-    ]  # the second retry fails twice more
+    # The second retry fails twice more
+    words = [*first, bad[1], (k - 1) * step, bad[0], bad[0], middle * step]
     found = played(lambda tape: uniform(len(first), k, tape), words).tolist()
     expected = [word // step for word in first]
     expected[1], expected[3] = middle, k - 1
@@ -265,9 +264,8 @@ def test_uniform_refuses_what_is_left_over(k):
 )
 def test_uniform_of_any_words(k, words):
     step = WORD // k
-    found = uniform(
-        len(words), k, Tape([*words, *[step] * len(words)])
-    ).tolist()  # whoever draws again gets a 1
+    # Whoever draws again gets a 1
+    found = uniform(len(words), k, Tape([*words, *[step] * len(words)])).tolist()
     assert found == [word // step if word < k * step else 1 for word in words]
 
 
@@ -279,7 +277,9 @@ def test_uniform_frequencies(k):
 
 
 def test_uniform_over_most_of_the_words():
-    """k = 2^63 - 1 and 2^62 + 1 refuse about 2 words, and one in four; the results are even over eight ranges."""
+    """k = 2^63 - 1 and 2^62 + 1 refuse about 2 words, and one in four; the results are even over
+    eight ranges.
+    """
     for k in ((1 << 63) - 1, (1 << 62) + 1):
         found = uniform(80_000, k, bit_source(np.random.default_rng(5)))
         assert found.min() >= 0
@@ -353,7 +353,8 @@ def test_bernoulli_of_certain_things():
 def test_bits_compare_their_own_numbers(numerator, seed, departure):
     """A word's bit b is [U_b < numerator], U_b the column of bits b of the words drawn for it.
 
-    The columns follow the binary digits of the numerator, with departures, so that many are decided late or never.
+    The columns follow the binary digits of the numerator, with departures, so that many are decided
+    late or never.
     """
     random, numbers = Random(seed), []
     for _ in range(64):
@@ -387,16 +388,17 @@ class Witness:
 )
 @pytest.mark.parametrize("size", [1, 2, 3, 17, 200])
 def test_bits_against_one_bit_at_a_time(numerator, size):
-    """The same words, handed out to words that have undecided bits: each of their bits gets a digit of its uniform number."""
+    """The same words, handed out to words that have undecided bits: each of their bits gets a digit
+    of its uniform number.
+    """
     witness = Witness(size)
     found = bernoulli_bits(size, numerator, witness).tolist()
     numbers = [[0] * 64 for _ in range(size)]  # the digits drawn so far
     undecided, bits = [WORD - 1] * size, [0] * size
     active = list(range(size))
     for depth, drawn in enumerate(witness.calls):
-        if len(drawn) != len(
-            active
-        ):  # only words that are not decided take part, once there are few
+        # Only words that are not decided take part, once there are few
+        if len(drawn) != len(active):
             active = [w for w in active if undecided[w]]
         assert len(drawn) == len(active)
         place = 63 - depth
@@ -408,9 +410,8 @@ def test_bits_against_one_bit_at_a_time(numerator, size):
                     if numbers[w][b] != prefix:
                         undecided[w] ^= 1 << b
                         bits[w] |= int(numbers[w][b] < prefix) << b
-    assert (
-        found == bits
-    )  # bits still undecided are not below: the rest of the numerator is zero, or all are decided
+    # Bits still undecided are not below: the rest of the numerator is zero, or all are decided
+    assert found == bits
     rest = numerator & ((1 << (64 - len(witness.calls))) - 1)
     assert rest == 0 or not any(undecided)
 
@@ -430,9 +431,11 @@ def test_bits_need_few_words():
     "numerator", [*NUMERATORS, WORD // 10, WORD - WORD // 10, 0x0123456789ABCDEF]
 )
 def test_bits_frequencies_and_neighbours(numerator):
-    """Frequencies in each of the 64 positions, and independence of bits 1, 2 and 32 apart and of the next word's.
+    """Frequencies in each of the 64 positions, and independence of bits 1, 2 and 32 apart and of
+    the next word's.
 
-    Five chi-square tests for each of 16 numerators: a false alarm in about 8e-5 of all versions of numpy's generator.
+    Five chi-square tests for each of 16 numerators: a false alarm in about 8e-5 of all versions of
+    numpy's generator.
     """
     users, p = 20_000, numerator / WORD
     words = bernoulli_bits(

@@ -1,4 +1,6 @@
-"""Finite fields against polynomials written out, and the transforms against brute force, exact to the last unit."""
+"""Finite fields against polynomials written out, and the transforms against brute force, exact to
+the last unit.
+"""
 
 import math
 from functools import cache
@@ -57,7 +59,9 @@ LARGE = [257, 509, 65537]
 
 
 class SlowField:
-    """F_q as polynomials over F_p, one element at a time: lists of digits, school multiplication, long division."""
+    """F_q as polynomials over F_p, one element at a time: lists of digits, school multiplication,
+    long division.
+    """
 
     def __init__(self, q):
         self.q, (self.p, self.k) = q, as_prime_power(q)
@@ -181,7 +185,9 @@ def test_field_is_polynomials_modulo_the_first_irreducible_one(q):
 
 
 def test_known_products():
-    """x times x^(k-1) is the modulus without its leading term: x^8 = x^4 + x^3 + x + 1 is that of AES."""
+    """x times x^(k-1) is the modulus without its leading term: x^8 = x^4 + x^3 + x + 1 is that of
+    AES.
+    """
     for q, low in (
         (4, 0b11),
         (8, 0b011),
@@ -192,9 +198,8 @@ def test_known_products():
         (256, 0b00011011),
     ):
         assert Field(q).multiply(np.array([2]), np.array([q // 2])).tolist() == [low]
-    assert Field(256).multiply(np.array([0x57]), np.array([0x83])).tolist() == [
-        0xC1
-    ]  # FIPS 197, section 4.2
+    # FIPS 197, section 4.2
+    assert Field(256).multiply(np.array([0x57]), np.array([0x83])).tolist() == [0xC1]
     assert Field(9).multiply(np.array([3]), np.array([3])).tolist() == [2]  # x^2 = -1
 
 
@@ -441,7 +446,9 @@ def test_incident_of_floats_and_sums(q, t):
 
 @pytest.mark.parametrize(("q", "t"), SPACES)
 def test_many_at_once_are_one_by_one(q, t):
-    """Leading axes, of floats and of integers on both sides of the sums at which the transform begins to split."""
+    """Leading axes, of floats and of integers on both sides of the sums at which the transform
+    begins to split.
+    """
     v, rng = space(q, t), np.random.default_rng([q, t, 4])
     for transform, shape in ((v.incident, (v.directions, q)), (v.through, (v.directions,))):
         stack = rng.normal(size=(2, 3, *shape))
@@ -584,7 +591,8 @@ def hashing_variance(e):
     return lambda q, t: (e + q - 1) ** 2 / (q - 1)
 
 
-# Odds between the squares of neighbours: e + 1 rounds to one order and another is better, as in OLH(20, ln 2.49).
+# Odds between the squares of neighbours: e + 1 rounds to one order and another is better, as in
+# OLH(20, ln 2.49).
 BETWEEN = [1.45, 2.46, 2.49, 6.49, 7.485, 15.49, 30.495]
 ODDS = [
     1.0001,
@@ -614,9 +622,8 @@ ODDS = [
 
 def check_least_variance(domain, e, limit):
     protocols = [(1, lambda q, t: q**t, hashing_variance(e))]
-    if domain >= 4 * (
-        e + 1
-    ):  # for fewer items an order just large enough for them is better than one near e + 1
+    # For fewer items an order just large enough for them is better than one near e + 1
+    if domain >= 4 * (e + 1):
         protocols.append((2, points, lambda q, t: variance_of_geometry(q, t, e)))
     for least_t, capacity, variance in protocols:
         q, t = best_order(domain, e + 1, least_t, capacity, variance)
@@ -648,7 +655,9 @@ def test_best_order_between_neighbours(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1.7, 2.0, 3.0, 4.4, 5.54])
 @pytest.mark.parametrize("domain", [2, 5, 100, 1000, 5000])
 def test_local_hashing_takes_the_prime_power_nearest(domain, epsilon):
-    """With the real limit: nearest to e^eps + 1 in variance, and every dimension that holds the domain is allowed."""
+    """With the real limit: nearest to e^eps + 1 in variance, and every dimension that holds the
+    domain is allowed.
+    """
     (q, t), e = OLH(domain, epsilon)._order, math.exp(epsilon)
     variance = hashing_variance(e)
     sizes = {}

@@ -1,4 +1,6 @@
-"""The public random functions are fixed for ever, live in GF(2^64), and are exactly 5-wise independent."""
+"""The public random functions are fixed for ever, live in GF(2^64), and are exactly 5-wise
+independent.
+"""
 
 import hashlib
 from itertools import combinations
@@ -63,7 +65,9 @@ def library_vectors(items):
 
 
 def test_the_modulus_is_irreducible():
-    """Rabin's test: x^(2^64) = x, and x^(2^32) - x has no factor in common with the modulus; 2 is the only prime factor of 64."""
+    """Rabin's test: x^(2^64) = x, and x^(2^32) - x has no factor in common with the modulus; 2 is
+    the only prime factor of 64.
+    """
 
     def gcd(a, b):
         while b:
@@ -165,7 +169,9 @@ def test_structured_items_are_independent(x, y, z):
 
 
 def test_all_quintuples_of_small_items_are_independent():
-    """In characteristic 2 a dependency is a subset that sums to zero: none of 1 .. 5 of the first 64 items."""
+    """In characteristic 2 a dependency is a subset that sums to zero: none of 1 .. 5 of the first
+    64 items.
+    """
     vectors = library_vectors(range(64))
     assert 0 not in vectors
     assert len(set(vectors)) == 64
@@ -180,7 +186,9 @@ def test_all_quintuples_of_small_items_are_independent():
 
 
 def test_some_six_items_are_dependent():
-    """So the independence is 5-wise and no more: two triples with equal sums. Six such bits have an even number of ones."""
+    """So the independence is 5-wise and no more: two triples with equal sums. Six such bits have an
+    even number of ones.
+    """
     vectors, seen = library_vectors(range(64)), {}
     six = next(
         (*seen[total], *triple)
@@ -196,7 +204,9 @@ def test_some_six_items_are_dependent():
 
 
 def test_five_bits_are_uniform_over_all_keys():
-    """The library's function with every key: items below 8 use 3 bits of the linear part, 7 of the cube's, and the constant."""
+    """The library's function with every key: items below 8 use 3 bits of the linear part, 7 of the
+    cube's, and the constant.
+    """
     keys = np.arange(1 << 11)
     public = PublicBits("hash", 0, len(keys))
     public._linear = (keys & 7).astype(np.uint64)
@@ -209,7 +219,9 @@ def test_five_bits_are_uniform_over_all_keys():
 
 
 def test_the_same_in_a_tiny_field():
-    """(1, x, x^3) in GF(16), all 2^9 keys and all quintuples: what makes it work is the field and not the number of bits."""
+    """(1, x, x^3) in GF(16), all 2^9 keys and all quintuples: what makes it work is the field and
+    not the number of bits.
+    """
 
     def cube(x):
         def times(a, b):
@@ -231,7 +243,9 @@ def test_the_same_in_a_tiny_field():
 
 
 def by_hand(label, seed, rows, row, item):
-    """A bit from the definition: SHAKE-256 of a text, a word for x, then a word for x^3, then a byte for the constant."""
+    """A bit from the definition: SHAKE-256 of a text, a word for x, then a word for x^3, then a
+    byte for the constant.
+    """
     stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
     linear, cubic = (
         int.from_bytes(stream[at : at + 8], "little") for at in (8 * row, 8 * rows + 8 * row)
@@ -262,7 +276,9 @@ def test_public_bits_broadcast():
 
 
 VECTOR = "399462632026a7ecfe332e5603abe3e8"
-"""Eight items under 16 functions of label "hash" and seed 0, a row of hexadecimal digits for each item."""
+"""Eight items under 16 functions of label "hash" and seed 0, a row of hexadecimal digits for each
+item.
+"""
 
 
 def test_public_bits_never_change():
@@ -282,7 +298,8 @@ def test_other_names_are_other_functions(change):
         PublicBits(*which).bits(np.arange(64)[:, None], items)
         for which in (("hash", 0, 64), change)
     )
-    # 4096 pairs of fair, pairwise independent bits agree 2048 times, give or take 32: ten deviations.
+    # 4096 pairs of fair, pairwise independent bits agree 2048 times, give or take 32: ten
+    # deviations.
     assert abs(int((mine == other).sum()) - 2048) < 320
 
 
@@ -296,6 +313,5 @@ def test_public_bits_are_balanced():
     signs = 1 - 2 * bits
     deviation = 1 << 7
     assert (np.abs(signs.sum(axis=0)) < 6 * deviation).all()
-    assert (
-        np.abs(signs.T @ signs - np.eye(40, dtype=int) * (1 << 14)) < 6 * deviation
-    ).all()  # 820 sums: false alarm 2e-6
+    # 820 sums: false alarm 2e-6
+    assert (np.abs(signs.T @ signs - np.eye(40, dtype=int) * (1 << 14)) < 6 * deviation).all()

@@ -1,7 +1,9 @@
-"""What travels: exact round trips, published layouts, committed vectors, and a typed refusal for everything corrupted or forged.
+"""What travels: exact round trips, published layouts, committed vectors, and a typed refusal for
+everything corrupted or forged.
 
-What is right is decided by slow twins, written from the definitions of the protocols and of the format: `sendable` for reports,
-`countable` for aggregates, `slow_read` for messages. ``python -m tests.frequency.test_messages`` rewrites the vectors.
+What is right is decided by slow twins, written from the definitions of the protocols and of the
+format: `sendable` for reports, `countable` for aggregates, `slow_read` for messages. ``python -m
+tests.frequency.test_messages`` rewrites the vectors.
 """
 
 from __future__ import annotations
@@ -109,7 +111,9 @@ def fields(name: str, raw: bytes) -> dict[str, list[int]]:
 
 
 def sendable(name: str, raw: bytes) -> bool:
-    """Whether some client can have sent these bytes: the definition of the protocol, with the published parameters."""
+    """Whether some client can have sent these bytes: the definition of the protocol, with the
+    published parameters.
+    """
     oracle, sent = ORACLES[name], fields(name, raw)
     given = oracle.parameters
     first = {field: numbers[0] for field, numbers in sent.items()}
@@ -175,7 +179,8 @@ def countable(oracle: Oracle, n: int, counts: np.ndarray) -> bool:
         case "SubsetSelection":
             return all(0 <= value <= n for value in flat) and sum(flat) == n * given["size"]
         case "HRR":
-            # Index j is in u_j reports, |c_j| <= u_j <= n, of the parity of c_j; the u_j sum to n t.
+            # Index j is in u_j reports, |c_j| <= u_j <= n, of the parity of c_j; the u_j sum to n
+            # t.
             t, signed = given["coefficients"], flat[1:]
             most = sum(n - (n - value) % 2 for value in signed)
             total = sum(map(abs, signed))
@@ -479,7 +484,9 @@ def odd_headers(header: dict[str, Any]) -> Iterator[str | bytes]:
 
 
 def damaged(whole: bytes, rng: np.random.Generator, number: int) -> Iterator[bytes]:
-    """Every truncation, missing beginning and flipped bit; ``number`` changes, insertions, deletions, swaps, repetitions, noise."""
+    """Every truncation, missing beginning and flipped bit; ``number`` changes, insertions,
+    deletions, swaps, repetitions, noise.
+    """
     number_of, bits = int.from_bytes(whole, "big"), 8 * len(whole)
     yield from ((number_of ^ 1 << bit).to_bytes(len(whole), "big") for bit in range(bits))
     yield from (whole[:length] for length in range(len(whole)))
@@ -535,9 +542,8 @@ def damaged_reports(name: str, rng: np.random.Generator) -> bytes:
 
 
 def test_the_fuzz_tests_make_more_than_four_hundred_thousand_inputs() -> None:
-    assert (
-        len(ORACLES) * (REPORTS_EACH + MESSAGES_EACH + AGGREGATES_EACH) > 4 * 10**5
-    )  # each test counts its own
+    # Each test counts its own
+    assert len(ORACLES) * (REPORTS_EACH + MESSAGES_EACH + AGGREGATES_EACH) > 4 * 10**5
 
 
 @every_oracle
@@ -616,9 +622,8 @@ def test_corrupted_messages_give_what_the_definition_says_or_a_typed_error(name:
         if sum(wrong.values()) < 1 << 63:
             assert tally == wrong, data
         else:
-            assert tally.keys() == wrong.keys() or tally == Counter(malformed=1), (
-                data
-            )  # absurd counts may be capped or refused
+            # Absurd counts may be capped or refused
+            assert tally.keys() == wrong.keys() or tally == Counter(malformed=1), data
         try:
             assert oracle.reports_from_bytes(data).tobytes() == b"".join(kept)
             assert not wrong, data
@@ -1204,9 +1209,8 @@ def test_counts_of_valid_aggregates_do_not_overflow_when_added() -> None:
     oracle, n = ORACLES["HRR, t = 3"], 2**61 + 2
     counts = np.zeros(16, dtype=np.int64)
     counts[1] = 2**62 + 2
-    with pytest.raises(
-        IncompatibleAggregate
-    ):  # an index occurs at most once in a report: no more than n times
+    # An index occurs at most once in a report: no more than n times
+    with pytest.raises(IncompatibleAggregate):
         oracle.aggregate_from_bytes(Aggregate(signature(oracle), n, counts).to_bytes())
 
 

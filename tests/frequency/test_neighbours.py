@@ -1,4 +1,6 @@
-"""Oracles that protect some items from each other more than others: limited precision and metrics keep the oracles' contract."""
+"""Oracles that protect some items from each other more than others: limited precision and metrics
+keep the oracles' contract.
+"""
 
 import math
 from fractions import Fraction
@@ -24,7 +26,9 @@ def capped(domain, most):
 
 
 class TestLimitedPrecision(TabularContract):
-    """(2, epsilon): items at most two apart. Column monotone, or else some items would never be said when epsilon is small."""
+    """(2, epsilon): items at most two apart. Column monotone, or else some items would never be
+    said when epsilon is small.
+    """
 
     def table(self, domain, epsilon):
         return designed(domain, epsilon, 2, ("CM",))
@@ -87,7 +91,8 @@ def test_from_reports_to_estimates(neighbours):
     drawn = oracle.simulate(np.bincount(values, minlength=7), rng)
     for aggregate in (sent, drawn):
         expected = oracle.mechanism.matrix @ truth
-        # The reports of fixed users vary less than independent draws do, so that the test is on the safe side.
+        # The reports of fixed users vary less than independent draws do, so that the test is on the
+        # safe side.
         assert goodness(aggregate.counts, expected) > 1e-6
         assert goodness(aggregate.counts, np.full(7, 1 / 7)) < 1e-6
         estimate = oracle.estimate(aggregate)

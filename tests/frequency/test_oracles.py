@@ -144,7 +144,9 @@ class TestOUE(UnaryContract):
 
 
 class TestSubsetSelection(OracleContract):
-    """Sets of k items: Pr is p / C(D-1, k-1) for those with the own item, (1-p) / C(D-1, k) for the others (Ye and Barg 2018)."""
+    """Sets of k items: Pr is p / C(D-1, k-1) for those with the own item, (1-p) / C(D-1, k) for the
+    others (Ye and Barg 2018).
+    """
 
     make = staticmethod(SubsetSelection)
 
@@ -193,7 +195,9 @@ class TestSubsetSelection(OracleContract):
 
     @pytest.mark.parametrize("start", [0, WORD - 1])
     def test_the_set_is_uniform_wherever_it_starts(self, start, monkeypatch):
-        """The independent bits that the set is made from only save time: a start that treats the other items alike will do."""
+        """The independent bits that the set is made from only save time: a start that treats the
+        other items alike will do.
+        """
         oracle = SubsetSelection(5, 0.1)
         assert oracle.size == 2
         monkeypatch.setattr(
@@ -250,7 +254,9 @@ class TestSubsetSelection(OracleContract):
 
 
 class SlowField:
-    """F_q: arithmetic modulo a prime; for prime powers the library's tables, after a check of the axioms."""
+    """F_q: arithmetic modulo a prime; for prime powers the library's tables, after a check of the
+    axioms.
+    """
 
     def __init__(self, q):
         self.q, self.prime = q, all(q % d for d in range(2, q))
@@ -264,9 +270,8 @@ class SlowField:
             for table, start in ((self.sums, 0), (self.products, 1)):
                 assert (table == table.T).all()
                 assert (table[table] == table[:, table].transpose(0, 1, 2)).all()  # (ab)c = a(bc)
-                assert (
-                    np.sort(table[start:, start:], axis=1) == grid[start:]
-                ).all()  # everything has an inverse
+                # Everything has an inverse
+                assert (np.sort(table[start:, start:], axis=1) == grid[start:]).all()
                 assert (table[start] == grid).all()
             assert (
                 self.products[:, self.sums]
@@ -287,7 +292,9 @@ class SlowField:
 
 
 class TestOLH(OracleContract):
-    """a uniform in F_q^t, and <a, v> with weight truth, every other element with weight lie (Wang et al. 2017)."""
+    """a uniform in F_q^t, and <a, v> with weight truth, every other element with weight lie (Wang
+    et al. 2017).
+    """
 
     make = staticmethod(OLH)
     epsilons = (
@@ -366,7 +373,8 @@ class TestOLH(OracleContract):
 
 
 class TestProjectiveGeometry(OracleContract):
-    """Hyperplanes of the projective space of F_q^t, those through the own point likelier (Feldman et al. 2022).
+    """Hyperplanes of the projective space of F_q^t, those through the own point likelier (Feldman
+    et al. 2022).
 
     Points and hyperplanes are the vectors whose leading digit is 1, in their order.
     """
@@ -440,7 +448,9 @@ class TestProjectiveGeometry(OracleContract):
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 8, 11, 64, 200])
 @pytest.mark.parametrize("kind", [GRR, SubsetSelection, ProjectiveGeometry, OLH])
 def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
-    """What is aggregated is a count of cells, as many distinct ones for each report; and supporters of many aggregates at once."""
+    """What is aggregated is a count of cells, as many distinct ones for each report; and supporters
+    of many aggregates at once.
+    """
     oracle, rng = kind(domain, epsilon), np.random.default_rng(domain)
     assert isinstance(oracle, CellOracle)
     reports = oracle.privatize(rng.integers(domain, size=60), rng)
@@ -488,7 +498,9 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
 
 
 class HRRContract(OracleContract):
-    """t distinct indices of 1 .. S-1, uniform; their signs with weight truth, other patterns with weight lie (thesis 4.7)."""
+    """t distinct indices of 1 .. S-1, uniform; their signs with weight truth, other patterns with
+    weight lie (thesis 4.7).
+    """
 
     t = 1
 
@@ -536,7 +548,9 @@ class HRRContract(OracleContract):
                 yield v, [*drawn, word], (indices, sign)
 
     def test_contrast_is_the_literature_s(self):
-        """Thesis 4.7: a coefficient is kept with probability p_r = (e^eps + 2^(t-1) - 1) / (e^eps + 2^t - 1)."""
+        """Thesis 4.7: a coefficient is kept with probability p_r = (e^eps + 2^(t-1) - 1) / (e^eps +
+        2^t - 1).
+        """
         oracle, reports, _, P, _ = self.enumerated((5, 1))
         t, e = self.t, math.exp(1)
         own = np.array(
@@ -594,7 +608,9 @@ class HashedContract(SketchContract):
         return self.kind(20, 3.0, hashes=4, width=32, seed=seed)
 
     def cells(self, oracle, public):
-        """cells[hash][item]: the bits of ``log2 width`` consecutive public functions, least significant first."""
+        """cells[hash][item]: the bits of ``log2 width`` consecutive public functions, least
+        significant first.
+        """
         g, places = oracle.parameters["hashes"], oracle.parameters["width"].bit_length() - 1
 
         def bit(row, item):
@@ -616,7 +632,9 @@ class HashedContract(SketchContract):
 
 
 class TestHadamardCountMeanSketch(HashedContract):
-    """A hash function and a coefficient, uniform; the sign of the cell's coefficient by randomised response (Apple 2017)."""
+    """A hash function and a coefficient, uniform; the sign of the cell's coefficient by randomised
+    response (Apple 2017).
+    """
 
     kind = HadamardCountMeanSketch
 
@@ -684,7 +702,9 @@ class TestCountMeanSketch(HashedContract):
 
 
 class TestJLOracle(SketchContract):
-    """A row, uniform; the sign of the item there by randomised response (Bassily and Smith 2015, Algorithm 1)."""
+    """A row, uniform; the sign of the item there by randomised response (Bassily and Smith 2015,
+    Algorithm 1).
+    """
 
     kind, patched, sizes = JLOracle, "_matrix", ("rows",)
 
@@ -742,7 +762,9 @@ def test_public_bits_are_those_of_the_definition():
 
 
 def test_any_five_items_have_independent_public_bits():
-    """No two, and no four, of the vectors (1, x, x^3) sum to zero (an odd number cannot), so any five are linearly independent."""
+    """No two, and no four, of the vectors (1, x, x^3) sum to zero (an odd number cannot), so any
+    five are linearly independent.
+    """
     rng = np.random.default_rng(0)
     for items in (range(40), [int(v) for v in rng.integers(0, 1 << 63, size=40)]):
         vectors = [(v, gf64(v, gf64(v, v))) for v in items]
@@ -798,7 +820,9 @@ class TabularContract(OracleContract):
             close(9 * oracle.variance(9, f), np.mean(expected), E**2)
 
     def test_variances_are_unbiased(self, case):
-        """They are those of single items, which `test_variances_of_sums_are_unbiased` tests, cut at 0."""
+        """They are those of single items, which `test_variances_of_sums_are_unbiased` tests, cut at
+        0.
+        """
         oracle, reports, _, _, _ = self.enumerated(case)
         eye = np.eye(oracle.domain)
         for r in range(len(reports)):
@@ -833,7 +857,9 @@ class TestTabularGeometric(TabularContract):
 
 
 class TestTabularRectangular(TabularContract):
-    """More outputs than items, with different amounts of information, one of no information and one that never occurs."""
+    """More outputs than items, with different amounts of information, one of no information and one
+    that never occurs.
+    """
 
     def table(self, domain, epsilon):
         alpha = Privacy.from_epsilon(epsilon, neighbours="all").alpha
@@ -847,7 +873,9 @@ class TestTabularRectangular(TabularContract):
         )
 
     def test_weighs_outputs_by_what_they_say(self, case):
-        """No other unbiased estimator has a smaller variance summed over items, for equally frequent ones (Gauss and Markov)."""
+        """No other unbiased estimator has a smaller variance summed over items, for equally
+        frequent ones (Gauss and Markov).
+        """
         oracle, _, _, P, E = self.enumerated(case)
         rng = np.random.default_rng(0)
         mean = P.mean(axis=1)
@@ -885,20 +913,20 @@ def test_variances_of_the_literature(domain, epsilon):
     is_near(OUE(domain, epsilon).variance(10), 4 * e / (10 * (e - 1) ** 2))  # thesis eq. 2.7
     root = math.exp(epsilon / 2)
     is_near(SUE(domain, epsilon).variance(10), root / (10 * (root - 1) ** 2))  # thesis eq. 2.6
-    is_near(
-        GRR(domain, epsilon).variance(10), (domain - 2 + e) / (10 * (e - 1) ** 2)
-    )  # Wang et al. 2017, eq. 5
+    # Wang et al. 2017, eq. 5
+    is_near(GRR(domain, epsilon).variance(10), (domain - 2 + e) / (10 * (e - 1) ** 2))
     olh = OLH(domain, epsilon)
     g = olh.hashes_to
-    is_near(
-        olh.variance(10), (e + g - 1) ** 2 / (10 * (e - 1) ** 2 * (g - 1))
-    )  # Wang et al. 2017, section 5
+    # Wang et al. 2017, section 5
+    is_near(olh.variance(10), (e + g - 1) ** 2 / (10 * (e - 1) ** 2 * (g - 1)))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("domain", [2, 3, 8, 1000, 1024])
 def test_variance_of_hadamard_response(domain, epsilon):
-    """A user's report is +-scale, scale = ((S-1)/S) (e+1)/(e-1), times the sign of the item; its mean is 1 - 1/S or -1/S."""
+    """A user's report is +-scale, scale = ((S-1)/S) (e+1)/(e-1), times the sign of the item; its
+    mean is 1 - 1/S or -1/S.
+    """
     e, s = math.exp(epsilon), 1 << max(1, (domain - 1).bit_length())
     scale = (s - 1) / s * (e + 1) / (e - 1)
     is_near(HRR(domain, epsilon).variance(10, 1.0), (scale**2 - (1 - 1 / s) ** 2) / 10)
@@ -908,7 +936,9 @@ def test_variance_of_hadamard_response(domain, epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("domain", [2, 3, 5, 20])
 def test_grr_is_the_named_mechanism(domain, epsilon):
-    """`mechdesign.named.krr` at the ratio that is sampled, entry by entry, is what GRR samples by definition."""
+    """`mechdesign.named.krr` at the ratio that is sampled, entry by entry, is what GRR samples by
+    definition.
+    """
     oracle = GRR(domain, epsilon)
     truth, lie = weights_of(oracle, "truth", "lie")
     table = [

@@ -1,4 +1,6 @@
-"""Each method of post-processing keeps the guarantees that its docstring gives, and is what a slow, obvious twin says it is."""
+"""Each method of post-processing keeps the guarantees that its docstring gives, and is what a slow,
+obvious twin says it is.
+"""
 
 import itertools
 import pickle
@@ -305,7 +307,9 @@ def test_norm_mul_of_extreme_floats():
 
 
 def simplex_over_supports(values, b=0.0):
-    """The nearest distribution, by trying every set of positive items and keeping the best that is feasible; exact."""
+    """The nearest distribution, by trying every set of positive items and keeping the best that is
+    feasible; exact.
+    """
     v = [Fraction(float(value)) for value in values]
     b = Fraction(b)
     best = None
@@ -361,7 +365,8 @@ def test_norm_sub_loses_nothing_to_a_large_constant():
 
 
 def test_norm_sub_raises_negative_estimates_when_too_little_is_there():
-    # Clamping to 0 first, as loops over the positive items do, would give [1, 0], which is farther away.
+    # Clamping to 0 first, as loops over the positive items do, would give [1, 0], which is farther
+    # away.
     assert norm_sub([0.5, -0.25]).tolist() == [0.875, 0.125]
     assert norm_sub([-3.0, -3.0]).tolist() == [0.5, 0.5]
 
@@ -374,7 +379,9 @@ def test_project_simplex_is_norm_sub():
 
 
 def cut_by_thresholds(values):
-    """The best of all thresholds among the estimates, in exact arithmetic; the most frequent share 1 if none will do."""
+    """The best of all thresholds among the estimates, in exact arithmetic; the most frequent share
+    1 if none will do.
+    """
     v = [Fraction(float(value)) for value in values]
     kept = [[x if x >= theta else 0 for x in v] for theta in {x for x in v if x > 0}]
     fitting = [row for row in kept if sum(row) <= 1]
@@ -509,8 +516,8 @@ def test_mle_apx_is_norm_sub_for_symmetric_reports(unit, p):
 
 
 def test_mle_apx_has_the_variance_of_the_protocol():
-    # q (1-q) (1 + b f) is the variance of a report that supports with probability p f + q (1 - f), but for a term (p-q)^2 f (1-f)
-    # that is the randomness of the population, not of the protocol.
+    # q (1-q) (1 + b f) is the variance of a report that supports with probability p f + q (1 - f),
+    # but for a term (p-q)^2 f (1-f) that is the randomness of the population, not of the protocol.
     for p, q, f in itertools.product([0.5, 0.8], [0.1, 0.4], [0, 0.3, 1]):
         assert q * (1 - q) * (1 + ratio(p, q) * f) == pytest.approx(
             f * p * (1 - p) + (1 - f) * q * (1 - q)
@@ -537,7 +544,9 @@ def test_mle_apx_refuses_what_no_reports_give(bad):
 
 
 def posterior_mean(value, deviation, people, s):
-    """Simpson on log x, on ever finer stretches of where the posterior is within exp(-45) of its peak."""
+    """Simpson on log x, on ever finer stretches of where the posterior is within exp(-45) of its
+    peak.
+    """
     low, high = 0.0, np.log(people)
     for _ in range(6):
         t = np.linspace(low, high, 4001)
@@ -607,7 +616,8 @@ def test_power_is_the_posterior_mean_under_the_fitted_prior():
 
 
 def test_power_minimises_the_expected_squared_error():
-    # Frequencies drawn from a power law: no function of an estimate beats the posterior mean, not even a scaled or shifted one.
+    # Frequencies drawn from a power law: no function of an estimate beats the posterior mean, not
+    # even a scaled or shifted one.
     rng, people, s, deviation = np.random.default_rng(2), 10_000, 1.6, 0.02
     u, d = rng.random(30_000), 1 - s
     truth = (people**-d + u * (1 - people**-d)) ** (1 / d)

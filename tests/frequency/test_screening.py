@@ -1,7 +1,8 @@
-"""Screening of collectors: its chi-squares against exact covariances, its false alarms, and the lies that it finds.
+"""Screening of collectors: its chi-squares against exact covariances, its false alarms, and the
+lies that it finds.
 
-Statistical tests are seeded. A p-value is compared with 1e-6 for each of about 50 families of protocols: a false alarm for one of
-20000 seeds.
+Statistical tests are seeded. A p-value is compared with 1e-6 for each of about 50 families of
+protocols: a false alarm for one of 20000 seeds.
 """
 
 import itertools
@@ -124,7 +125,9 @@ def uniform(values):
 
 
 def reports_of(oracle, item):
-    """All reports of an oracle, as rows of what they add to the counts, and their probabilities for a holder of the item."""
+    """All reports of an oracle, as rows of what they add to the counts, and their probabilities for
+    a holder of the item.
+    """
     d, p, q = (
         oracle.domain,
         float(oracle.p) if hasattr(oracle, "p") else 0.0,
@@ -256,9 +259,8 @@ def test_small_p_values_are_as_rare_as_they_should_be():
     for level in (0.05, 0.01, 0.001):
         false = int((values <= level).sum())
         assert stats.binom.sf(false - 1, len(values), level) > FALSE_ALARM
-        assert (
-            stats.binom.sf(int(3 * level * len(values)) + 5, len(values), level) < 0.01
-        )  # three times as many would be seen
+        # Three times as many would be seen
+        assert stats.binom.sf(int(3 * level * len(values)) + 5, len(values), level) < 0.01
 
 
 def test_a_wrong_variance_is_rejected():
@@ -361,9 +363,8 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
                 np.where(np.arange(16) == items[:, None], -1, np.arange(16)), axis=1, kind="stable"
             )
             sets = np.zeros_like(both)
-            np.put_along_axis(
-                sets, column, both, axis=1
-            )  # always the own item, and others at random
+            # Always the own item, and others at random
+            np.put_along_axis(sets, column, both, axis=1)
             truthful["bits"] = np.packbits(sets, axis=1, bitorder="little")
             found = screen(oracle, {**collectors, "liar": oracle.aggregate(truthful)})
             assert found.collectors[4].rest.adjusted < 1e-6
@@ -380,7 +381,8 @@ def test_an_index_that_is_always_the_first_is_flagged():
     lies = rng.random(N) >= float(oracle._choice.p)
     reports["index"], reports["sign"] = 1, np.where(lies, -signs, signs)[:, None]
     found = screen(oracle, {**collectors, "liar": oracle.aggregate(reports)})
-    # So large a liar makes the others unlike the rest, too; without the one that is most unlike, nothing is left to ask.
+    # So large a liar makes the others unlike the rest, too; without the one that is most unlike,
+    # nothing is left to ask.
     assert "liar" in found.flagged
     assert max(found.collectors, key=lambda item: item.rest.chi_square.value).collector == "liar"
     assert not screen(oracle, collectors).flagged
@@ -392,18 +394,16 @@ def test_public_draws_tell_a_lie_from_another_population():
     collectors = {name: honest(protocol, 2 * N, rng) for name in "abcd"}
     region = honest(protocol, 2 * N, rng, peaked)
     reports = protocol.privatize(rng.choice(64, 4 * N, p=zipf(64)), rng)
-    hasty = protocol.aggregate(
-        reports[(reports["level"] > 0) | (rng.random(4 * N) < 0.5)][: 2 * N]
-    )  # fewer on the first level
+    # Fewer on the first level
+    hasty = protocol.aggregate(reports[(reports["level"] > 0) | (rng.random(4 * N) < 0.5)][: 2 * N])
     found = screen(protocol, {**collectors, "region": region, "hasty": hasty})
     verdicts = {item.collector: found.verdict(item) for item in found.collectors}
     assert verdicts["region"] == "unlike the rest"
     assert verdicts["hasty"] == "not drawn as the protocol says"
     alone = screen(protocol, {"hasty": hasty})
     assert alone.flagged == ("hasty",)
-    assert not screen(
-        protocol, {"region": region}
-    ).flagged  # what it says of its users cannot be judged
+    # What it says of its users cannot be judged
+    assert not screen(protocol, {"region": region}).flagged
 
 
 def test_counts_that_are_too_much_like_the_rest_are_flagged():
@@ -413,14 +413,14 @@ def test_counts_that_are_too_much_like_the_rest_are_flagged():
         everything = sum(collectors.values())
         counts = everything.counts // 8
         n = int(counts.sum()) if isinstance(protocol, (GRR, OLH)) else everything.n // 8
-        n -= (
-            int(counts.sum()) % 2 if isinstance(protocol, HRR) else 0
-        )  # so that n signs can have these sums
+        # So that n signs can have these sums
+        n -= int(counts.sum()) % 2 if isinstance(protocol, HRR) else 0
         copied = Aggregate(everything.parameters, n, counts)
         assert "copy" in screen(protocol, {**collectors, "copy": copied}).flagged
 
 
-# What frequency.screening says of its power: shares of made-up reports that are found at most once, or at least nine times, in ten.
+# What frequency.screening says of its power: shares of made-up reports that are found at most once,
+# or at least nine times, in ten.
 POWER = {GRR: (0.002, 0.005), HRR: (0.015, 0.04), OLH: (0.01, 0.025)}
 
 
@@ -481,9 +481,8 @@ def test_hostile_and_trivial_collectors():
             oracle, {"a": some, "b": HRR(16, 1.1).aggregate(np.zeros(0, dtype=oracle.report_dtype))}
         )
     with pytest.raises(IncompatibleAggregate):
-        screen(
-            oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)}
-        )  # no 5 reports have these counts
+        # No 5 reports have these counts
+        screen(oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)})
     with pytest.raises(TypeError, match="Aggregate"):
         screen(oracle, {"a": some, "b": 7})
     with pytest.raises(TypeError, match="protocol"):

@@ -1,4 +1,6 @@
-"""Reports, aggregates and protocols as files, and the way from files to an aggregate: nothing lost, nothing counted twice."""
+"""Reports, aggregates and protocols as files, and the way from files to an aggregate: nothing lost,
+nothing counted twice.
+"""
 
 import hashlib
 import inspect
@@ -369,7 +371,9 @@ def test_a_file_of_something_else_is_refused_by_name(columns, metadata, reason, 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
-    """Cut anywhere, or one bit changed in the pages: nothing of the file counts, not even what was intact."""
+    """Cut anywhere, or one bit changed in the pages: nothing of the file counts, not even what was
+    intact.
+    """
     protocol = HRR(256, 1.0)
     reports = protocol.privatize(numbers(256, 30_000), np.random.default_rng(1))
     good, kinds = tmp_path / "good.parquet", tmp_path / "kinds"

@@ -40,9 +40,8 @@ def spent_by(entries, group):
 def test_nobody_ever_spends_more_and_the_sums_are_exact(entries):
     ledger, recorded = Ledger(3), []
     for number, (epsilon, people) in enumerate(entries):
-        fits = all(
-            spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz"
-        )  # z: in no group
+        # Z: in no group
+        fits = all(spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz")
         if fits:
             ledger.spend(epsilon, str(number), people)
             recorded.append((epsilon, people))

@@ -1,4 +1,6 @@
-"""Proofs: what certify returns is feasible and bounded exactly, even when floats mislead it; a forged certificate is refused."""
+"""Proofs: what certify returns is feasible and bounded exactly, even when floats mislead it; a
+forged certificate is refused.
+"""
 
 import itertools
 import math
@@ -55,7 +57,9 @@ def build(n, privacy, loss, wanted=(), folded=True):
 
 
 def check_solution(program, solution):
-    """The point is feasible and the multipliers bound every other, in fractions; returns the cost and the bound."""
+    """The point is feasible and the multipliers bound every other, in fractions; returns the cost
+    and the bound.
+    """
     x, y = solution.x, solution.multipliers
     assert len(x) == program.variables
     assert min(x) >= 0
@@ -324,7 +328,8 @@ def test_another_mechanism(honest):
     refused(good, Mechanism(np.eye(5, dtype=int).tolist(), NINE), "not private: ratio inf")
     refused(good, design(3, NINE, L1(), ["WH", "CM"]).mechanism, "")
     refused(good, design(5, NINE, L1(), ["WH", "CM"]).mechanism, "")
-    # Another optimal table, if there is one, is proved by the same multipliers; a certificate is about the program.
+    # Another optimal table, if there is one, is proved by the same multipliers; a certificate is
+    # about the program.
     assert good.verify(Mechanism(honest.mechanism.table, NINE))
 
 
@@ -339,7 +344,9 @@ def test_another_mechanism(honest):
     ids=["larger", "prior", "costs", "rectangular"],
 )
 def test_a_mechanism_of_another_size(loss, wanted, table):
-    """A statement that does not fit the table is not proved about it; that is an answer, and no error."""
+    """A statement that does not fit the table is not proved about it; that is an answer, and no
+    error.
+    """
     certificate = design(2, HALF, loss, wanted).certificate
     refused(certificate, Mechanism(table, HALF), "")
     assert certificate.verify(Mechanism(table, HALF)).reason
@@ -368,7 +375,9 @@ def test_a_ratio_beyond_floats(honest):
 
 
 def test_a_weaker_proof_is_a_proof_with_a_gap(honest):
-    """Scaling all multipliers down keeps them valid: the gap tells, and nothing is claimed to be optimal."""
+    """Scaling all multipliers down keeps them valid: the gap tells, and nothing is claimed to be
+    optimal.
+    """
     good = honest.certificate
     weaker = {
         name: {r: value / 2 for r, value in chosen.items()}
@@ -436,7 +445,9 @@ def wrong_rows(rng):
 
 
 def mislead(monkeypatch, change, answers=None):
-    """The first programs (all, if None) that the solver gets are changed; returns the calls that were made."""
+    """The first programs (all, if None) that the solver gets are changed; returns the calls that
+    were made.
+    """
     asked = []
 
     def solve(floats, *args, **kwargs):
@@ -477,7 +488,9 @@ def test_an_honest_solver_needs_no_repair(program):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("change", [wrong_cost, wrong_rows])
 def test_a_wrong_first_basis(monkeypatch, program, seed, change):
-    """Mixed and bounded it gives a valid answer, with a gap; refined or repaired by exact steps it gives the optimum."""
+    """Mixed and bounded it gives a valid answer, with a gap; refined or repaired by exact steps it
+    gives the optimum.
+    """
     best, proof = check_solution(program, certify(program))
     assert best == proof
     for allowed in ({"max_refinements": 0, "max_work": 0}, {"max_work": 0}):
@@ -513,7 +526,9 @@ def spoiled(monkeypatch, program, change, **allowed):
 
 @every_case
 def test_wrong_bases_do_need_repair(monkeypatch, program):
-    """The test above would say nothing if the spoiled bases were right ones; exact steps leave nothing to mix or to bound."""
+    """The test above would say nothing if the spoiled bases were right ones; exact steps leave
+    nothing to mix or to bound.
+    """
     assert spoiled(monkeypatch, program, wrong_rows, max_refinements=0, max_work=0)["_mixed"] > 0
     assert spoiled(monkeypatch, program, wrong_cost, max_refinements=0, max_work=0)["_bounding"] > 0
     for change in (wrong_rows, wrong_cost):
@@ -539,7 +554,9 @@ def test_refinement_alone_repairs_a_wrong_basis(monkeypatch):
 @every_case
 @pytest.mark.parametrize("scale", [0, 1, 100])
 def test_any_multipliers_can_be_made_a_bound(program, scale):
-    """Valid whatever they were; and where a column had to give way, it gave no more than the worst of its entries asked for."""
+    """Valid whatever they were; and where a column had to give way, it gave no more than the worst
+    of its entries asked for.
+    """
     problem = Problem.of(program)
     columns = len(program.rows[0].cells)
     rng = random.Random(scale)
@@ -695,7 +712,9 @@ def test_without_solver_and_without_steps_there_is_no_answer(monkeypatch, liar):
 )
 @pytest.mark.parametrize("work", [0, 100, 1000])
 def test_with_too_little_work_the_answer_is_exact_or_refused(monkeypatch, liar, work):
-    """A typed refusal, or a point and a bound that are right, with or without a gap: never something in between."""
+    """A typed refusal, or a point and a bound that are right, with or without a gap: never
+    something in between.
+    """
     for program in cases():
         best, _ = check_solution(program, certify(program))
         with monkeypatch.context() as patch:
@@ -759,7 +778,9 @@ LOSSES = [
 @pytest.mark.parametrize("alpha", EXTREMES)
 @pytest.mark.parametrize("n", range(1, 9))
 def test_extreme_alphas_are_solved_to_the_end(alpha, n):
-    """Losses, neighbours and properties are a fixed sample; every alpha and n meets some. The gap is exactly 0."""
+    """Losses, neighbours and properties are a fixed sample; every alpha and n meets some. The gap
+    is exactly 0.
+    """
     rng = random.Random(f"{alpha} {n}")
     for _ in range(3 if n < 6 else 2):
         privacy = Privacy(EXTREMES[alpha], rng.choice(["adjacent", "adjacent", "all", 2]))
@@ -802,7 +823,9 @@ def test_extreme_alphas_without_exact_steps(alpha):
     ids=str,
 )
 def test_alphas_next_to_one_are_feasible(n, wanted, loss, digits):
-    """A float basis may break an equality slightly: no reason to call the program infeasible (the seven never are)."""
+    """A float basis may break an equality slightly: no reason to call the program infeasible (the
+    seven never are).
+    """
     found = design(n, Privacy(1 - Fraction(1, 10**digits)), loss, wanted)
     assert found.certificate.verify(found.mechanism)
     assert found.certificate.optimal
@@ -834,7 +857,8 @@ def test_small_coefficients_in_an_equality():
                 True,
             )
 
-    # A mechanism that has it exists: Pr[0 | 1] may be anything from alpha to 1 times Pr[0 | 0], and this is in between.
+    # A mechanism that has it exists: Pr[0 | 1] may be anything from alpha to 1 times Pr[0 | 0], and
+    # this is in between.
     found = design(3, Privacy(Fraction(1, 10**15)), L0(), [Rare()])
     assert found.certificate.verify(found.mechanism)
 
@@ -911,7 +935,9 @@ def test_the_gap_is_exact_and_the_text_says_so(honest):
 
 
 class TestNumbersOfCertificates:
-    """The uniform mechanism is not optimal: every one of these would have to prove a bound that is false."""
+    """The uniform mechanism is not optimal: every one of these would have to prove a bound that is
+    false.
+    """
 
     privacy = Privacy("1/2")
     uniform = Mechanism([["1/2"] * 2] * 2, privacy)

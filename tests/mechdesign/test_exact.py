@@ -1,4 +1,6 @@
-"""The exact factorization of a basis against dense elimination by FLINT, on systems with every kind of component."""
+"""The exact factorization of a basis against dense elimination by FLINT, on systems with every kind
+of component.
+"""
 
 import random
 from fractions import Fraction
@@ -29,7 +31,9 @@ def column(values):
 
 
 def check(rows, variables, rng=None):
-    """The same answers as dense elimination, or SingularBasis exactly when the determinant is zero; whether it is not."""
+    """The same answers as dense elimination, or SingularBasis exactly when the determinant is zero;
+    whether it is not.
+    """
     rng = rng or random.Random(1)
     matrix = dense(rows, variables)
     if matrix.det() == 0:
@@ -82,13 +86,16 @@ def random_system(rng, size, long_share):
 def test_random_systems(size, long_share):
     rng = random.Random(1000 * size + int(10 * long_share))
     regular = sum(check(*random_system(rng, size, long_share), rng) for _ in range(80))
-    # The comparison means something only if both outcomes occur (all-long systems are hardly ever singular).
+    # The comparison means something only if both outcomes occur (all-long systems are hardly ever
+    # singular).
     assert regular > 0
     assert regular < 80 or long_share == 1.0 or size == 1
 
 
 def random_forest(rng, sizes, longs):
-    """Components of the given sizes, trees, with a row to spare in all but ``longs`` of them, and as many long rows."""
+    """Components of the given sizes, trees, with a row to spare in all but ``longs`` of them, and
+    as many long rows.
+    """
     size = sum(sizes)
     numbers = rng.sample(range(2 * size), size)
     rows, start = [], 0
@@ -103,7 +110,8 @@ def random_forest(rng, sizes, longs):
                 }
             )
         if k >= longs:
-            # A row to spare: one variable, anywhere in the tree, or one more edge, which closes a cycle.
+            # A row to spare: one variable, anywhere in the tree, or one more edge, which closes a
+            # cycle.
             rows.append(
                 {
                     v: rng.choice(COEFFICIENTS)
@@ -123,7 +131,9 @@ def random_forest(rng, sizes, longs):
     st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 6), st.integers(0, 10**6)
 )
 def test_trees_and_cycles_tied_together_by_long_rows(sizes, longs, seed):
-    """What a basis of a mechanism looks like. Long rows reach into components that are determined already, too."""
+    """What a basis of a mechanism looks like. Long rows reach into components that are determined
+    already, too.
+    """
     rng = random.Random(seed)
     check(*random_forest(rng, sizes, min(longs, len(sizes)) if sum(sizes) >= 3 else 0), rng)
 
@@ -208,7 +218,8 @@ def test_rows_to_spare_of_every_shape():
         ([row({0: 1}), row({1: 1})], [0]),
         ([], [0]),
         ([row({0: 1})], []),
-        # One component with too many rows, one with too few: the numbers of rows and variables agree.
+        # One component with too many rows, one with too few: the numbers of rows and variables
+        # agree.
         ([row({0: 1}), row({0: 1, 1: -1}), row({0: 1, 1: 1}), row({2: 1, 3: -1})], [0, 1, 2, 3]),
         # A long row where everything is determined already, and a component that no row determines.
         ([row({0: 1}), row({1: 1}), row({2: 1}), row({0: 1, 1: 1, 2: 1})], [0, 1, 2, 3]),

@@ -1,4 +1,6 @@
-"""Mechanisms for local privacy: the square program of thesis 6.8, and extremal mechanisms against enumeration and closed forms."""
+"""Mechanisms for local privacy: the square program of thesis 6.8, and extremal mechanisms against
+enumeration and closed forms.
+"""
 
 import math
 import random
@@ -38,7 +40,8 @@ def some_prior(items, seed):
     return prior([rng.randint(1, 50) for _ in range(items)])
 
 
-# What a row (the probabilities of one output under every item) is worth, in floats and straight from the definitions.
+# What a row (the probabilities of one output under every item) is worth, in floats and straight
+# from the definitions.
 
 
 def expected(row, weights):
@@ -102,7 +105,9 @@ ALPHAS = [Fraction(1, 50), Fraction(1, 3), Fraction(9, 10), Fraction(1)]
 
 
 def check_prices(found, alpha):
-    """The proof, evaluated over every pattern of the items themselves: nothing is merged or folded here."""
+    """The proof, evaluated over every pattern of the items themselves: nothing is merged or folded
+    here.
+    """
     assert sum(found.prices) == found.bound
     with ctx.workprec(256):
         for row in product([Fraction(1), alpha], repeat=found.utility.items):
@@ -147,9 +152,8 @@ def test_l1_and_l2_leave_most_outputs_unused(loss):
     used = [any(row) for row in found.mechanism.table]
     assert found.certificate.gap == 0
     assert used == [False, False, False, True, False, True, False, False, False]
-    assert (
-        len(set(zip(*found.mechanism.table, strict=True))) == 3
-    )  # the middle item is the only one between the sides
+    # The middle item is the only one between the sides
+    assert len(set(zip(*found.mechanism.table, strict=True))) == 3
 
 
 @pytest.mark.parametrize("loss", [L1(), L2()])
@@ -257,7 +261,9 @@ def test_extreme_privacy(name, alpha):
 @pytest.mark.parametrize("items", [2, 7, 60])
 @pytest.mark.parametrize("alpha", ["1/100", "1/2", "9/10"])
 def test_total_variation_is_randomised_response_on_the_likelier_hypothesis(items, alpha):
-    """Kairouz, Oh and Viswanath, Theorem 6: (e^eps - 1)/(e^eps + 1) times the distance of the hypotheses, at every privacy."""
+    """Kairouz, Oh and Viswanath, Theorem 6: (e^eps - 1)/(e^eps + 1) times the distance of the
+    hypotheses, at every privacy.
+    """
     first, second, a = some_prior(items, 1), some_prior(items, 2), Fraction(alpha)
     found = extremal(items, local(alpha), total_variation(first, second))
     distance = sum(abs(p - q) for p, q in zip(first, second, strict=True)) / 2
@@ -272,7 +278,9 @@ def test_total_variation_is_randomised_response_on_the_likelier_hypothesis(items
 
 @pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquare, Hellinger])
 def test_at_high_privacy_two_outputs_are_best_for_any_divergence(kind):
-    """Theorem 5 of the same: then the binary mechanism is optimal, which is the one of the total variation."""
+    """Theorem 5 of the same: then the binary mechanism is optimal, which is the one of the total
+    variation.
+    """
     first, second = some_prior(8, 1), some_prior(8, 2)
     binary = extremal(8, local("999/1000"), total_variation(first, second)).mechanism
     assert set(extremal(8, local("999/1000"), kind(first, second)).mechanism.table) == set(
@@ -287,7 +295,9 @@ def test_at_low_privacy_information_is_best_kept_by_randomised_response(items):
 
 
 def subset_information(items, size, alpha):
-    """I(X; Y) of subset selection under a uniform prior: a row has ``size`` entries in proportion 1 and the others alpha."""
+    """I(X; Y) of subset selection under a uniform prior: a row has ``size`` entries in proportion 1
+    and the others alpha.
+    """
     mean = (size + (items - size) * alpha) / items
     return (size * math.log(1 / mean) + (items - size) * alpha * math.log(alpha / mean)) / (
         items * mean
@@ -306,9 +316,8 @@ def test_information_under_a_uniform_prior_is_kept_by_subsets_of_the_best_size(i
     assert float(found.value) == pytest.approx(values[best], rel=1e-12)
     assert found.gap < Fraction(1, 10**30)
     assert {sum(entry == max(row) for entry in row) for row in found.mechanism.table} == {best}
-    assert found.mechanism.outputs == items // math.gcd(
-        items, best
-    )  # not all subsets: one in n/gcd shifts will do
+    # Not all subsets: one in n/gcd shifts will do
+    assert found.mechanism.outputs == items // math.gcd(items, best)
 
 
 @pytest.mark.parametrize("items", [4, 40])
@@ -338,7 +347,9 @@ def test_an_item_that_tells_nothing_changes_nothing():
 
 
 def test_bayes_decision_agrees_with_the_square_program():
-    """With as many outputs as decisions, and the best decision for each output its own name, the two are one problem."""
+    """With as many outputs as decisions, and the best decision for each output its own name, the
+    two are one problem.
+    """
     weights = some_prior(6, 5)
     costs = [[abs(d - x) for x in range(6)] for d in range(6)]
     assert (
@@ -351,7 +362,9 @@ def test_bayes_decision_agrees_with_the_square_program():
 
 
 def test_folding_changes_nothing():
-    """Two classes of interchangeable items, and the same items told apart by perturbing nothing but the classes."""
+    """Two classes of interchangeable items, and the same items told apart by perturbing nothing but
+    the classes.
+    """
 
     class Plain(MutualInformation):
         def classes(self):
@@ -495,8 +508,9 @@ def test_a_mechanism_without_privacy_has_no_value():
 
 def test_what_is_shown():
     found = extremal(3, local(HALF), bayes_decision([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
-    assert str(found) == (
-        "BestDecision(3 items) = -0.5 under Privacy(alpha=1/2, neighbours='all'), 3 outputs for 3 items: "
-        "proved optimal, gap exactly 0"
+    assert (
+        str(found)
+        == "BestDecision(3 items) = -0.5 under Privacy(alpha=1/2, neighbours='all'), 3 outputs for"
+        " 3 items: proved optimal, gap exactly 0"
     )
     assert "gap at most" in str(extremal(3, local(HALF), MutualInformation(prior_over(3))))

@@ -1,4 +1,6 @@
-"""The table: construction, value semantics, the exact audit, and what follows from it by definition."""
+"""The table: construction, value semantics, the exact audit, and what follows from it by
+definition.
+"""
 
 import copy
 import math
@@ -170,11 +172,8 @@ def test_a_list_given_away_is_not_kept():
 )
 def test_copies(twin):
     for mechanism in (design(2, Privacy("9/10", "all"), L0(), ["WH"]).mechanism, named.uniform(3)):
-        (
-            mechanism.audit(),
-            mechanism.matrix,
-            mechanism.release([0]),
-        )  # cached values must not get in the way
+        # Cached values must not get in the way
+        mechanism.audit(), mechanism.matrix, mechanism.release([0])
         other = twin(mechanism)
         assert other == mechanism
         assert hash(other) == hash(mechanism)
@@ -194,8 +193,10 @@ def test_matrix_is_the_nearest_float():
 
 
 def test_repr_says_what_matters():
-    assert repr(named.geometric(2, "1/2")) == (
-        "<Mechanism 3x3, Privacy(alpha=1/2, neighbours='adjacent'), private; properties: RH RM CH CM WH S>"
+    assert (
+        repr(named.geometric(2, "1/2"))
+        == "<Mechanism 3x3, Privacy(alpha=1/2, neighbours='adjacent'), private; properties: RH RM"
+        " CH CM WH S>"
     )
     assert "NOT PRIVATE" in repr(Mechanism([[1, 0], [0, 1]], HALF))
     assert "properties: none" in repr(Mechanism([[0, 1], [1, 0], [0, 0]], HALF))
@@ -228,7 +229,9 @@ def test_audit_by_definition(table, neighbours):
 
 
 def audit_of_every_pair(table, privacy):
-    """The first place, output by output and pair by pair, of the largest ratio compared to what is allowed."""
+    """The first place, output by output and pair by pair, of the largest ratio compared to what is
+    allowed.
+    """
     pairs, distances = (
         privacy.pairs(len(table[0])).tolist(),
         privacy.distances(len(table[0])).tolist(),
@@ -415,9 +418,8 @@ def test_scaled_l0_by_definition(table, d):
 
 def test_scaled_l0_of_known_mechanisms():
     assert named.uniform(4).scaled_l0() == 1
-    assert named.geometric(5, "2/3").scaled_l0() == Fraction(
-        4, 5
-    )  # 2 alpha / (1 + alpha), Theorem 12
+    # 2 alpha / (1 + alpha), Theorem 12
+    assert named.geometric(5, "2/3").scaled_l0() == Fraction(4, 5)
     with pytest.raises(NotSquare):
         Mechanism([["1/2"] * 3] * 2, HALF).scaled_l0()
 

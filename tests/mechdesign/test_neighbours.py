@@ -1,4 +1,6 @@
-"""Limited precision and metrics: the audit by definition, designs against a plain program, files, and the shorter program."""
+"""Limited precision and metrics: the audit by definition, designs against a plain program, files,
+and the shorter program.
+"""
 
 import json
 import math
@@ -59,7 +61,9 @@ def equal(n):
 
 
 def arbitrary(n, seed, share=0.7):
-    """Random distances, some missing; not a metric in the strict sense, nor symmetric under reflection."""
+    """Random distances, some missing; not a metric in the strict sense, nor symmetric under
+    reflection.
+    """
     rng = random.Random(seed)
     table = [[0 if j == k else None for k in range(n + 1)] for j in range(n + 1)]
     for j in range(n + 1):
@@ -191,7 +195,9 @@ def test_a_metric_over_another_number_of_inputs():
 
 
 def by_definition(table, alpha, neighbours):
-    """The largest ratio times alpha^d, and the places where it is reached, over all ordered pairs; infinite where one is 0."""
+    """The largest ratio times alpha^d, and the places where it is reached, over all ordered pairs;
+    infinite where one is 0.
+    """
     uses = {}
     for i, row in enumerate(table):
         for j in range(len(row)):
@@ -453,7 +459,8 @@ def test_the_shorter_program_is_short():
     assert rows("adjacent") == rows(line(n)) == rows(capped(n, n)) == adjacent
     assert rows("all") == rows(n) == rows(equal(n)) == 2 * size * size
     assert rows(capped(n, 4)) == adjacent + 2 * size * size
-    # Two cliques, of the neighbours of either end, and the two pairs across them for every further step.
+    # Two cliques, of the neighbours of either end, and the two pairs across them for every further
+    # step.
     assert rows(n - 4) == size * (4 * (n - 3) + 4 * 3)
     # The ends against the output itself, and neither for an output at an end.
     assert rows("all", ("RM",)) == 2 * size - 2
@@ -661,7 +668,9 @@ def test_the_device_and_the_library_refuse_the_same_metrics(neighbours, saved):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved):
-    """Both look at every pair, with its own distance: for each relation whichever verdict the definition gives."""
+    """Both look at every pair, with its own distance: for each relation whichever verdict the
+    definition gives.
+    """
     neighbours = Privacy("1/2", RELATIONS[relation](3)).neighbours
     described = (
         {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours

@@ -1,7 +1,7 @@
 """The planner's mechanics, on a task of its own and on "count"; its command and its figure.
 
-False alarms: statistical tests compare means of thousands of draws with exact moments at five deviations (6e-7), are seeded, and
-are shown to reject a planted error.
+False alarms: statistical tests compare means of thousands of draws with exact moments at five
+deviations (6e-7), are seeded, and are shown to reject a planted error.
 """
 
 import csv
@@ -105,7 +105,9 @@ def test_epsilons_have_four_digits_in_order():
 
 @dataclass(frozen=True)
 class Toy(Task):
-    """Three candidates: noise, noise over a floor, and one of unknown error; ``broken`` ones serve nobody."""
+    """Three candidates: noise, noise over a floor, and one of unknown error; ``broken`` ones serve
+    nobody.
+    """
 
     scale: float = 1.0
     broken: bool = False
@@ -272,7 +274,10 @@ def test_the_package_has_its_tasks_and_names_are_forgiving():
 
 
 def test_importing_the_package_imports_neither_tasks_nor_figures():
-    code = "import sys, mechdesign; mechdesign.plan; print([m for m in ('frequency', 'rangeq', 'matplotlib') if m in sys.modules])"
+    code = (
+        "import sys, mechdesign; mechdesign.plan; print([m for m in ('frequency', 'rangeq',"
+        " 'matplotlib') if m in sys.modules])"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -285,7 +290,9 @@ def test_importing_the_package_imports_neither_tasks_nor_figures():
 
 
 def moments(mechanism: Mechanism, loss: str):
-    """The mean and the variance of the cost of one answer, for uniform counts: by summing over the table."""
+    """The mean and the variance of the cost of one answer, for uniform counts: by summing over the
+    table.
+    """
     n = mechanism.inputs - 1
     cost = {"RMSE": lambda e: e**2, "L0": lambda e: float(e != 0), "L1": abs}[loss]
     weights = mechanism.matrix / (n + 1)

@@ -1,4 +1,6 @@
-"""The program as data: what it contains, when it may be folded, and that folding loses nothing and proves the same."""
+"""The program as data: what it contains, when it may be folded, and that folding loses nothing and
+proves the same.
+"""
 
 import itertools
 import math
@@ -60,7 +62,9 @@ def feasible(program, x):
 
 
 def prove(program, folded):
-    """Solve the folded program; carry the point and the multipliers back; both must do for the original one."""
+    """Solve the folded program; carry the point and the multipliers back; both must do for the
+    original one.
+    """
     solution = certify(folded.program)
     x = [solution.x[v] for v in folded.orbit.tolist()]
     assert feasible(program, x)
@@ -82,7 +86,9 @@ SUBSETS = [
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_folding_loses_nothing(n, loss):
-    """Every subset of the seven is met for some n and loss; each n and loss meets a fixed sample of the subsets."""
+    """Every subset of the seven is met for some n and loss; each n and loss meets a fixed sample of
+    the subsets.
+    """
     sample = random.Random(f"{n} {loss!r}").sample(SUBSETS, 10)
     for wanted in [(), ("S",), *sample]:
         program = build(n, NINE, loss, wanted)
@@ -155,7 +161,9 @@ def test_no_folding_without_symmetry(privacy, loss, wanted):
 
 
 def test_rows_that_say_nothing_are_left_out():
-    """Under the symmetry, S says that every variable equals itself, and its middle row does so anyway."""
+    """Under the symmetry, S says that every variable equals itself, and its middle row does so
+    anyway.
+    """
     program = build(2, NINE, L0(), ["S"])
     middle = unfolded(program)
     assert [group.name for group in middle.program.rows] == [group.name for group in program.rows]
@@ -206,7 +214,9 @@ def test_folding_a_prior_that_only_looks_symmetric():
 
 
 def random_program(rng, n, extra, equalities):
-    """The rows of a mechanism program and more, in mirrored pairs, that a given symmetric mechanism keeps."""
+    """The rows of a mechanism program and more, in mirrored pairs, that a given symmetric mechanism
+    keeps.
+    """
     size = n + 1
     point = [entry for line in named.explicit_fair(n, "9/10").table for entry in line]
     program = build(n, NINE, L1())

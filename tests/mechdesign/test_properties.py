@@ -189,7 +189,9 @@ DEFINITIONS = dict(
 
 @st.composite
 def square_tables(draw):
-    """Tables that have a property often enough: named ones, small random ones, blends, symmetrised ones, one entry moved."""
+    """Tables that have a property often enough: named ones, small random ones, blends, symmetrised
+    ones, one entry moved.
+    """
     n = draw(st.integers(1, 5))
 
     def random():
@@ -239,7 +241,9 @@ def test_checks_follow_the_definitions(table, beta):
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_the_definitions_above_see_both_sides(name):
-    """Every property has a table that has it and one that has not, by the definition and by the check."""
+    """Every property has a table that has it and one that has not, by the definition and by the
+    check.
+    """
     have = named.uniform(2).table
     have_not = [
         [Fraction(0), Fraction(1), Fraction(0)],
@@ -385,7 +389,9 @@ def test_a_property_only_on_one_side():
     "pairs", ["10", "01", "10 01", "01 01", "10 32", "01 32", "10 23 01 12", "03 30 10"]
 )
 def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
-    """Truths a = truths b, in any order and number: the optimum is that of the same equalities written once, small first."""
+    """Truths a = truths b, in any order and number: the optimum is that of the same equalities
+    written once, small first.
+    """
 
     def fair(text):
         class Same(Property):
@@ -407,7 +413,9 @@ def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
 @pytest.mark.parametrize("loss", [L0(), L1(worst_case=True)], ids=repr)
 @pytest.mark.parametrize("wanted", [[], ["WH"], ["WH", "S"]], ids=" ".join)
 def test_a_row_may_be_asked_for_more_than_once(wanted, loss):
-    """In one group, in two, by two properties, on one side of the symmetry only: the proof is found all the same."""
+    """In one group, in two, by two properties, on one side of the symmetry only: the proof is found
+    all the same.
+    """
 
     class Middle(Property):
         short = "MIDDLE"
@@ -474,7 +482,9 @@ def test_a_class_may_be_defined_again():
     "name", ["privacy", "column sums", "worst case 0", "", "A:B", "A B", "A\n", "\t", ":", " WH"]
 )
 def test_reserved_short_names(name):
-    """Groups of rows are found by name, and a colon separates the parameter: such names are refused when the class is made."""
+    """Groups of rows are found by name, and a colon separates the parameter: such names are refused
+    when the class is made.
+    """
     with pytest.raises(ValueError, match="a short name has neither spaces nor colons"):
 
         class Taken(Property):

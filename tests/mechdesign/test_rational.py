@@ -110,7 +110,9 @@ def test_exact_refuses_decimals_that_are_not_finite(value):
     ids=lambda value: str(value)[:16],
 )
 def test_numbers_longer_than_any_memory_are_refused_at_once(value):
-    """A dozen characters must not stand for gigabytes: the exponent is looked at before anything is computed."""
+    """A dozen characters must not stand for gigabytes: the exponent is looked at before anything is
+    computed.
+    """
     with pytest.raises(ValueError, match="must be a finite rational number"):
         exact(value)
 
@@ -135,7 +137,9 @@ def test_exponents_that_are_merely_large_are_exact():
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
 def test_brief(value, expected):
-    """Messages show any number, also where floats overflow and where Python refuses decimal conversions."""
+    """Messages show any number, also where floats overflow and where Python refuses decimal
+    conversions.
+    """
     assert brief(value) == expected
 
 

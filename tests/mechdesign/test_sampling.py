@@ -1,4 +1,6 @@
-"""The sampler is exact: every word decides as the definition in fractions says, and nothing is drawn for a wrong count."""
+"""The sampler is exact: every word decides as the definition in fractions says, and nothing is
+drawn for a wrong count.
+"""
 
 import hashlib
 import math
@@ -24,7 +26,9 @@ def columns_of(weights):
 
 
 def definition(column, denominator, words):
-    """The output of U = 0.words in base 2^64, or None while more words matter: cumulative probabilities that are <= U."""
+    """The output of U = 0.words in base 2^64, or None while more words matter: cumulative
+    probabilities that are <= U.
+    """
     low = sum(Fraction(word, WORD ** (k + 1)) for k, word in enumerate(words))
     high = low + Fraction(1, WORD ** len(words))  # U < high
     cumulative = [Fraction(sum(column[: i + 1]), denominator) for i in range(len(column))]
@@ -40,7 +44,9 @@ def draw_one(sampler, column, words):
 
 
 def interesting_words(column, denominator, bits):
-    """Words at and next to every threshold, every end of the range, and some edges of the cells of the guide table."""
+    """Words at and next to every threshold, every end of the range, and some edges of the cells of
+    the guide table.
+    """
     words = {0, 1, 2, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1}
     shift = 64 - bits
     for i in range(len(column)):
@@ -60,7 +66,8 @@ def check_every_threshold(weights, denominator):
                 found, used = draw_one(sampler, j, words)
                 assert found == definition(column, denominator, words[:used]), (j, word)
                 assert column[found] > 0
-                # A word that decides alone decides for all extensions; the exact path must agree with the quick one.
+                # A word that decides alone decides for all extensions; the exact path must agree
+                # with the quick one.
                 assert sampler._slow(j, word, Tape(rest)) == found
                 # No word is wasted: an integer part that no threshold shares decides at once.
                 if definition(column, denominator, words[:1]) is not None:
@@ -170,8 +177,9 @@ def test_many_inputs(inputs):
         assert found[j] == definition([row[j] for row in weights], 6, [int(words[j])])
 
 
-# Goodness of fit. False alarms: at most 1e-6 for each test, since its p-value is compared with 1e-6 (the counts are far
-# above five a cell). The seed is fixed, so that a test that passes once passes always.
+# Goodness of fit. False alarms: at most 1e-6 for each test, since its p-value is compared with 1e-6
+# (the counts are far above five a cell). The seed is fixed, so that a test that passes once passes
+# always.
 FALSE_ALARM = 1e-6
 DRAWS = 200_000
 

@@ -1,4 +1,6 @@
-"""Exact vertices and exact simplex steps against dense tableau algebra, and from every start to the optimum of certify."""
+"""Exact vertices and exact simplex steps against dense tableau algebra, and from every start to the
+optimum of certify.
+"""
 
 import itertools
 import random
@@ -36,7 +38,9 @@ def slack_basis(problem):
 
 
 def random_basis(problem, rng, basic_columns):
-    """That many columns, chosen at random, and tight rows that happen to be independent on them (equalities first)."""
+    """That many columns, chosen at random, and tight rows that happen to be independent on them
+    (equalities first).
+    """
     columns = np.zeros(len(problem.cost), dtype=bool)
     columns[rng.sample(range(len(problem.cost)), basic_columns)] = True
     inside = np.flatnonzero(columns).tolist()
@@ -71,7 +75,9 @@ def some_vertices(problem, rng, count):
 
 
 class Tableau:
-    """The dense truth about a basis: ``A x - s = b`` solved for the basic variables, among columns and slacks alike."""
+    """The dense truth about a basis: ``A x - s = b`` solved for the basic variables, among columns
+    and slacks alike.
+    """
 
     def __init__(self, problem, basis):
         rows, size = len(problem.lines), len(problem.cost)
@@ -150,7 +156,9 @@ def test_a_vertex_is_the_dense_solution(name):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_violations_are_what_they_say(name):
-    """The farthest that anything is outside its bounds; 0 for both exactly when the vertex is optimal."""
+    """The farthest that anything is outside its bounds; 0 for both exactly when the vertex is
+    optimal.
+    """
     problem = Problem.of(PROBLEMS[name]())
     vertices = some_vertices(problem, random.Random(name), 8)
     vertices += [repaired(vertex, PLENTY) for vertex in vertices]
@@ -322,7 +330,8 @@ def test_steps_in_instalments_lead_to_the_same_optimum():
             if vertex.optimal:
                 break
             vertex = repaired(vertex, instalment)
-        # Bland's rule ends a run; runs that start anew need not, so only the value of one that ended is compared.
+        # Bland's rule ends a run; runs that start anew need not, so only the value of one that
+        # ended is compared.
         assert not vertex.optimal or value(problem, vertex.x) == best
     assert value(problem, repaired(vertex, PLENTY).x) == best
 
@@ -371,7 +380,9 @@ def line(terms, bound, equality=False):
 )
 @pytest.mark.parametrize("cost", [(0, 0), (1, 0), (1, 2), (-1, -3)], ids=str)
 def test_infeasible_problems(lines, cost):
-    """Proved from the all-slack basis, whatever the cost; but not claimed without a step to prove it."""
+    """Proved from the all-slack basis, whatever the cost; but not claimed without a step to prove
+    it.
+    """
     problem = Problem(lines, [fmpq(c) for c in cost])
     vertex = Vertex(problem, slack_basis(problem))
     with pytest.raises(Infeasible, match="proved"):
@@ -398,7 +409,9 @@ def test_infeasible_mechanisms_from_any_start(seed):
 
 
 def test_a_degenerate_problem_does_not_cycle():
-    """Beale's example, on which the rule of the largest coefficient cycles; an equality with a slack of 0 is in the way, too."""
+    """Beale's example, on which the rule of the largest coefficient cycles; an equality with a
+    slack of 0 is in the way, too.
+    """
     cost = [Fraction(-3, 4), 20, Fraction(-1, 2), 6]
     rows = [
         ({0: Fraction(-1, 4), 1: 8, 2: 1, 3: -9}, 0, False),

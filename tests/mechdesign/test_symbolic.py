@@ -1,4 +1,6 @@
-"""Formulas in alpha against the exact mechanisms and designs at single alphas, which know nothing of formulas."""
+"""Formulas in alpha against the exact mechanisms and designs at single alphas, which know nothing
+of formulas.
+"""
 
 from dataclasses import replace
 from fractions import Fraction as Q
@@ -60,7 +62,9 @@ def rationals(seed, size, largest=60):
 
 
 def near(point):
-    """Rational numbers in (0, 1) very close to a point on both sides, and the point if it is rational."""
+    """Rational numbers in (0, 1) very close to a point on both sides, and the point if it is
+    rational.
+    """
     low, high = point.bracket(TINY) if isinstance(point, Root) else (point, point)
     return [alpha for alpha in (low - TINY, low, high, high + TINY) if 0 < alpha < 1]
 
@@ -83,7 +87,9 @@ def random_polynomial(random):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_where_is_right_at_every_alpha_tried(seed):
-    """The region of random conditions contains an alpha if and only if the conditions hold there, in plain arithmetic."""
+    """The region of random conditions contains an alpha if and only if the conditions hold there,
+    in plain arithmetic.
+    """
     random = Random(seed)
     conditions = [random_polynomial(random) for _ in range(random.randint(1, 3))]
     nonzero = [p for p in [random_polynomial(random)] if p]
@@ -116,7 +122,9 @@ def test_the_denominator_decides_signs(seed):
 
 
 def test_roots_that_are_close_are_told_apart():
-    """Mignotte's polynomial has two roots within 1e-5 of 1/10; a change of sign proves that there is one in each bracket."""
+    """Mignotte's polynomial has two roots within 1e-5 of 1/10; a change of sign proves that there
+    is one in each bracket.
+    """
     polynomial = fmpz_poly([0] * 9 + [1]) - 2 * fmpz_poly([-1, 10]) ** 2
     first, second = sorted(roots(polynomial))
     assert first < Q(1, 10) < second
@@ -189,7 +197,9 @@ def test_a_pole_has_no_value():
 
 
 def unary(k, a):
-    """OUE from its definition: bits are independent, the own one is fair, every other is set with probability a/(1+a)."""
+    """OUE from its definition: bits are independent, the own one is fair, every other is set with
+    probability a/(1+a).
+    """
     table = []
     for bits in range(1 << k):
         row = []
@@ -281,7 +291,9 @@ def test_properties_solved_for_alpha_agree_with_the_check_at_one_alpha(table, tw
 
 @pytest.mark.parametrize("n", range(2, 13))
 def test_conditions_of_gm_and_em(n):
-    """Lemmas 12 - 15, for all alpha at once: GM is CM and CH iff alpha <= 1/2, WH iff n >= 2 alpha/(1 - alpha), never fair."""
+    """Lemmas 12 - 15, for all alpha at once: GM is CM and CH iff alpha <= 1/2, WH iff n >= 2
+    alpha/(1 - alpha), never fair.
+    """
     half = Region.of((Q(1, 2),), (True, True, False))
     threshold = Region.of((Q(n, n + 2),), (True, True, False))
     assert geometric(n).properties() == {
@@ -332,7 +344,9 @@ def moved(table, source, target, j, amount):
     ],
 )
 def test_a_wrong_entry_is_found_with_the_alpha_at_which_it_breaks_privacy(wrong, description):
-    """Mass moved within a column keeps the sums; the audit must say for which alpha privacy is lost, and in which entries."""
+    """Mass moved within a column keeps the sums; the audit must say for which alpha privacy is
+    lost, and in which entries.
+    """
     audit = wrong.audit()
     assert not audit.holds, description
     assert audit.violations
@@ -425,7 +439,9 @@ def test_equal_tables_are_equal_whatever_their_denominator():
 
 
 class Quadratic(Property):
-    """(1 + alpha^2) P[0, 0] >= 2 alpha P[1, 1]: a coefficient of degree two, as in the test of section 6.6.3."""
+    """(1 + alpha^2) P[0, 0] >= 2 alpha P[1, 1]: a coefficient of degree two, as in the test of
+    section 6.6.3.
+    """
 
     short = "QUADRATIC"
 
@@ -490,9 +506,8 @@ def test_distances_are_followed_up_to_a_power():
     ):
         with pytest.raises(NotPolynomial, match="degree at most 32"):
             ask()
-    assert (
-        SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL
-    )  # which no distance enters
+    # Which no distance enters
+    assert SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL
     (piece,) = parametric(1, neighbours=Metric([[0, 32], [32, 0]]))
     assert piece.objective == Formula(ALPHA**32, 1 + ALPHA**32)  # randomized response
 
@@ -560,7 +575,9 @@ STATEMENTS = [
 
 @pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), STATEMENTS)
 def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, neighbours):
-    """Random alphas, and alphas within 1e-9 of every breakpoint on both sides: a certified design costs exactly as much."""
+    """Random alphas, and alphas within 1e-9 of every breakpoint on both sides: a certified design
+    costs exactly as much.
+    """
     pieces = parametric(n, loss, properties, neighbours=neighbours)
     assert pieces[0].interval.low == 0
     assert pieces[-1].interval.high == 1
@@ -613,7 +630,9 @@ def test_random_costs_in_the_worst_case(seed):
 @pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(1, 2), Q(2, 3), Q(9, 10)])
 def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properties):
-    """Half and two thirds are breakpoints. Just beyond an end the table is no longer feasible, or no longer the best."""
+    """Half and two thirds are breakpoints. Just beyond an end the table is no longer feasible, or
+    no longer the best.
+    """
     found = design(4, Privacy(alpha), loss, properties)
     piece = explain(found)
     assert alpha in piece.interval
@@ -637,8 +656,8 @@ def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properti
 
 def test_explain_shows_table_interval_objective_and_properties():
     piece = explain(design(2, Privacy("2/5"), properties=["WH"]))
-    assert str(piece) == (
-        "The least L0() with WH, n = 2, where 0 < α ≤ 1/2, is 4α/(3(1 + α)):\n"
+    assert (
+        str(piece) == "The least L0() with WH, n = 2, where 0 < α ≤ 1/2, is 4α/(3(1 + α)):\n"
         "P[0, 0] = P[2, 2] = 1/(1 + α)\n"
         "P[0, 1] = P[2, 1] = α/(1 + α)\n"
         "P[0, 2] = P[2, 0] = α^2/(1 + α)\n"
@@ -736,7 +755,9 @@ WEAKLY_HONEST = {
         ((2 * polynomial(-2, 1, 11), 25 * ALPHA**2), Q(2, 3), 1),
     ],
 }
-"""n -> (loss, from alpha, to alpha): what NOTATION.md prints as closed forms of the weakly honest mechanism."""
+"""n -> (loss, from alpha, to alpha): what NOTATION.md prints as closed forms of the weakly honest
+mechanism.
+"""
 
 
 def objectives(pieces):
@@ -809,7 +830,9 @@ def test_published_tables_of_the_weakly_honest_mechanism(table, alphas):
 
 
 def bound_for_weak_honesty(n, alpha):
-    """NOTATION.md: the middle column, or the mean of the middle two, bounds P[0, 0] + P[n, n]; other diagonal entries are least."""
+    """NOTATION.md: the middle column, or the mean of the middle two, bounds P[0, 0] + P[n, n];
+    other diagonal entries are least.
+    """
     m, odd = divmod(n, 2)
     inner = sum(alpha**k for k in range(1, m))
     if odd:
@@ -830,8 +853,9 @@ def bound_for_column_monotonicity(n, alpha):
 
 @pytest.mark.parametrize("n", range(2, 11))
 def test_the_closed_form_for_every_number_of_people(n):
-    """WH alone: GM's loss up to n/(n+2), from there on the bound of NOTATION.md, which is thus attained. Asking for RM and S
-    as well never costs anything, at no alpha."""
+    """WH alone: GM's loss up to n/(n+2), from there on the bound of NOTATION.md, which is thus
+    attained. Asking for RM and S as well never costs anything, at no alpha.
+    """
     low, high = objectives(parametric(n, L0(), ["WH"]))
     threshold = Q(n, n + 2)
     assert low == (geometric(n).loss(L0()), 0, threshold)
@@ -845,7 +869,9 @@ def test_the_closed_form_for_every_number_of_people(n):
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_the_closed_form_with_column_monotonicity(n):
-    """WH + RM + CM: GM's loss up to 1/2, and the bound of NOTATION.md from m/(m+1) on, m = n // 2; other formulas between."""
+    """WH + RM + CM: GM's loss up to 1/2, and the bound of NOTATION.md from m/(m+1) on, m = n // 2;
+    other formulas between.
+    """
     pieces = objectives(parametric(n, L0(), ["WH", "RM", "CM", "S"]))
     m = n // 2
     assert pieces[0] == (geometric(n).loss(L0()), 0, Q(1, 2))
@@ -859,7 +885,9 @@ def test_the_closed_form_with_column_monotonicity(n):
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_weakly_honest_is_less_than_fair_at_every_alpha(n):
-    """Section 6.7.1 says that they become equal for large alpha; the difference is positive on all of (0, 1), and 0 only at 1."""
+    """Section 6.7.1 says that they become equal for large alpha; the difference is positive on all
+    of (0, 1), and 0 only at 1.
+    """
     fair = explicit_fair(n).loss(L0())
     for piece in parametric(n, L0(), ["WH", "RM", "CM"]):
         worse = (

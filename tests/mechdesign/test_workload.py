@@ -1,8 +1,10 @@
-"""Workload-optimal mechanisms against the programs over all patterns, and the parts of the search against brute force.
+"""Workload-optimal mechanisms against the programs over all patterns, and the parts of the search
+against brute force.
 
-The twins of optimality are the convex program over all 2^k - 2 patterns, with the estimator as a variable: output s is sent with
-weight theta_s s[x] and answered with z_s / theta_s, so that the variance for input x is sum_s s[x] |z_s|^2 / theta_s - G[x, x];
-and, for the average, the semidefinite program of A-optimal design. Domains are small: the search is the same at all sizes.
+The twins of optimality are the convex program over all 2^k - 2 patterns, with the estimator as a
+variable: output s is sent with weight theta_s s[x] and answered with z_s / theta_s, so that the
+variance for input x is sum_s s[x] |z_s|^2 / theta_s - G[x, x]; and, for the average, the
+semidefinite program of A-optimal design. Domains are small: the search is the same at all sizes.
 """
 
 import json
@@ -44,12 +46,11 @@ def odds_of(design):
 
 
 def solved_with_estimator(G, odds, prior=None):
-    """The least variance of all mechanisms, for the prior or for the worst input: a second-order cone program."""
-    k, rows, scale = (
-        len(G),
-        all_rows(len(G), odds),
-        4 * odds / (odds - 1) ** 2 * np.trace(G),
-    )  # of the answer, for the solver
+    """The least variance of all mechanisms, for the prior or for the worst input: a second-order
+    cone program.
+    """
+    # Of the answer, for the solver
+    k, rows, scale = len(G), all_rows(len(G), odds), 4 * odds / (odds - 1) ** 2 * np.trace(G)
     root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
     theta, spent, z = (
         cp.Variable(len(rows)),
@@ -101,7 +102,9 @@ def some_gram(k, seed):
 
 
 def by_definition(Q, W, prior):
-    """Weighted least squares with weights 1 / Pr[output], its variance for each input, and its bias."""
+    """Weighted least squares with weights 1 / Pr[output], its variance for each input, and its
+    bias.
+    """
     root = np.sqrt(Q @ prior)
     V = np.linalg.pinv(Q / root[:, None]) / root
     answers = W @ V
@@ -163,9 +166,8 @@ def test_average_for_other_workloads_and_priors(k, epsilon):
     (W, G), prior = some_gram(k, k), some_prior(k, 10 * k)
     design = workload_optimal(W, k, epsilon, prior=prior)
     least = solved_with_estimator(G, odds_of(design), prior)
-    assert solved_as_design(G, odds_of(design), prior) == pytest.approx(
-        least, rel=1e-3
-    )  # the twins agree
+    # The twins agree
+    assert solved_as_design(G, odds_of(design), prior) == pytest.approx(least, rel=1e-3)
     assert design.variance == pytest.approx(least, rel=1e-3)
     assert design.bound == pytest.approx(least, rel=1e-3)
     assert design.bound <= min(design.variance, least * (1 + 1e-5))
@@ -457,16 +459,17 @@ def test_rounding_costs_next_to_nothing(k, epsilon, monkeypatch):
 def test_extreme_epsilons_give_private_mechanisms(epsilon):
     design = workload_optimal("ranges", 6, epsilon)
     assert design.mechanism.audit().holds
-    assert (
-        0 < design.bound <= design.variance <= design.bound * 1.03
-    )  # at 20 what the rounding rows cost is seen
+    # At 20 what the rounding rows cost is seen
+    assert 0 < design.bound <= design.variance <= design.bound * 1.03
 
 
 # --- what is known ----------------------------------------------------------------------------------------------------------
 
 
 def subset_selection(k, odds):
-    """Ye and Barg 2018: the sum over items of variances, uniform input, of the best size of the subset."""
+    """Ye and Barg 2018: the sum over items of variances, uniform input, of the best size of the
+    subset.
+    """
     sizes = []
     for d in range(1, k):
         weight = 1 / (comb(k - 1, d - 1) * odds + comb(k - 1, d))
@@ -481,9 +484,8 @@ def subset_selection(k, odds):
 def test_histogram_is_subset_selection(k, epsilon):
     design = workload_optimal("histogram", k, epsilon)
     assert design.variance <= subset_selection(k, odds_of(design)) * 1.001
-    assert (
-        design.variance >= subset_selection(k, odds_of(design)) * 0.97
-    )  # a mixture of two sizes may be better
+    # A mixture of two sizes may be better
+    assert design.variance >= subset_selection(k, odds_of(design)) * 0.97
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.1, 5.0])
@@ -493,8 +495,8 @@ def test_two_items_are_randomized_response(epsilon):
     assert design.variance == pytest.approx(odds / (odds - 1) ** 2, rel=2e-5)
 
 
-# The most variance of a query, or of all: those of ranges from the best of other mechanisms, the last that of the optimiser of
-# McKenna, Maity, Mazumdar and Miklau 2020 for the same task.
+# The most variance of a query, or of all: those of ranges from the best of other mechanisms, the
+# last that of the optimiser of McKenna, Maity, Mazumdar and Miklau 2020 for the same task.
 FIGURES = [
     ("ranges", 16, 0.2, "average", 178.6),
     ("ranges", 16, 1.1, "average", 5.324),
@@ -514,7 +516,9 @@ for name, k, epsilon, criterion, _ in json.load(sys.stdin):
 
 
 def test_figures_that_must_be_met():
-    """In a process of its own, on one thread: on a machine with other work, threads that wait for each other take minutes."""
+    """In a process of its own, on one thread: on a machine with other work, threads that wait for
+    each other take minutes.
+    """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", MEASURE],

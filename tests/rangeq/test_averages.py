@@ -25,9 +25,8 @@ def workload_of(workload: str, domain: int) -> list[tuple[int, int]]:
 @given(st.sampled_from(WORKLOADS), st.integers(1, 30), st.integers(1, 40))
 def test_sums_by_brute_force(workload: str, domain: int, size: int) -> None:
     chosen = workload_of(workload, domain)
-    inside = [
-        np.bincount(np.arange(a, b + 1) // size) for a, b in chosen
-    ]  # of each block, its items in a range
+    # Of each block, its items in a range
+    inside = [np.bincount(np.arange(a, b + 1) // size) for a, b in chosen]
     assert queries(domain, workload) == len(chosen)
     assert blocks_inside(domain, size, workload) == sum(
         int((items == size).sum()) for items in inside

@@ -1,7 +1,8 @@
-"""Central hierarchies against dense linear algebra, brute force over all ranges, simulation, and the published numbers.
+"""Central hierarchies against dense linear algebra, brute force over all ranges, simulation, and
+the published numbers.
 
-False alarms: every statistical test here keeps a z-score below 6 or a p-value above 1e-6, is seeded, and is shown to reject a
-planted error.
+False alarms: every statistical test here keeps a z-score below 6 or a p-value above 1e-6, is
+seeded, and is shown to reject a planted error.
 """
 
 import math
@@ -99,7 +100,9 @@ def design(m):
 
 
 def dense(m, variances):
-    """The matrix of the least-squares estimate of the padded cells from the numbers asked, and its covariance."""
+    """The matrix of the least-squares estimate of the padded cells from the numbers asked, and its
+    covariance.
+    """
     rows, levels = design(m)
     asked = [i for i, level in enumerate(levels) if variances[level] is not None]
     weights = np.array(
@@ -155,7 +158,9 @@ def test_variance_and_its_average_are_those_of_least_squares(m):
 
 
 def fewest(m, a, b):
-    """The nodes (level, index) that make up a .. b, by the definition: inside, with the parent not inside."""
+    """The nodes (level, index) that make up a .. b, by the definition: inside, with the parent not
+    inside.
+    """
     inside = set()
     for level in range(len(m.fanouts)):
         size = math.prod(m.fanouts[level + 1 :])
@@ -224,7 +229,9 @@ def test_inference_never_makes_a_range_worse():
     ids=name,
 )
 def test_unbiased_and_as_variable_as_predicted(m):
-    """4000 releases: the mean of the errors within 6 deviations of 0; chi-square-like bounds on their mean square."""
+    """4000 releases: the mean of the errors within 6 deviations of 0; chi-square-like bounds on
+    their mean square.
+    """
     rng = np.random.default_rng(11)
     counts = rng.integers(0, 100, m.domain)
     a, b = ranges(m.domain)
@@ -237,9 +244,8 @@ def test_unbiased_and_as_variable_as_predicted(m):
         return np.abs(e.mean(axis=0) / np.sqrt(v / len(e))).max()
 
     def worst_square(e, v):
-        return np.abs((e**2 / v).mean(axis=0) - 1).max() / math.sqrt(
-            5 / len(e)
-        )  # kurtosis is at most 6, that of Laplace noise
+        # Kurtosis is at most 6, that of Laplace noise
+        return np.abs((e**2 / v).mean(axis=0) - 1).max() / math.sqrt(5 / len(e))
 
     assert worst_mean(errors, variances) < 6
     assert worst_square(errors, variances) < 6
@@ -250,7 +256,9 @@ def test_unbiased_and_as_variable_as_predicted(m):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 20.0])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_intervals_cover(epsilon, confidence):
-    """Coverage of single cells and of many: at least what is asked, but for four deviations of 20000 tries and lattice effects."""
+    """Coverage of single cells and of many: at least what is asked, but for four deviations of
+    20000 tries and lattice effects.
+    """
     counts = np.full(20000, 5)
     flat = Flat(20000, epsilon).release(counts, np.random.default_rng(1))
     cells = np.arange(20000)
@@ -332,7 +340,9 @@ def test_a_person_changes_one_number_of_each_level_by_one(m):
 
 
 def test_every_level_gets_its_own_noise():
-    """The released numbers minus the true ones have the variances of the levels; a planted swap of two levels is seen."""
+    """The released numbers minus the true ones have the variances of the levels; a planted swap of
+    two levels is seen.
+    """
     m = Hierarchy(4096, 1.0, [16, 16, 16], budget=[1, 2, 4])
     seen = []
     object.__setattr__(m, "_estimate", lambda noisy: seen.append(noisy))
@@ -382,7 +392,9 @@ def test_randomness():
     ],
 )
 def test_table_of_average_variances(domain, branching, printed):
-    """Qardaji et al., table 3 (thesis, table 5.4), epsilon = 1: to the last digit with continuous noise, and not with discrete."""
+    """Qardaji et al., table 3 (thesis, table 5.4), epsilon = 1: to the last digit with continuous
+    noise, and not with discrete.
+    """
     m = Hierarchy(domain, 1.0, branching)
     assert f"{m.average_variance():.2f}" == printed
     assert f"{m.sampled_average_variance():.2f}" != printed
@@ -400,7 +412,9 @@ def test_table_of_average_variances_of_wavelets(domain, printed, found):
 
 
 def test_table_of_average_variances_where_sixteen_does_not_divide():
-    """Printed is 164.48 for 2^9; 16 as an integer is [2, 16, 16], with 163.48. The better order is not the one of the table."""
+    """Printed is 164.48 for 2^9; 16 as an integer is [2, 16, 16], with 163.48. The better order is
+    not the one of the table.
+    """
     assert Hierarchy(512, 1.0, 16).fanouts == (2, 16, 16)
     assert f"{Hierarchy(512, 1.0, 16).average_variance():.2f}" == "163.48"
     assert f"{Hierarchy(512, 1.0, [2, 16, 16]).average_variance():.2f}" == "163.48"
@@ -409,7 +423,9 @@ def test_table_of_average_variances_where_sixteen_does_not_divide():
 
 
 def test_conclusions_of_the_table():
-    """The wavelet does as well as H_2 and worse than H_16 by a factor (thesis, section 5.5.2: at least 1.86)."""
+    """The wavelet does as well as H_2 and worse than H_16 by a factor (thesis, section 5.5.2: at
+    least 1.86).
+    """
     for k, ratio in ((8, 2.79), (9, 1.86), (10, 2.1), (11, 2.4)):
         wavelet, two, sixteen = (
             m.average_variance()
@@ -427,7 +443,8 @@ def ideal(b, h):
 @pytest.mark.parametrize(("b", "h"), [(2, 3), (2, 6), (3, 3), (4, 4), (16, 2), (16, 3)])
 def test_proposition_1_and_equations_1_to_4(b, h):
     n = b**h
-    # Equation (2): uses of each level by all ranges, of which the paper's count lets the root answer the range of everything.
+    # Equation (2): uses of each level by all ranges, of which the paper's count lets the root
+    # answer the range of everything.
     used = uses(n, (b,) * h)
     for level in range(1, h + 1):  # the paper's levels: 1 is the leaves
         printed = (b - 1) * (Fraction(n * n, 2) - Fraction(n * (b + 1) * b ** (level - 1), 3) + n)
@@ -441,7 +458,8 @@ def test_proposition_1_and_equations_1_to_4(b, h):
                 brute += left * (n - right + 1) - ((j - 1) * b**level + 1) * (n - j * b**level + 1)
         assert printed == brute
         assert used[h - level] == brute + (b if level == h else 0)
-    # Equation (1), with what the O() hides, and with the b nodes that answer the range of everything when the root is not asked.
+    # Equation (1), with what the O() hides, and with the b nodes that answer the range of
+    # everything when the root is not asked.
     total = (
         (b - 1) * Fraction(h * n * n, 2)
         - Fraction((b + 1) * n * n, 3)
@@ -471,7 +489,9 @@ def test_the_hidden_term_is_not_of_order_b_h_over_n():
 
 
 def test_best_branching_of_very_large_domains():
-    """Section 3.2: (b - 1) / ln(b)^3 is least at about 16.8, where b ln b = 3 (b - 1); 16 gains (log2 16)^3 / 15 = 4.27 over 2."""
+    """Section 3.2: (b - 1) / ln(b)^3 is least at about 16.8, where b ln b = 3 (b - 1); 16 gains
+    (log2 16)^3 / 15 = 4.27 over 2.
+    """
     b = np.linspace(2, 40, 38001)
     least = b[np.argmin((b - 1) / np.log(b) ** 3)]
     assert least == pytest.approx(16.8, abs=0.05)
@@ -536,7 +556,9 @@ def test_proposition_4_and_algorithm_1(b, h):
 
 
 def test_two_levels_of_section_3_3():
-    """The mean over k = 1 .. b - 1 children is 1 / (b - 1) times what is printed; the last step, (b-1)(b+4) / 3b(b+1), is right."""
+    """The mean over k = 1 .. b - 1 children is 1 / (b - 1) times what is printed; the last step,
+    (b-1)(b+4) / 3b(b+1), is right.
+    """
     for b in (2, 3, 16):
         v, above = Fraction(3, 7), Fraction(5, 11)
         total = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b))
@@ -547,9 +569,8 @@ def test_two_levels_of_section_3_3():
         v = above = Fraction(b - 1, b)
         mean = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b)) / (b - 1)
         assert mean / Fraction(b, 2) == Fraction((b - 1) * (b + 4), 3 * b * (b + 1))
-        assert mean == Fraction(
-            (b * b + 4 * b) * (b - 1), 6 * (b + 1) * b
-        )  # printed as equal to the line above
+        # Printed as equal to the line above
+        assert mean == Fraction((b * b + 4 * b) * (b - 1), 6 * (b + 1) * b)
 
 
 def solve(matrix, right):
@@ -570,12 +591,13 @@ def solve(matrix, right):
 
 
 def test_figure_1():
-    """N = 8, b = 2, nodes n1 .. n14 level by level: the printed weights, exactly, from rational least squares."""
+    """N = 8, b = 2, nodes n1 .. n14 level by level: the printed weights, exactly, from rational
+    least squares.
+    """
     rows = [[int(x) for x in row] for row in design(Hierarchy(8, 1.0, 2))[0]]
     information = [[sum(row[i] * row[k] for row in rows) for k in range(8)] for i in range(8)]
-    cells = solve(
-        information, [[row[i] for row in rows] for i in range(8)]
-    )  # weight of n1 .. n14 in each leaf
+    # Weight of n1 .. n14 in each leaf
+    cells = solve(information, [[row[i] for row in rows] for i in range(8)])
 
     def weights(**printed):
         return [printed.get(f"n{k}", Fraction(0)) for k in range(1, 15)]
@@ -650,7 +672,9 @@ def test_best_branching_by_brute_force(domain, padded):
     ],
 )
 def test_best_branchings(k, divisors, any_list):
-    """Measured here, printed nowhere: the paper's 16 is right for 2^8, 2^12 and 2^16; mixtures of 8 and 16 for what is between."""
+    """Measured here, printed nowhere: the paper's 16 is right for 2^8, 2^12 and 2^16; mixtures of 8
+    and 16 for what is between.
+    """
     found = best_branching(1 << k, 1.0, padded=False)
     assert found.best.fanouts == divisors[0]
     assert found.best.average_variance == pytest.approx(divisors[1], abs=1e-4)
@@ -797,10 +821,12 @@ def best_ratio(side, d, branchings=None):
 
 
 def test_hierarchies_hardly_help_in_three_dimensions():
-    """Section 5 and the abstract: in one dimension a hierarchy wins by far, with 3 or more dimensions flat is almost always better.
+    """Section 5 and the abstract: in one dimension a hierarchy wins by far, with 3 or more
+    dimensions flat is almost always better.
 
-    Measured at 2^12 cells, with inference and the best branching: 0.10 of flat in one dimension, 0.89 in two, 1.86 in three, 2.75
-    in four. In three dimensions flat is still better with 2^18 cells; with 2^21 the best hierarchy gains 3 %.
+    Measured at 2^12 cells, with inference and the best branching: 0.10 of flat in one dimension,
+    0.89 in two, 1.86 in three, 2.75 in four. In three dimensions flat is still better with 2^18
+    cells; with 2^21 the best hierarchy gains 3 %.
     """
     assert best_ratio(1 << 12, 1, range(2, 40)) == pytest.approx(0.0959, abs=1e-4)
     assert best_ratio(1 << 6, 2) == pytest.approx(0.894, abs=1e-3)
@@ -889,7 +915,9 @@ def test_padding_does_not_show():
 
 
 def test_a_domain_of_a_million():
-    """A release of 2^20 cells and a million questions, each within seconds; the mean square of the errors is the predicted one."""
+    """A release of 2^20 cells and a million questions, each within seconds; the mean square of the
+    errors is the predicted one.
+    """
     m = Hierarchy(1 << 20, 1.0, 16)
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 1000, 1 << 20)
@@ -914,7 +942,9 @@ def test_short_ranges_of_large_domains():
 
 
 def test_large_counts():
-    """Up to 2^52 people: exact integers, and float answers that lose nothing to the size of the total."""
+    """Up to 2^52 people: exact integers, and float answers that lose nothing to the size of the
+    total.
+    """
     counts = np.zeros(64, dtype=np.int64)
     counts[[3, 40]] = 1 << 51
     for m in (

@@ -1,4 +1,5 @@
-"""Circular histograms: they keep the contract, their Fourier solution is dense least squares, their predictions are confirmed.
+"""Circular histograms: they keep the contract, their Fourier solution is dense least squares, their
+predictions are confirmed.
 
 False alarms: at most 1e-6 for each statistical test, which are seeded and reject a planted error.
 """
@@ -52,7 +53,9 @@ class TestCircle(RangeContract):
 
 
 class TestPaddedCircle(RangeContract):
-    """Of several levels, each with its own oracle, and not as likely as others; two to five items of padding."""
+    """Of several levels, each with its own oracle, and not as likely as others; two to five items
+    of padding.
+    """
 
     domains = (2, 3, 4, 5)
     names = ("GRR", "OLH", "SubsetSelection", "ProjectiveGeometry", "GRR")
@@ -89,17 +92,21 @@ def incidences(level: Blocks) -> np.ndarray:
 
 
 def user_variance(protocol: CircularHistogram, level: Blocks) -> float:
-    """Of a unit contrast of blocks from one random user: of the difference of occupied blocks, and of sampling the user."""
+    """Of a unit contrast of blocks from one random user: of the difference of occupied blocks, and
+    of sampling the user.
+    """
     held = max(2, math.ceil(protocol.domain / incidences(level).shape[0]))
     return level.base.difference_variance(1, held) / 2 + 1 / held
 
 
 class Dense:
-    """The normal equations of all blocks of all levels and angles, weighed by users over variance; the sum of the circle is known.
+    """The normal equations of all blocks of all levels and angles, weighed by users over variance;
+    the sum of the circle is known.
 
-    ``covariance`` is that of the circle's items, in what blocks see; ``blind`` projects on what they do not see. With padding the
-    sum of the items is known too, and each item gives up what it shares with the error of that sum: where no block tells the sum,
-    in proportion to what the item shares of what is not seen.
+    ``covariance`` is that of the circle's items, in what blocks see; ``blind`` projects on what
+    they do not see. With padding the sum of the items is known too, and each item gives up what it
+    shares with the error of that sum: where no block tells the sum, in proportion to what the item
+    shares of what is not seen.
     """
 
     def __init__(self, protocol: CircularHistogram, users: np.ndarray) -> None:
@@ -126,7 +133,9 @@ class Dense:
             self.shares = form @ everything / (everything @ form @ everything)
 
     def estimate(self, aggregate) -> np.ndarray:
-        """How much the supporters of each block exceed what an even population would give it, over the number expected."""
+        """How much the supporters of each block exceed what an even population would give it, over
+        the number expected.
+        """
         even = np.where(self.items, 1 / self.protocol.domain, 0.0)
         right = np.zeros(len(even))
         for k, (level, b) in enumerate(zip(self.protocol.levels, self.blocks, strict=True)):
@@ -136,9 +145,8 @@ class Dense:
                     supporters = level.base._supporters(counts[angle])
                     told = supporters / float(level.base.p - level.base.q)
                     n = counts[angle].sum() / counts.sum() * self.users[k]
-                    beyond = (
-                        told - n * seen_from @ even
-                    )  # q n / (p - q) as well, but that is the same for all blocks of the angle
+                    # Q n / (p - q) as well, but that is the same for all blocks of the angle
+                    beyond = told - n * seen_from @ even
                     right += (
                         self.precisions[k] / self.users[k] * seen_from.T @ (beyond - beyond.mean())
                     )
@@ -146,7 +154,9 @@ class Dense:
         return (result + self.shares * (1 - result[self.items].sum()))[self.items]
 
     def variances(self, weights: np.ndarray) -> np.ndarray:
-        """Of weights (queries, domain): infinite where some of the weight is on what is not seen, but for constant weights."""
+        """Of weights (queries, domain): infinite where some of the weight is on what is not seen,
+        but for constant weights.
+        """
         wide = np.zeros((len(weights), len(self.items)))
         wide[:, self.items] = weights
         given = wide - (wide @ self.shares)[:, None] * self.items
@@ -273,7 +283,9 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
 
 @circles
 def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
-    """Over all queries of a workload: dense variances, less what disjoint samples of the same users share."""
+    """Over all queries of a workload: dense variances, less what disjoint samples of the same users
+    share.
+    """
     d, n = protocol.domain, 1000
     first, last = all_ranges(d)
     users = n * np.array(protocol.level_weights, dtype=float) / WORD
@@ -287,7 +299,9 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
 
 @pytest.mark.parametrize("circle", [2, 3, 4, 7, 12, 16, 30])
 def test_what_blocks_see(circle) -> None:
-    """The eigenvalues of the sum over all blocks of their squared sums, over the width; exactly 0 where they see nothing."""
+    """The eigenvalues of the sum over all blocks of their squared sums, over the width; exactly 0
+    where they see nothing.
+    """
     for m in divisors(circle):
         level = Blocks(circle, 1.0, m, "GRR")
         b = incidences(level).reshape(circle, circle)
@@ -303,11 +317,13 @@ def test_what_blocks_see(circle) -> None:
 
 
 class Enumerated:
-    """All reports of each level, with their probabilities, and what one more of each adds to the estimate.
+    """All reports of each level, with their probabilities, and what one more of each adds to the
+    estimate.
 
-    With so many users on each level the estimate is affine in the counts. So its expectation is ``origin``, the estimate when all
-    users of a level send the first report in the list, and for each level the mean of ``effects``: what changes when its users send
-    another one. Shapes: ``chances`` (reports, domain), ``effects`` (reports, domain).
+    With so many users on each level the estimate is affine in the counts. So its expectation is
+    ``origin``, the estimate when all users of a level send the first report in the list, and for
+    each level the mean of ``effects``: what changes when its users send another one. Shapes:
+    ``chances`` (reports, domain), ``effects`` (reports, domain).
     """
 
     def __init__(self, protocol: CircularHistogram, users: tuple[int, ...]) -> None:
@@ -366,7 +382,9 @@ small = pytest.mark.parametrize("protocol", SMALL, ids=lambda p: f"{named(p)}-{p
 
 @small
 def test_estimates_are_unbiased(protocol) -> None:
-    """For every item, whatever the numbers of users of the levels; with any reports at all they are affine in the counts."""
+    """For every item, whatever the numbers of users of the levels; with any reports at all they are
+    affine in the counts.
+    """
     rng = np.random.default_rng(1)
     for users in (
         tuple(range(1, len(protocol.levels) + 1)),
@@ -391,7 +409,9 @@ def test_estimates_are_unbiased(protocol) -> None:
 
 @small
 def test_finite_variances_are_of_unbiased_estimates(protocol) -> None:
-    """Where levels have no users: of ranges that are told, the expectation is right; of all others nothing is promised."""
+    """Where levels have no users: of ranges that are told, the expectation is right; of all others
+    nothing is promised.
+    """
     d = protocol.domain
     first, last = all_ranges(d)
     ranges = indicators(first, last, d)
@@ -403,9 +423,8 @@ def test_finite_variances_are_of_unbiased_estimates(protocol) -> None:
         )
         close(mean[:, finite], ranges.T[:, finite], 10)
         assert finite.any()
-        if (
-            not finite.all() and protocol.circle == d
-        ):  # the test can fail; with padding some are told by what is known of the sum
+        # The test can fail; with padding some are told by what is known of the sum
+        if not finite.all() and protocol.circle == d:
             assert np.abs(mean - ranges.T)[:, ~finite].max() > 1e-3
 
 
@@ -487,7 +506,8 @@ def arrangements(counts: tuple[int, ...]):
     ids=lambda value: named(value) if isinstance(value, CircularHistogram) else "",
 )
 def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> None:
-    """Eight people or fewer: over all ways to give them to levels, and all reports that they may send then.
+    """Eight people or fewer: over all ways to give them to levels, and all reports that they may
+    send then.
 
     But for the n / (n - 1) by which samples of so few vary more: predictions are for many users.
     """
@@ -514,16 +534,17 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
         expected = math.sqrt(total[of_workload(workload, first, last)].mean())
         assert protocol.average_rmse(n, workload, f) == pytest.approx(expected, rel=1e-6)
         wrong = protocol.average_rmse(n, workload, np.roll(f, 1))
-        assert (f[0] == f[-1]) or wrong != pytest.approx(
-            expected, rel=1e-6
-        )  # the population matters
+        # The population matters
+        assert (f[0] == f[-1]) or wrong != pytest.approx(expected, rel=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------------- simulated
 
 
 class Simulated:
-    """The mean squared error over all ranges, with the standard error of that, and of each prefix: for a population of n."""
+    """The mean squared error over all ranges, with the standard error of that, and of each prefix:
+    for a population of n.
+    """
 
     def __init__(
         self, protocol: CircularHistogram, held: np.ndarray, repeats: int, seed: int, server=None
@@ -536,18 +557,19 @@ class Simulated:
             sent = server.aggregate(reports[k * n : (k + 1) * n])
             errors[k] = np.cumsum(server.estimate(sent).frequencies - held / n)
             sums = np.concatenate([[0.0], errors[k]])
-            squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2) / (
-                d * (d + 1) / 2
-            )  # over all pairs of cuts
+            # Over all pairs of cuts
+            squares[k] = (len(sums) * (sums**2).sum() - sums.sum() ** 2) / (d * (d + 1) / 2)
         self.mean, self.error = squares.mean(), squares.std(ddof=1) / math.sqrt(repeats)
         self.bias = np.abs(errors[:, :-1].mean(axis=0)) / (
             errors[:, :-1].std(axis=0) / math.sqrt(repeats)
         )
 
     def rejects(self, rmse: float) -> bool:
-        """A false alarm rate of 1e-6 in all: 4.95 standard errors for the mean and, by Bonferroni, 5.95 for up to 99 prefixes.
+        """A false alarm rate of 1e-6 in all: 4.95 standard errors for the mean and, by Bonferroni,
+        5.95 for up to 99 prefixes.
 
-        Another 0.4% of the root is for what a prediction from the expected numbers of users of the levels neglects.
+        Another 0.4% of the root is for what a prediction from the expected numbers of users of the
+        levels neglects.
         """
         return (
             abs(self.mean / rmse**2 - 1) > 4.95 * self.error / rmse**2 + 0.008
@@ -587,7 +609,9 @@ def test_predictions_against_simulation(protocol) -> None:
     "protocol", [CircularHistogram(16, 4.0, 16, (4, 16)), CircularHistogram(13, 4.0, 15)], ids=named
 )
 def test_predictions_for_a_population_against_simulation(protocol) -> None:
-    """Nearly everybody holds one item: the error is not that of an even population, and is what is predicted."""
+    """Nearly everybody holds one item: the error is not that of an even population, and is what is
+    predicted.
+    """
     d = protocol.domain
     held = np.r_[3, 400, np.full(d - 2, 3)]
     n = int(held.sum())
@@ -645,7 +669,9 @@ def test_tiny_domains(domain) -> None:
 
 
 def test_one_user_of_a_large_domain() -> None:
-    """Of one level, and of no other: finite values; variances are infinite where its blocks tell nothing."""
+    """Of one level, and of no other: finite values; variances are infinite where its blocks tell
+    nothing.
+    """
     protocol = CircularHistogram(1000, 1.0)
     reports = protocol.privatize(np.full(300, 999), np.random.default_rng(0))
     for k, level in enumerate(protocol.levels):
@@ -658,7 +684,9 @@ def test_one_user_of_a_large_domain() -> None:
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18, 3 << 16])
 def test_long_ranges_of_large_circles(size) -> None:
-    """Whether blocks tell a range is decided without rounding: all of one level only, and two whose widths share a factor."""
+    """Whether blocks tell a range is decided without rounding: all of one level only, and two whose
+    widths share a factor.
+    """
     blocks = (2, size // 64, size // 16, size)
     protocol = CircularHistogram(size, 1.0, size, blocks, "ProjectiveGeometry")
     length = np.unique(
@@ -682,7 +710,9 @@ def test_long_ranges_of_large_circles(size) -> None:
 
 
 def test_privatize_and_simulate_agree() -> None:
-    """Means and variances of all counts, over a population that is not even; 5.5 standard errors, for fewer than 200 counts."""
+    """Means and variances of all counts, over a population that is not even; 5.5 standard errors,
+    for fewer than 200 counts.
+    """
     protocol, held = (
         CircularHistogram(5, 1.0, 6, oracle=("GRR", "OLH", "SubsetSelection")),
         np.array([20, 0, 5, 9, 1]),
@@ -730,9 +760,8 @@ def test_round_up() -> None:
         assert circle - domain <= max(3, domain / 16)
         assert domain < 8 or circle % 4 == 0
         assert circle <= 1 << 25
-        assert (circle > domain) <= (
-            domain & (domain - 1) != 0 or domain == 1
-        )  # powers of two stay
+        # Powers of two stay
+        assert (circle > domain) <= (domain & (domain - 1) != 0 or domain == 1)
         assert round_up(circle) == circle or domain < 8
 
 
@@ -837,7 +866,9 @@ def test_wrong_populations() -> None:
 
 @pytest.mark.parametrize("name", ["GRR", "OLH", "SubsetSelection", "ProjectiveGeometry"])
 def test_what_blocks_can_have_counted(name) -> None:
-    """All counts of up to two reports, by listing the reports; of all small counts no others are accepted."""
+    """All counts of up to two reports, by listing the reports; of all small counts no others are
+    accepted.
+    """
     level = Blocks(6, 0.1, 3, name) if name != "SubsetSelection" else Blocks(10, 0.1, 5, name)
     reports = level_twin(level).reports
     ones = np.array([level.aggregate(reports[r : r + 1]).counts for r in range(len(reports))])

@@ -1,4 +1,5 @@
-"""Composites: they keep the contract, are dense weighted least squares, and their predictions are confirmed.
+"""Composites: they keep the contract, are dense weighted least squares, and their predictions are
+confirmed.
 
 False alarms: at most 1e-6 for each statistical test, which are seeded and reject a planted error.
 """
@@ -71,7 +72,9 @@ NAMES = ("SubsetSelection", "GRR", "OLH")
 
 
 class CompositeContract(RangeContract):
-    """Of several levels for 4, 6, 8, 20 and 1000 items, of one for 2, 3 and 5; there is none of one item."""
+    """Of several levels for 4, 6, 8, 20 and 1000 items, of one for 2, 3 and 5; there is none of one
+    item.
+    """
 
     domains = (2, 3, 4, 5, 6, 8)
 
@@ -134,8 +137,9 @@ class TestDesigned(CompositeContract):
 class Dense:
     """The normal equations of all nodes of all levels; the sum of the items is known.
 
-    The first level's nodes weigh by the inverse of the covariance of the mechanism's own estimates, by enumeration of its outputs
-    for evenly spread inputs; all others by users over the variance of a unit contrast. ``blind`` projects on what is not seen.
+    The first level's nodes weigh by the inverse of the covariance of the mechanism's own estimates,
+    by enumeration of its outputs for evenly spread inputs; all others by users over the variance of
+    a unit contrast. ``blind`` projects on what is not seen.
     """
 
     def __init__(self, protocol: Composite, users: np.ndarray) -> None:
@@ -173,7 +177,9 @@ class Dense:
         return result
 
     def variances_of(self, weights: np.ndarray, frequencies: np.ndarray, n: int) -> np.ndarray:
-        """For a population, by enumeration of all reports of all levels; disjoint samples share its own variance."""
+        """For a population, by enumeration of all reports of all levels; disjoint samples share its
+        own variance.
+        """
         total = -(weights**2 @ frequencies - (weights @ frequencies) ** 2) / n
         for k, (oracle, g, own) in enumerate(
             zip(self.protocol.levels, self.nodes, self.users, strict=True)
@@ -190,9 +196,8 @@ PROTOCOLS = [
     Composite(12, 0.5, designed(6, 0.5), (2,), ("SubsetSelection",), ("1/3", "2/3")),
     Composite(18, 1.1, mixed(3, 1.1), (3, 2), ("GRR", "HRR"), ("1/5", "3/10", "1/2")),
     Composite(24, 2.0, skewed(6, 2.0), (2, 2), ("HRR", "GRR")),
-    Composite(
-        16, 3.0, skewed(4, 1.5), (2, 2), ("GRR", "GRR")
-    ),  # the mechanism loses less than is allowed
+    # The mechanism loses less than is allowed
+    Composite(16, 3.0, skewed(4, 1.5), (2, 2), ("GRR", "GRR")),
     Composite(16, 1.1, designed(2, 1.1), (2, 2, 2), ("GRR", "SUE", "ProjectiveGeometry")),
     Composite(7, 1.0, designed(7, 1.0)),
     Composite(6, 1.0, skewed(6, 1.0), (), (), (1,)),
@@ -257,9 +262,8 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
         ):
             found, expected = protocol._own_linear_variance(weights, users), twin.variances(weights)
             scale = expected[np.isfinite(expected)].max(initial=0.0) + np.abs(weights).max() ** 2
-            slack = (
-                1e-12 if np.isfinite(twin.variances(ranges)).all() else 1e-5
-            )  # what is not known is a large number there
+            # What is not known is a large number there
+            slack = 1e-12 if np.isfinite(twin.variances(ranges)).all() else 1e-5
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=slack * scale)
             unseen = unseen or np.isinf(found).any()
     assert unseen == (len(protocol.levels) > 1)
@@ -374,7 +378,9 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_levels_of_probability_zero(workload) -> None:
-    """Where nobody tells what a workload asks for its error is infinite; where others do, it is theirs."""
+    """Where nobody tells what a workload asks for its error is infinite; where others do, it is
+    theirs.
+    """
     mechanism, names = designed(4, 1.0), ("GRR", "OUE")
     for chances in itertools.product((0, 1), repeat=3):
         if not any(chances):
@@ -426,7 +432,9 @@ def test_predictions_against_simulation(protocol) -> None:
 
 
 def test_predictions_for_a_population_against_simulation() -> None:
-    """Nearly everybody holds one item: the error is not that of an even population, and is what is predicted."""
+    """Nearly everybody holds one item: the error is not that of an even population, and is what is
+    predicted.
+    """
     protocol = Composite(16, 3.0, skewed(4, 3.0), (2, 2), ("GRR", "GRR"))
     held = np.r_[3, 400, np.full(14, 3)]
     n = int(held.sum())
@@ -438,7 +446,9 @@ def test_predictions_for_a_population_against_simulation() -> None:
 
 
 def test_a_wrong_probability_is_rejected() -> None:
-    """A planted error: clients whose mechanism is of another epsilon than the server believes, by 8%."""
+    """A planted error: clients whose mechanism is of another epsilon than the server believes, by
+    8%.
+    """
     server, client = (
         Composite(16, 1.1, krr(8, epsilon), (2,), ("GRR",), ("3/4", "1/4"))
         for epsilon in (1.1, 1.012)
@@ -456,7 +466,9 @@ def test_a_wrong_probability_is_rejected() -> None:
 
 
 def test_privatize_and_simulate_agree() -> None:
-    """Means and variances of all counts, over a population that is not even; 5.5 standard errors, for fewer than 100 counts."""
+    """Means and variances of all counts, over a population that is not even; 5.5 standard errors,
+    for fewer than 100 counts.
+    """
     protocol, held = (
         Composite(6, 1.0, designed(3, 1.0), (2,), ("OLH",), ("2/5", "3/5")),
         np.array([20, 0, 5, 9, 1, 3]),
@@ -507,7 +519,9 @@ def test_what_queries_cover_of_blocks(blocks: int, width: int, workload: str) ->
     ids=["8", "8x8", "5x4", "16x16"],
 )
 def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None:
-    """The first-order conditions of a convex problem, by differences; and nothing at random, or beside them, is better."""
+    """The first-order conditions of a convex problem, by differences; and nothing at random, or
+    beside them, is better.
+    """
     protocol = compose(mechanism, domain, epsilon, workload)
     assert protocol.tree.branching == (
         mechanism.inputs,
@@ -582,7 +596,9 @@ def test_gains_at_65536_items() -> None:
 
 
 def test_the_prediction_is_confirmed() -> None:
-    """4096 items in 128 blocks, all 8386560 ranges, two users of each item; the root mean square, within 3%."""
+    """4096 items in 128 blocks, all 8386560 ranges, two users of each item; the root mean square,
+    within 3%.
+    """
     protocol, d, repeats = compose(large(), 1 << 12, 1.1), 1 << 12, 240
     rng, held, squares = np.random.default_rng(4), np.full(1 << 12, 2), np.zeros(240)
     for k in range(repeats):

@@ -31,7 +31,9 @@ trees = pytest.mark.parametrize(
 def dense(
     tree: Tree, estimates: list[np.ndarray], precisions: np.ndarray, root: float
 ) -> np.ndarray:
-    """Minimise the sum of tau (estimate - sum of leaves)^2 subject to the sum of all leaves, by Lagrange's equations."""
+    """Minimise the sum of tau (estimate - sum of leaves)^2 subject to the sum of all leaves, by
+    Lagrange's equations.
+    """
     matrices = level_matrices(tree)
     information = sum(t * g.T @ g for t, g in zip(precisions, matrices, strict=True))
     score = sum(t * g.T @ e for t, g, e in zip(precisions, matrices, estimates, strict=True) if t)
@@ -109,9 +111,11 @@ def test_consistent_estimates_are_kept(tree: Tree) -> None:
 
 @pytest.mark.parametrize(("b", "height"), [(2, 1), (2, 5), (3, 3), (4, 3), (8, 2)])
 def test_equal_variances_give_the_printed_passes(b: int, height: int) -> None:
-    """Range queries 4.5: weights (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1) on level i from the leaves.
+    """Range queries 4.5: weights (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1) on level
+    i from the leaves.
 
-    In stage 2 the parent must be the adjusted one, f-hat: with f-bar as printed, children do not add up to their parents.
+    In stage 2 the parent must be the adjusted one, f-hat: with f-bar as printed, children do not
+    add up to their parents.
     """
     tree = Tree.of(b**height, b)
     estimates, one = some_estimates(tree, b), [1.0] * height
@@ -138,9 +142,8 @@ def test_equal_variances_give_the_printed_passes(b: int, height: int) -> None:
     levels = second_pass(printed=False)
     np.testing.assert_allclose(found, levels[-1], atol=1e-12)
     for nodes, matrix in zip(levels, level_matrices(tree), strict=True):
-        np.testing.assert_allclose(
-            matrix @ found, nodes, atol=1e-12
-        )  # every node is the sum of its children
+        # Every node is the sum of its children
+        np.testing.assert_allclose(matrix @ found, nodes, atol=1e-12)
     if height > 1:
         as_printed = second_pass(printed=True)
         assert np.abs(as_printed[-2] - as_printed[-1].reshape(-1, b).sum(axis=1)).max() > 1e-3

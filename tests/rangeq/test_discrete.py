@@ -1,6 +1,8 @@
-"""Discrete Laplace noise: every word decides as the definition in integers says, and the distribution is the one that is claimed.
+"""Discrete Laplace noise: every word decides as the definition in integers says, and the
+distribution is the one that is claimed.
 
-False alarms: every statistical test here compares a p-value with 1e-6, is seeded, and is shown to reject a planted error.
+False alarms: every statistical test here compares a p-value with 1e-6, is seeded, and is shown to
+reject a planted error.
 """
 
 import math
@@ -35,7 +37,9 @@ ALPHAS = [
 
 
 def p_value(draws, probabilities):
-    """Chi-square of draws on 0 .. k-2 and the rest; cells of fewer than 10 expected are pooled from the right."""
+    """Chi-square of draws on 0 .. k-2 and the rest; cells of fewer than 10 expected are pooled from
+    the right.
+    """
     probabilities = np.asarray(probabilities)
     expected = probabilities * len(draws)
     last = int(np.flatnonzero(expected >= 10)[-1])
@@ -75,7 +79,9 @@ def test_leading_words_of_powers(alpha, exponent, words):
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(3, 4), Fraction(5, 8)])
 def test_leading_words_of_powers_that_end(alpha):
-    """Dyadic powers are integers after enough words: directed rounding must become exact, and must not loop."""
+    """Dyadic powers are integers after enough words: directed rounding must become exact, and must
+    not loop.
+    """
     noise = DiscreteLaplace(alpha)
     for exponent in (1, 2, 3, 20, 21, 22, 63, 64, 65, 128):
         for words in (1, 2, 3):
@@ -88,7 +94,9 @@ def test_leading_words_of_powers_that_end(alpha):
 
 
 def definition(alpha, stride, length, numbers):
-    """T from words: the number of k <= length with U < alpha^(stride k), and, while that is the length, another U on top."""
+    """T from words: the number of k <= length with U < alpha^(stride k), and, while that is the
+    length, another U on top.
+    """
     total = 0
     for word in numbers:
         found = sum(Fraction(word, WORD) < alpha ** (stride * k) for k in range(1, length + 1))
@@ -126,9 +134,8 @@ def test_a_word_that_ties_is_decided_by_the_next(alpha):
     for k in (1, 2, 5):
         first = math.floor(alpha**k * WORD)
         second = math.floor(alpha**k * WORD**2) - first * WORD
-        if (
-            second == 0
-        ):  # the power ends with its first word: U is at least the power whatever comes after it, but 0
+        # The power ends with its first word: U is at least the power whatever comes after it, but 0
+        if second == 0:
             assert played(lambda tape: noise.geometric(1, tape), [first, 1])[0] == k - 1
             continue
         assert played(lambda tape: noise.geometric(1, tape), [first, second - 1])[0] == k
@@ -157,7 +164,9 @@ def test_beyond_the_table_it_starts_afresh():
 
 @pytest.mark.parametrize("alpha", [Fraction(999, 1000), Privacy.from_epsilon(1e-3).alpha])
 def test_remainders_at_every_threshold(alpha):
-    """U is the leading bits of a word, and is kept if the next word is below alpha^U, digit by digit; else all begins again."""
+    """U is the leading bits of a word, and is kept if the next word is below alpha^U, digit by
+    digit; else all begins again.
+    """
     noise = DiscreteLaplace(alpha)
     bits = noise._shift
     assert 1 <= bits <= 6
@@ -183,7 +192,9 @@ def test_remainders_at_every_threshold(alpha):
 
 
 def test_remainders_of_several_digits():
-    """The factors of alpha^U multiply: one word for every digit that is asked, in order from the lowest."""
+    """The factors of alpha^U multiply: one word for every digit that is asked, in order from the
+    lowest.
+    """
     alpha = Privacy.from_epsilon(1e-4).alpha
     noise = DiscreteLaplace(alpha)
     bits = noise._shift
@@ -204,7 +215,9 @@ def test_remainders_of_several_digits():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_tables(alpha):
-    """What is looked up is the floor of the powers; the floats that choose its length keep it short."""
+    """What is looked up is the floor of the powers; the floats that choose its length keep it
+    short.
+    """
     noise = DiscreteLaplace(alpha)
     assert noise._length <= 4096
     assert noise._stride == 1 << noise._shift
@@ -271,7 +284,9 @@ def test_distribution_of_noise(alpha):
 
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-3, 1e-5, 2.0**-30])
 def test_distribution_when_alpha_is_near_one(epsilon):
-    """alpha^G is uniform but for steps: equal bins of the distribution function, and the parity and the low bits by themselves."""
+    """alpha^G is uniform but for steps: equal bins of the distribution function, and the parity and
+    the low bits by themselves.
+    """
     alpha = Privacy.from_epsilon(epsilon).alpha
     noise = DiscreteLaplace(alpha)
     assert noise._shift > 0
@@ -303,7 +318,9 @@ def test_chunks_are_all_filled():
 
 
 def test_variance():
-    """2 alpha / (1 - alpha)^2, from the sum; it is below the 2 / epsilon^2 of continuous noise, by about 1/6."""
+    """2 alpha / (1 - alpha)^2, from the sum; it is below the 2 / epsilon^2 of continuous noise, by
+    about 1/6.
+    """
     for alpha in (Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)):
         a = float(alpha)
         total = sum(2 * x * x * (1 - a) / (1 + a) * a**x for x in range(1, 2000))

@@ -146,7 +146,9 @@ def test_where_the_cdf_falls_the_middle_of_what_reaches_phi_counts() -> None:
 
 
 def test_quantiles_lean_to_neither_side() -> None:
-    """Where noise is many times a step of the cdf, the first item that reaches phi would be far too low."""
+    """Where noise is many times a step of the cdf, the first item that reaches phi would be far too
+    low.
+    """
     protocol, rng = HaarHRR(4096, 1.1), np.random.default_rng(5)
     phi = np.arange(1, 10) / 10
     off = [
@@ -155,9 +157,8 @@ def test_quantiles_lean_to_neither_side() -> None:
     ]
     mean, deviation = np.mean(off), np.std(np.mean(off, axis=1)) / 40**0.5
     assert abs(mean) < 5 * deviation
-    assert (
-        5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])
-    )  # a lean of 0.01 would be seen
+    # A lean of 0.01 would be seen
+    assert 5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])
 
 
 @kinds
@@ -221,7 +222,9 @@ def test_distributions(protocol) -> None:
 
 
 def test_monotone_is_the_nearest_cdf() -> None:
-    """No other distribution's cdf is nearer to the estimated one: random ones, and small steps towards the items."""
+    """No other distribution's cdf is nearer to the estimated one: random ones, and small steps
+    towards the items.
+    """
     rng = np.random.default_rng(1)
     estimate = estimated(HaarHRR(20, 1.0), 2)
     cdf, best = estimate.cdf(), estimate.monotone()

@@ -1,4 +1,6 @@
-"""`rangeq.optimise`: never worse than what is published, optimal in the probabilities, as good as it says, and never too good."""
+"""`rangeq.optimise`: never worse than what is published, optimal in the probabilities, as good as
+it says, and never too good.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ def test_gains_at_65536_items(epsilon: float, ratio: float) -> None:
 
 
 def test_the_prediction_is_confirmed() -> None:
-    """256 items, epsilon 1.1, all 32640 ranges; the root mean square over 500 repeats, with a standard error below 1.2%."""
+    """256 items, epsilon 1.1, all 32640 ranges; the root mean square over 500 repeats, with a
+    standard error below 1.2%.
+    """
     protocol, n, repeats = found(256, 1.1, "ranges").protocol, 1 << 11, 500
     rng, even = np.random.default_rng(4), np.full(256, 1 / 256)
     squares = np.zeros(repeats)
@@ -145,7 +149,9 @@ def average(tree: Tree, variances: np.ndarray, workload: str, shares: np.ndarray
     ("domain", "branching"), [(8, 2), (100, 2), (256, 2), (243, 3), (256, 4), (17, 3)]
 )
 def test_probabilities_are_optimal(domain: int, branching: int, workload: str) -> None:
-    """The first-order conditions of a convex problem, by differences; and nothing at random is better."""
+    """The first-order conditions of a convex problem, by differences; and nothing at random is
+    better.
+    """
     tree, rng = Tree.of(domain, branching), np.random.default_rng(domain)
     for variances in (
         np.ones(tree.height),
@@ -186,7 +192,9 @@ def test_probabilities_are_optimal(domain: int, branching: int, workload: str) -
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("circle", [2, 3, 12, 60, 64])
 def test_costs_on_a_circle_are_those_of_its_average_variance(circle: int, workload: str) -> None:
-    """Without padding: the sum over frequencies of a cost over a precision is the mean variance over the workload."""
+    """Without padding: the sum over frequencies of a cost over a precision is the mean variance
+    over the workload.
+    """
     protocol = CircularHistogram(circle, 1.0, circle)
     frequencies, costs = _costs_on_a_circle(circle, circle, workload)
     users = protocol._expected_users(1000)
@@ -222,7 +230,9 @@ def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("circle", [16, 60, 256])
 def test_shares_on_a_circle_are_optimal(circle: int, workload: str) -> None:
-    """The first-order conditions of a convex problem; and nothing at random, or beside them, is better."""
+    """The first-order conditions of a convex problem; and nothing at random, or beside them, is
+    better.
+    """
     rng = np.random.default_rng(circle)
     _, costs = _costs_on_a_circle(circle, circle, workload)
     gains = np.array([seen(circle, circle // m)[1:] for m in divisors(circle)])
@@ -283,7 +293,9 @@ def sum_zero(domain: int) -> np.ndarray:
 
 
 def closed_form(domain: int, workload: str) -> np.ndarray:
-    """What `least_rmse` says of the eigenvalues of the Gram matrix: of prefixes themselves, of ranges a bound."""
+    """What `least_rmse` says of the eigenvalues of the Gram matrix: of prefixes themselves, of
+    ranges a bound.
+    """
     f = np.arange(1, domain)
     if workload == "prefixes":
         return 1 / (4 * np.sin(np.pi * f / (2 * domain)) ** 2)
@@ -307,20 +319,23 @@ def test_eigenvalues_of_the_gram_matrix(domain: int, workload: str) -> None:
     odds = math.exp(0.7)
     variance = np.sqrt(claimed).sum() ** 2 / (domain * len(queries)) * 4 * odds / (odds - 1) ** 2
     expected = even_rmse(domain, 1000, workload, variance / 1000)
-    assert least_rmse(domain, 0.7, 1000, workload) == pytest.approx(
-        expected, rel=1e-8
-    )  # alpha is rational
+    # Alpha is rational
+    assert least_rmse(domain, 0.7, 1000, workload) == pytest.approx(expected, rel=1e-8)
 
 
 def information(table: np.ndarray) -> np.ndarray:
-    """About frequencies that add up to 1, near an even population, from one report: table (reports, domain)."""
+    """About frequencies that add up to 1, near an even population, from one report: table (reports,
+    domain).
+    """
     mean = table.mean(axis=1)
     beyond = (table - mean[:, None])[mean > 0]
     return beyond.T @ (beyond / mean[mean > 0, None])
 
 
 def at_random(domain: int, odds: float, rng: np.random.Generator, extremal: bool) -> np.ndarray:
-    """Rows of values in 1 .. odds, or of these two alone, each with its mirror image: so that columns have one sum."""
+    """Rows of values in 1 .. odds, or of these two alone, each with its mirror image: so that
+    columns have one sum.
+    """
     rows = rng.uniform(1, odds, size=(rng.integers(domain, 4 * domain), domain))
     if extremal:
         rows = np.where(rows > rng.uniform(1, odds, size=(len(rows), 1)), odds, 1.0)
@@ -370,7 +385,9 @@ def mechanisms(domain: int, epsilon: float):
 @pytest.mark.parametrize("epsilon", [0.2, 1.1, 3])
 @pytest.mark.parametrize("domain", range(2, 9))
 def test_no_mechanism_is_below_the_bound(domain: int, epsilon: float) -> None:
-    """Of the best unbiased estimates from all reports of a mechanism; and its information has no larger trace than is said."""
+    """Of the best unbiased estimates from all reports of a mechanism; and its information has no
+    larger trace than is said.
+    """
     odds, basis, n = math.exp(epsilon), sum_zero(domain), 10**6
     most = domain * (odds - 1) ** 2 / (4 * odds)
     nearest = math.inf
@@ -425,10 +442,12 @@ def test_the_bound_shrinks_with_the_root_of_the_users() -> None:
 
 
 def least_of_trees(tree: Tree, epsilon: float, workload: str) -> float:
-    """What no protocol can go below that treats alike what the automorphisms of a tree without padding exchange.
+    """What no protocol can go below that treats alike what the automorphisms of a tree without
+    padding exchange.
 
-    Its information about contrasts is one number for each level, whose sum over all contrasts is at most the trace of
-    `least_rmse`; m contrasts of nodes of w leaves have the variance w over that number. By Cauchy and Schwarz.
+    Its information about contrasts is one number for each level, whose sum over all contrasts is at
+    most the trace of `least_rmse`; m contrasts of nodes of w leaves have the variance w over that
+    number. By Cauchy and Schwarz.
     """
     odds, nodes = math.exp(epsilon), np.array([1, *tree.nodes])
     roots = np.sqrt(tree.costs(workload) * np.array(tree.widths) * np.diff(nodes)).sum()
@@ -439,7 +458,9 @@ def least_of_trees(tree: Tree, epsilon: float, workload: str) -> float:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
-    """Optimised trees are within 1% of it, unless epsilon is large; circles are below it, on ranges."""
+    """Optimised trees are within 1% of it, unless epsilon is large; circles are below it, on
+    ranges.
+    """
     binary = Tree.of(256, 2)
     for epsilon in (e for e in EPSILONS if e < 5):
         result, least = found(256, epsilon, workload), least_of_trees(binary, epsilon, workload)
@@ -466,7 +487,9 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
     ("epsilon", "printed"), [(0.2, 3.800), (0.6, 1.300), (1.1, 0.757), (1.4, 0.627)]
 )
 def test_haar_hrr_for_users_spread_out(epsilon: float, printed: float) -> None:
-    """The figures are for independent samples; the users themselves are estimated better, by the mean of f(1-f)/n."""
+    """The figures are for independent samples; the users themselves are estimated better, by the
+    mean of f(1-f)/n.
+    """
     contrast = math.tanh(epsilon / 2)
     tree = Tree.of(256, 2)
     by_hand = tree.costs("ranges").sum() * 8 / (2 * contrast**2) / N

@@ -33,7 +33,8 @@ def test_auc_is_right_with_the_error_that_is_stated(protocol, people) -> None:  
     rng = np.random.default_rng(2)
     found = [pairs.auc(protocol.estimate(protocol.simulate(held, rng))) for _ in range(60)]
     errors = np.array([(value - truth) / math.sqrt(variance) for value, variance in found])
-    # 60 standard normal errors: a mean beyond 0.65 or a mean square outside 0.35 .. 2.2 has a chance below 1e-6 each.
+    # 60 standard normal errors: a mean beyond 0.65 or a mean square outside 0.35 .. 2.2 has a
+    # chance below 1e-6 each.
     assert abs(errors.mean()) < 0.65
     assert 0.35 < (errors**2).mean() < 2.2
     assert max(abs(value - truth) for value, _ in found) < 0.03
@@ -62,7 +63,8 @@ def test_means_over_ranges_of_keys() -> None:
         means, variances = pairs.mean(estimate, first, last)
         truth = [values[(keys >= a) & (keys <= b)].mean() for a, b in zip(first, last, strict=True)]
         errors.append((means - truth) / np.sqrt(variances))
-    # 100 errors of four overlapping ranges, 25 times independently: the mean square of 25 is within 0.2 .. 3 but for 1e-6.
+    # 100 errors of four overlapping ranges, 25 times independently: the mean square of 25 is within
+    # 0.2 .. 3 but for 1e-6.
     assert (np.abs(np.mean(errors, axis=0)) < 1.0).all()
     assert (np.mean(np.square(errors), axis=0) > 0.2).all()
     assert (np.mean(np.square(errors), axis=0) < 3).all()
@@ -75,9 +77,8 @@ def test_values_are_rounded_without_bias() -> None:
     rng = np.random.default_rng(5)
     for value in (-1.0, -0.3, 0.0, 0.9, 1.0):
         ones = pairs.keyed(np.full(100_000, 3), np.full(100_000, value), rng) == 7
-        assert ones.mean() == pytest.approx(
-            (1 + value) / 2, abs=5.5 * math.sqrt(0.25 / 100_000)
-        )  # beyond 5.5 sigma: 4e-8
+        # Beyond 5.5 sigma: 4e-8
+        assert ones.mean() == pytest.approx((1 + value) / 2, abs=5.5 * math.sqrt(0.25 / 100_000))
     assert set(np.unique(pairs.keyed([0, 3], [-1.0, 1.0]))) == {0, 7}
 
 

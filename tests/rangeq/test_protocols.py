@@ -1,7 +1,9 @@
-"""Range protocols: they keep the contract of oracles; predictions are exact where enumerated, and simulated elsewhere.
+"""Range protocols: they keep the contract of oracles; predictions are exact where enumerated, and
+simulated elsewhere.
 
-Predictions are about the users themselves, who are fixed and evenly spread: the variance for independent samples of an even
-population on each level, less f(1-f)/n for a range of frequency f, as levels are disjoint samples of the same users.
+Predictions are about the users themselves, who are fixed and evenly spread: the variance for
+independent samples of an even population on each level, less f(1-f)/n for a range of frequency f,
+as levels are disjoint samples of the same users.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from tests.rangeq.test_tree import all_ranges, indicators, of_workload
 
 
 def haar_twin(level: HaarLevel) -> Twin:
-    """Index j uniform; the sign is (-1)^(j . node) for a left child, its negative for a right one, told with weight ``truth``."""
+    """Index j uniform; the sign is (-1)^(j . node) for a left child, its negative for a right one,
+    told with weight ``truth``.
+    """
     truth, lie = (int(level.parameters[name]) for name in ("truth", "lie"))
     half, items = level.domain // 2, range(level.domain)
     rows = [(j, sign) for j in range(half) for sign in (1, -1)]
@@ -49,7 +53,9 @@ def haar_twin(level: HaarLevel) -> Twin:
 
 
 def blocks_twin(level: Blocks) -> Twin:
-    """The angle is uniform; then it is the base oracle's report of the block ((x + angle) mod M) // width that x is in."""
+    """The angle is uniform; then it is the base oracle's report of the block ((x + angle) mod M) //
+    width that x is in.
+    """
     base, width = level_twin(level.base), level.domain // level.blocks
     reports = np.zeros(width * len(base.reports), dtype=level.report_dtype)
     reports["angle"] = np.repeat(np.arange(width), len(base.reports))
@@ -82,7 +88,9 @@ def level_twin(level):
 
 
 class RangeContract(OracleContract):
-    """What is true of estimates of one report does not hold here, where one report is of one level: see below for estimates."""
+    """What is true of estimates of one report does not hold here, where one report is of one level:
+    see below for estimates.
+    """
 
     domains, epsilons, big_domains = (2, 3, 5), (0.1, 1, LN3, 3), (20, 1000)
     symmetric = False
@@ -129,7 +137,9 @@ class RangeContract(OracleContract):
         assert "nan" in estimate.table()
 
     def test_somebody(self, big):
-        """One level has one report, the others none: infinite variances, finite values, no warnings."""
+        """One level has one report, the others none: infinite variances, finite values, no
+        warnings.
+        """
         oracle = self.make(*big)
         for seed in range(5):
             estimate = oracle.estimate(
@@ -216,7 +226,9 @@ class TestTreeOfAllKinds(RangeContract):
 
 
 class TestInconsistent(RangeContract):
-    """By decomposition: sums of leaves are not ranges, and the whole range is not 1 when there is padding."""
+    """By decomposition: sums of leaves are not ranges, and the whole range is not 1 when there is
+    padding.
+    """
 
     test_a_million_users = None
 
@@ -240,7 +252,9 @@ class TestHaarHRR(RangeContract):
 
 
 def exact_level(level, protocol):
-    """Mean and covariance of what one user of the level adds to its estimates, by the twin; items are uniform over the domain."""
+    """Mean and covariance of what one user of the level adds to its estimates, by the twin; items
+    are uniform over the domain.
+    """
     twin = level_twin(level)
     P = np.array([[float(p) for p in row] for row in twin.table])
     E = np.array(
@@ -275,7 +289,9 @@ EXACT = [
     ids=lambda p: f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{p.epsilon}",
 )
 def test_variances_given_the_levels_are_exact(protocol) -> None:
-    """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted for an even population."""
+    """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted
+    for an even population.
+    """
     d, h = protocol.domain, protocol.tree.height
     aggregate = protocol.simulate(np.full(d, 500), np.random.default_rng(1))
     users = aggregate.counts[:h].astype(float)
@@ -286,6 +302,7 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
             for e in estimates:
                 solution = np.repeat(solution / 2, 2) + e
             return solution
+
     else:
         tau = [
             1 / (level.difference_variance(1) / 2 + 1 / level.domain) for level in protocol.levels
@@ -366,7 +383,8 @@ def name_of(protocol):
 def test_predictions_against_simulation(protocol, repeats) -> None:
     """Standard errors of averages over ranges are about 1%, and asserted to be below 1.2%.
 
-    Average variances within 3.5%; variances of single ranges, unbiasedness and coverage by what their standard errors allow.
+    Average variances within 3.5%; variances of single ranges, unbiasedness and coverage by what
+    their standard errors allow.
     """
     d, n = protocol.domain, 40 * protocol.domain
     rng = np.random.default_rng(20_250_101)
@@ -384,7 +402,8 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
         squares = (errors[:, of_workload(workload, first, last)] ** 2).mean(axis=1)
         found, error = squares.mean(), squares.std(ddof=1) / math.sqrt(repeats)
         assert error < 0.012 * found, (workload, error / found)
-        # The pairs of OLH are not all alike, and neighbours have less error than the mean pair: 5% here.
+        # The pairs of OLH are not all alike, and neighbours have less error than the mean pair: 5%
+        # here.
         rel = 0.08 if getattr(protocol, "oracle", "") == "OLH" else 0.035
         assert protocol.average_rmse(n, workload) ** 2 == pytest.approx(found, rel=rel), workload
     spread = errors.std(axis=0)
@@ -432,7 +451,9 @@ def test_privatize_and_simulate_agree(protocol) -> None:
 
 
 def test_the_users_are_fixed() -> None:
-    """Where nearly all the error is in the sampling of users: one level of everybody has none of it."""
+    """Where nearly all the error is in the sampling of users: one level of everybody has none of
+    it.
+    """
     d, n, repeats = 4, 400, 4000
     rng, (first, last) = np.random.default_rng(3), all_ranges(4)
     f = (last - first + 1) / d
@@ -512,7 +533,9 @@ def test_missing_levels_give_infinite_variances_where_they_are_needed() -> None:
 
 
 def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() -> None:
-    """D = 3 of 4 leaves, nobody on the leaves' level: the answer to [0, 1] is the one node's, whose variance is finite."""
+    """D = 3 of 4 leaves, nobody on the leaves' level: the answer to [0, 1] is the one node's, whose
+    variance is finite.
+    """
     protocol, rng = HierarchicalHistogram(3, 1.0, 2, "OUE"), np.random.default_rng(1)
     values, errors, variance = np.full(20, 2), [], 0.0
     for _ in range(3000):
@@ -619,7 +642,9 @@ def test_inconsistent_and_consistent_have_the_same_reports() -> None:
 
 
 def test_the_errors_that_an_inconsistent_estimate_tells_agree_with_each_other() -> None:
-    """Single items are leaves, and sums of them sums of independent leaves (OUE): `variances`, `linear`, `variance`."""
+    """Single items are leaves, and sums of them sums of independent leaves (OUE): `variances`,
+    `linear`, `variance`.
+    """
     protocol = HierarchicalHistogram(16, 1.0, 4, "OUE", consistent=False)
     estimate = protocol.estimate(protocol.simulate(np.full(16, 1000), np.random.default_rng(0)))
     item = np.arange(16)
@@ -656,7 +681,9 @@ def test_reports_name_their_level_and_leave_the_rest_empty() -> None:
     ids=repr,
 )
 def test_the_variance_of_sums_is_known_beforehand(protocol):
-    """The inherited verb of oracles: single items have the variance that the mean over items has for even populations."""
+    """The inherited verb of oracles: single items have the variance that the mean over items has
+    for even populations.
+    """
     even = protocol.linear_variance(100, np.eye(8), np.full(8, 1 / 8))
     assert even.shape == (8,)
     assert even.mean() == pytest.approx(protocol.variance(100), rel=0.05)

@@ -1,4 +1,5 @@
-"""shaped: estimates are distributions, collections lose little to unbiased ones, errors and intervals are as good as stated.
+"""shaped: estimates are distributions, collections lose little to unbiased ones, errors and
+intervals are as good as stated.
 
 False alarms: at most 1e-6 for each statistical test, which are seeded and reject a planted error.
 """
@@ -354,7 +355,9 @@ DESIGNS = [
 def test_unshaped_errors_are_at_most_1_7_times_the_least(
     domain: int, epsilon: float, n: int
 ) -> None:
-    """By one part in a hundred more, as levels with next to no users are left out. And a collection for many users is the best."""
+    """By one part in a hundred more, as levels with next to no users are left out. And a collection
+    for many users is the best.
+    """
     best = min(
         error
         for protocol, error in optimise(domain, epsilon, n).alternatives
@@ -410,16 +413,17 @@ def test_guarded_shares_are_those_of_a_general_solver(domain: int, guard: float)
 
     assert found.sum() == pytest.approx(1)
     assert problem.value / unit * (1 - 1e-6) <= value(found) <= problem.value / unit * (1 + 1e-3)
-    assert value(np.full(len(found), 1 / len(found))) > problem.value / unit * (
-        1 + 2e-3
-    )  # planted: all levels alike
+    # Planted: all levels alike
+    assert value(np.full(len(found), 1 / len(found))) > problem.value / unit * (1 + 2e-3)
 
 
 # ------------------------------------------------------------------------------------------------------ errors and coverage
 
 
 def repeated(kind: str, domain: int, epsilon: float, n: int, repeats: int) -> np.ndarray:
-    """Mean squares of shaped and of the same reports unshaped, and coverage by intervals and by ones a third as wide."""
+    """Mean squares of shaped and of the same reports unshaped, and coverage by intervals and by
+    ones a third as wide.
+    """
     protocol, rows = shaped(domain, epsilon, n), []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
@@ -468,16 +472,16 @@ def test_rough_data_lose_nothing(kind: str, domain: int, epsilon: float, n: int)
 @pytest.mark.parametrize("kind", ["constant", "even", "alternating", "zipf", "white"])
 @pytest.mark.parametrize(("domain", "epsilon"), [(8, 5.0), (16, 8.0), (64, 20.0)])
 def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -> None:
-    """Where reports tell nearly all, estimates are nearly exact: of these users, whatever others might have been drawn."""
+    """Where reports tell nearly all, estimates are nearly exact: of these users, whatever others
+    might have been drawn.
+    """
     n = 20_000
     found = repeated(kind, domain, epsilon, n, 40)[:, 0]
-    limit = max(
-        1.2 * least(domain, epsilon, n), 1e-6 / n
-    )  # a millionth of the variance from drawing users is nothing
+    # A millionth of the variance from drawing users is nothing
+    limit = max(1.2 * least(domain, epsilon, n), 1e-6 / n)
     assert not above(found, limit)
-    if (
-        kind == "alternating"
-    ):  # planted: what drawing the users would add is left in the noise, and taken for it
+    # Planted: what drawing the users would add is left in the noise, and taken for it
+    if kind == "alternating":
         protocol, errors = shaped(domain, epsilon, n), []
         for seed in range(40):
             rng = np.random.default_rng(seed)
@@ -492,7 +496,9 @@ def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -
 
 
 def test_the_noise_is_that_of_reports_of_these_users() -> None:
-    """The variances that the model takes for the noise of frequencies are those of repeated reports."""
+    """The variances that the model takes for the noise of frequencies are those of repeated
+    reports.
+    """
     domain, epsilon, n = 16, 3.0, 1600
     protocol, held = shaped(domain, epsilon, n), np.full(domain, n // domain)
     ratios, planted = [], []
@@ -520,7 +526,9 @@ def test_intervals_cover_on_average(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["zipf", "geometric", "inflated"])
 def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
-    """What is held next to an end is not smeared across it to the other end, where all prefixes would miss it."""
+    """What is held next to an end is not smeared across it to the other end, where all prefixes
+    would miss it.
+    """
     domain, epsilon, n = 512, 1.1, 10**5
     protocol, ours, covered, circular = shaped(domain, epsilon, n), [], [], []
     last = np.arange(domain - 1)
@@ -531,7 +539,8 @@ def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
         low, high = estimate.interval(np.zeros_like(last), last)
         ours.append(np.mean((estimate.prefix(last) - truth) ** 2))
         covered.append(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
-        # Planted: smoothed around the circle, a tenth of what is within 16 items of the end 0 lies beyond it.
+        # Planted: smoothed around the circle, a tenth of what is within 16 items of the end 0 lies
+        # beyond it.
         circular.append(np.mean((estimate.prefix(last) - held[:16].sum() / n / 10 - truth) ** 2))
     best = min(
         p.average_rmse(n, "prefixes")
@@ -546,7 +555,9 @@ def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
 
 @pytest.mark.parametrize(("epsilon", "limit"), [(0.6, 3.5e-5), (1.1, 1.3e-5)])
 def test_published_errors_on_cauchy_data(epsilon: float, limit: float) -> None:
-    """256 items and a million users. Six deviations below the limit, the mean of these is above it less often than 1e-6."""
+    """256 items and a million users. Six deviations below the limit, the mean of these is above it
+    less often than 1e-6.
+    """
     found = repeated("cauchy", 256, epsilon, 10**6, 16)
     assert found[:, 0].mean() < limit
     assert above(found[:, 1], limit)  # planted: the same reports unshaped

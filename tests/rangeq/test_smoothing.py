@@ -1,4 +1,5 @@
-"""Smoothing against dense Gaussian algebra, a general solver, and the marginal likelihood written out.
+"""Smoothing against dense Gaussian algebra, a general solver, and the marginal likelihood written
+out.
 
 False alarms: at most 1e-6 for each statistical test, which are seeded and reject a planted error.
 """
@@ -44,7 +45,9 @@ def precisions(size: int, n: float) -> np.ndarray:
 def observed(
     size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The transform of an estimate of such a distribution, with noise of these precisions; and the precisions."""
+    """The transform of an estimate of such a distribution, with noise of these precisions; and the
+    precisions.
+    """
     information = precisions(size, n)
     white = np.fft.rfft(np.random.default_rng(seed).standard_normal(size))
     noise = white / np.sqrt(information)
@@ -59,7 +62,9 @@ def model(
 
 
 def circulant(variances: np.ndarray, size: int) -> np.ndarray:
-    """The covariance of items whose frequencies 1, 2, ... have these variances: as a sum of cosines."""
+    """The covariance of items whose frequencies 1, 2, ... have these variances: as a sum of
+    cosines.
+    """
     result, apart = np.zeros((size, size)), np.arange(size)[:, None] - np.arange(size)
     for k, variance in enumerate(variances, start=1):
         result += (
@@ -112,7 +117,9 @@ class Dense:
         return 1 / self.size + gain @ self.y, prior - gain @ prior
 
     def cautious(self) -> tuple[np.ndarray, np.ndarray]:
-        """Strengths and heights with the allowance: deviations by Fisher's information about one part an octave at a time."""
+        """Strengths and heights with the allowance: deviations by Fisher's information about one
+        part an octave at a time.
+        """
         of, allowance = self.of, smoothing._ALLOWANCE
         seen = self.inverse(self.stationary(of._strengths) + self.noise)
         strengths = of._strengths.copy()
@@ -142,7 +149,8 @@ def test_the_twin_has_the_models_parts() -> None:
             rng.standard_normal((20_000, size))
             @ np.linalg.cholesky(circulant(of._noise, size) + 1e-12 * np.eye(size)).T
         )
-        # The mean of 20,000 squares of relative deviation at most sqrt(2): 4 % is 4 deviations, and the seed is fixed.
+        # The mean of 20,000 squares of relative deviation at most sqrt(2): 4 % is 4 deviations, and
+        # the seed is fixed.
         np.testing.assert_allclose(
             (np.abs(np.fft.rfft(x, axis=1)[:, 1:]) ** 2).mean(axis=0), of._noise, rtol=0.04
         )
@@ -168,7 +176,9 @@ def test_the_posterior_is_gaussian_algebra(size: int, domain: int, kind: str) ->
 
 
 def test_stated_variances_allow_for_the_errors_of_strengths() -> None:
-    """They exceed those of strengths taken for true, and stay below those of the noise with no prior."""
+    """They exceed those of strengths taken for true, and stay below those of the noise with no
+    prior.
+    """
     of = model(16, 16, "even")
     twin = Dense(of)
     _, taken = twin.posterior(of._strengths, of._heights)
@@ -227,7 +237,9 @@ def test_no_round_lowers_the_likelihood(size: int, domain: int, kind: str, n: fl
     [(16, 16, "bump"), (24, 20, "bump"), (21, 21, "spikes"), (16, 16, "even")],
 )
 def test_the_search_ends_near_the_maximum(size: int, domain: int, kind: str) -> None:
-    """A tenth of a unit of log-likelihood is far less than data say about any strength; and no strength could still gain much."""
+    """A tenth of a unit of log-likelihood is far less than data say about any strength; and no
+    strength could still gain much.
+    """
     of = model(size, domain, kind)
     twin = Dense(of)
     end = twin.likelihood(of._strengths, of._heights)
@@ -255,7 +267,8 @@ def test_heaped_data_have_lines_and_smooth_data_none() -> None:
     power = np.abs(np.fft.rfft(held(64, "comb"))[[16, 32]]) ** 2
     np.testing.assert_allclose(of._lines[[15, 31]], power, rtol=0.2)
     found = [np.count_nonzero(model(64, 64, "even", 1000.0, seed)._lines) for seed in range(120)]
-    # On average 0.3 by chance: 120 models may have as many as a Poisson variable of mean 36 has once in a million.
+    # On average 0.3 by chance: 120 models may have as many as a Poisson variable of mean 36 has
+    # once in a million.
     most = stats.poisson.isf(FALSE_ALARM, smoothing._STRAY * len(found))
     assert sum(found) <= most
     # Planted: at the level of one frequency of three, many more would be found.
@@ -270,10 +283,11 @@ def test_heaped_data_have_lines_and_smooth_data_none() -> None:
 
 
 def program(of: Smoothing) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and precision of the convex problem: those of the posterior, but no frequency is held more tightly than its noise says.
+    """Mean and precision of the convex problem: those of the posterior, but no frequency is held
+    more tightly than its noise says.
 
-    The covariance is a circulant one, noise^-1 + 1 / max(prior, noise) where the posterior has noise^-1 + 1 / prior, and what
-    the jumps leave unknown.
+    The covariance is a circulant one, noise^-1 + 1 / max(prior, noise) where the posterior has
+    noise^-1 + 1 / prior, and what the jumps leave unknown.
     """
     twin = Dense(of)
     mean, _ = twin.posterior(of._strengths, of._heights)
@@ -316,7 +330,8 @@ def test_the_distribution_is_that_of_a_general_solver(
     monkeypatch.setattr(smoothing, "_PRECISION", 1e-10)
     found = of.distribution()
     assert np.abs(np.cumsum(found - expected)).max() < 1e-5
-    # The conditions of an optimum: the slope is the same wherever something is held, and nowhere less.
+    # The conditions of an optimum: the slope is the same wherever something is held, and nowhere
+    # less.
     slope = precision[:domain] @ (np.pad(found, (0, size - domain)) - mean)
     unit = np.abs(precision).max() * 1e-6
     some = found > 1e-6
@@ -357,7 +372,9 @@ def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(
 
 @pytest.mark.parametrize(("size", "domain"), [(16, 16), (15, 9), (24, 23)])
 def test_frequencies_that_nobody_tells_are_guessed_from_the_others(size: int, domain: int) -> None:
-    """Without information about every third frequency, what y has there does not matter; nor does how little there is."""
+    """Without information about every third frequency, what y has there does not matter; nor does
+    how little there is.
+    """
     y, information = observed(size, domain, n=1e4)
     information[3::3] = 0.0
     results = []

@@ -1,4 +1,6 @@
-"""SquareWave against the transition matrix written out: sampling, privacy, expectation maximisation."""
+"""SquareWave against the transition matrix written out: sampling, privacy, expectation
+maximisation.
+"""
 
 from __future__ import annotations
 

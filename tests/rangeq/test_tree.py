@@ -38,7 +38,9 @@ def level_matrices(tree: Tree) -> list[np.ndarray]:
 def least_squares_covariance(
     tree: Tree, precisions: np.ndarray, conditioned: bool = True
 ) -> np.ndarray:
-    """Of all leaves: every node measured with its level's precision, the root known, and (conditioned) the sum of the items."""
+    """Of all leaves: every node measured with its level's precision, the root known, and
+    (conditioned) the sum of the items.
+    """
     information = sum(t * g.T @ g for t, g in zip(precisions, level_matrices(tree), strict=True))
     covariance = np.linalg.inv(information)
     known = [np.ones(tree.leaves)]
@@ -50,7 +52,9 @@ def least_squares_covariance(
 
 
 def contrast_forms(tree: Tree) -> list[np.ndarray]:
-    """For each level of parents, the quadratic form on leaves' weights of its contrasts, from an explicit orthonormal basis."""
+    """For each level of parents, the quadratic form on leaves' weights of its contrasts, from an
+    explicit orthonormal basis.
+    """
     forms = []
     for level, below in enumerate(level_matrices(tree)):
         size = tree.branching[level]
@@ -138,7 +142,9 @@ def test_wrong_branchings(branching: object) -> None:
 
 @trees
 def test_contrasts_are_those_of_least_squares(tree: Tree) -> None:
-    """The dense covariance, of weighted least squares with the root known, is diagonal in the contrasts, with these variances."""
+    """The dense covariance, of weighted least squares with the root known, is diagonal in the
+    contrasts, with these variances.
+    """
     precisions = some_precisions(tree)
     contrasts = 1 / contrast_precisions(tree, precisions)
     dense = least_squares_covariance(tree, precisions, conditioned=False)
@@ -233,9 +239,8 @@ def test_infinite_contrasts(tree: Tree) -> None:
         rest = sum(
             contrasts[k] * quadratic(weights, form) for k, form in enumerate(forms) if k != missing
         ) + np.zeros(len(first))
-        whole = (
-            (first == 0) & (last == tree.domain - 1) & (tree.domain < tree.leaves)
-        )  # see the next test
+        # See the next test
+        whole = (first == 0) & (last == tree.domain - 1) & (tree.domain < tree.leaves)
         found = tree.range_variance(first, last, contrasts)
         expected = np.where(needed, math.inf, rest)
         np.testing.assert_allclose(found[~whole], expected[~whole], atol=1e-11)
@@ -270,9 +275,8 @@ def test_whether_a_contrast_is_needed_does_not_depend_on_the_scale(scale: float)
     tree = Tree.of(16, 2)
     contrasts = np.array([1.0, 1.0, 1.0, math.inf])
     assert tree.linear_variance(scale * np.eye(16)[0], contrasts) == math.inf
-    pairs = np.repeat(
-        np.random.default_rng(0).normal(size=8), 2
-    )  # the same for both children of every lowest parent
+    # The same for both children of every lowest parent
+    pairs = np.repeat(np.random.default_rng(0).normal(size=8), 2)
     assert tree.linear_variance(scale * pairs, contrasts) < math.inf
 
 
@@ -300,7 +304,9 @@ def test_large_trees() -> None:
 
 
 def fewest_nodes(tree: Tree, first: int, last: int) -> list[set[int]]:
-    """By descent from the root: the nodes of each level that lie in the range and whose parents do not."""
+    """By descent from the root: the nodes of each level that lie in the range and whose parents do
+    not.
+    """
     used: list[set[int]] = [set() for _ in range(tree.height)]
 
     def descend(level: int, node: int) -> None:
@@ -354,7 +360,9 @@ def number_of_nodes(tree: Tree, first: np.ndarray, last: np.ndarray) -> np.ndarr
     [(64, 2), (256, 2), (81, 3), (256, 4), (125, 5), (256, 16), (100, 2), (100, 3), (200, 7)],
 )
 def test_fact_3_and_the_bounds_after_it(domain: int, b: int) -> None:
-    """Range queries 4.3: at most (B-1)(2 log_B r + 1) nodes, and 2 (B-1)(log_B D + 1/2) - 1; for prefixes B-1 on each level."""
+    """Range queries 4.3: at most (B-1)(2 log_B r + 1) nodes, and 2 (B-1)(log_B D + 1/2) - 1; for
+    prefixes B-1 on each level.
+    """
     tree = Tree.of(domain, b)
     first, last = all_ranges(domain)
     nodes = number_of_nodes(tree, first, last)

@@ -1,7 +1,8 @@
-"""The lower bound: the formula is the maximum that it says it is, and no protocol here does better on the hard instances.
+"""The lower bound: the formula is the maximum that it says it is, and no protocol here does better
+on the hard instances.
 
-The measured errors are means of seeded repeats; the bound is compared with a lower confidence limit at 1e-6, and a bound forty
-times as large would be noticed.
+The measured errors are means of seeded repeats; the bound is compared with a lower confidence limit
+at 1e-6, and a bound forty times as large would be noticed.
 """
 
 import math
@@ -66,7 +67,9 @@ def test_asymptote():
 
 
 def test_the_variance_in_the_proof():
-    """Numbers that average 1 and lie within a factor of e have variance at most (e - 1)^2 / (4 e): two values are worst."""
+    """Numbers that average 1 and lie within a factor of e have variance at most (e - 1)^2 / (4 e):
+    two values are worst.
+    """
     for e in (1.1, math.exp(1), 20.0):
         low = np.linspace(1 / e, 1, 20_001)
         assert ((1 - low) * (low * e - 1)).max() == pytest.approx((e - 1) ** 2 / (4 * e), rel=1e-6)
@@ -90,7 +93,9 @@ def hardest(n, d, epsilon):
     ],
 )
 def test_nothing_is_more_accurate(kind, n, d, epsilon):
-    """On the distribution of the proof, with v uniform: the mean largest error, also of estimates cut to [0, 1]."""
+    """On the distribution of the proof, with v uniform: the mean largest error, also of estimates
+    cut to [0, 1].
+    """
     oracle, rng, runs = kind(d, epsilon), np.random.default_rng(21), 60
     t, bound = hardest(n, d, epsilon), lower_bound(n, d, epsilon)
     worst = []

@@ -1,6 +1,8 @@
-"""Codes: encoding is evaluation of a polynomial and then a Hadamard row; decoding finds the word of the highest score.
+"""Codes: encoding is evaluation of a polynomial and then a Hadamard row; decoding finds the word of
+the highest score.
 
-False alarms: comparisons of decoders are seeded and exact or, where they count, at 1e-6 by a binomial test.
+False alarms: comparisons of decoders are seeded and exact or, where they count, at 1e-6 by a
+binomial test.
 """
 
 from fractions import Fraction
@@ -18,7 +20,9 @@ LENGTHS = range(1, 65)
 
 
 class Slow:
-    """Encoding from the definition: solve for the polynomial's coefficients, evaluate it by Horner's rule, spell out the signs."""
+    """Encoding from the definition: solve for the polynomial's coefficients, evaluate it by
+    Horner's rule, spell out the signs.
+    """
 
     def __init__(self, code):
         self.code, order = code, 1 << code.symbol
@@ -29,7 +33,9 @@ class Slow:
         self.inverse = [0] + [row.index(1) for row in self.product[1:]]
 
     def coefficients(self, values):
-        """Of the polynomial of least degree with these values at 0, 1, ...: Gaussian elimination on the Vandermonde matrix."""
+        """Of the polynomial of least degree with these values at 0, 1, ...: Gaussian elimination on
+        the Vandermonde matrix.
+        """
         n, times = len(values), self.product
         rows = []
         for x, value in enumerate(values):
@@ -105,7 +111,9 @@ def test_encoding_is_evaluation(bits):
 
 @pytest.mark.parametrize("bits", LENGTHS)
 def test_sizes(bits):
-    """Room for the word and no symbol to spare; twice as many blocks; a constant rate for the same symbols."""
+    """Room for the word and no symbol to spare; twice as many blocks; a constant rate for the same
+    symbols.
+    """
     for code in codes_of(bits):
         assert (code.symbols - 1) * code.symbol < bits <= code.symbols * code.symbol
         assert code.blocks == 2 * code.symbols <= 1 << code.symbol
@@ -114,14 +122,15 @@ def test_sizes(bits):
     best = Code.best(bits)
     assert best.symbols == -(-bits // 8)
     assert best in list(codes_of(bits))
-    assert (
-        best.symbols * best.symbol - bits < best.symbols
-    )  # as few wasted bits as so many equal symbols can waste
+    # As few wasted bits as so many equal symbols can waste
+    assert best.symbols * best.symbol - bits < best.symbols
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 8, 9])
 def test_distance(bits):
-    """Of all pairs of words, by comparing all codewords: the codes are linear, so those with word 0 would do."""
+    """Of all pairs of words, by comparing all codewords: the codes are linear, so those with word 0
+    would do.
+    """
     for code in codes_of(bits):
         book = codebook(code)
         apart = (code.length - book @ book.T) // 2
@@ -142,7 +151,9 @@ def test_distance(bits):
 
 
 def test_distance_is_attained():
-    """The bound is no better than the codes: words that differ in as few blocks as possible, in half of the signs of each."""
+    """The bound is no better than the codes: words that differ in as few blocks as possible, in
+    half of the signs of each.
+    """
     code = Code(6, 3)
     book = codebook(code)
     assert Fraction(int((book[0] != book[1:]).sum(axis=1).min()), code.length) == code.distance
@@ -168,7 +179,9 @@ def test_round_trip(bits):
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 5, 8, 10, 12])
 def test_decoding_is_maximum_likelihood(bits):
-    """Against the scores of all words: the likeliest one at high signal, for every code; and, for the best code, often at low."""
+    """Against the scores of all words: the likeliest one at high signal, for every code; and, for
+    the best code, often at low.
+    """
     for code in codes_of(bits):
         book, rng = codebook(code), np.random.default_rng([bits, code.symbol])
         words = random_words(bits, 200)
@@ -204,7 +217,9 @@ def test_the_comparison_can_fail():
 
 @pytest.mark.parametrize("bits", [8, 16, 33, 64])
 def test_rounding_loses(bits):
-    """The sums themselves against their signs: never significantly worse, and clearly better where either sometimes fails."""
+    """The sums themselves against their signs: never significantly worse, and clearly better where
+    either sometimes fails.
+    """
     code, rows = Code.best(bits), 150
     words, rng = random_words(bits, rows), np.random.default_rng(bits)
     hits = {True: 0, False: 0}
@@ -249,7 +264,9 @@ def test_sums_that_say_nothing(bits):
 
 
 def test_spare_bits_are_not_used():
-    """Sums that favour a last symbol beyond the word's bits give a word within them, and the likeliest one."""
+    """Sums that favour a last symbol beyond the word's bits give a word within them, and the
+    likeliest one.
+    """
     code = Code(9, 5)  # two symbols of five bits: one to spare
     wide = Code(10, 5)
     outside = np.arange(512, 1024, dtype=np.uint64)[::17]

@@ -100,9 +100,11 @@ def test_what_may_be_noise_is_marked():
     assert "may be noise" not in lines[1]
     assert lines[2].endswith("may be noise")
     assert lines[3] == found.statement
-    assert found.statement == (
-        f"From 1000 reports: an item held by {found.complete_above:.3%} of the users or more is listed with probability 95%; "
-        "rarer ones may be missing; 1 of the 2 listed may be noise."
+    assert (
+        found.statement
+        == f"From 1000 reports: an item held by {found.complete_above:.3%} of the users or more is"
+        " listed with probability 95%; rarer ones may be missing; 1 of the 2 listed may be"
+        " noise."
     )
     assert repr(found) == f"<2 items found. {found.statement}>"
     assert "no frequency is high enough" in some([gate(0.9)]).statement
@@ -122,7 +124,9 @@ def test_strings_are_shown_as_such():
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_lists_are_consistent(name):
-    """Sorted, distinct, with intervals around estimates, and with everything above a threshold and nothing below."""
+    """Sorted, distinct, with intervals around estimates, and with everything above a threshold and
+    nothing below.
+    """
     protocol = PROTOCOLS[name]()
     aggregate = protocol.aggregate(
         protocol.privatize(np.repeat([3, 200], [3000, 1000]), np.random.default_rng(1))
@@ -172,7 +176,9 @@ def test_lists_are_consistent(name):
 
 
 def test_intervals_by_hand():
-    """At level 1 - (1 - confidence) k / considered, and as much wider than normal ones as binomial tails reach further."""
+    """At level 1 - (1 - confidence) k / considered, and as much wider than normal ones as binomial
+    tails reach further.
+    """
     protocol = PrefixExtension(8, 2.0)
     found = protocol.find(
         protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=3, confidence=0.9

@@ -1,7 +1,9 @@
-"""One bit from each user: the bit is as private as is claimed, exactly, and the reports kept are like those of the inner protocol.
+"""One bit from each user: the bit is as private as is claimed, exactly, and the reports kept are
+like those of the inner protocol.
 
-Reports of small oracles are listed with their exact probabilities by the twins of the oracles' own tests. False alarms: every
-statistical test compares a p-value with 1e-6, divided by the number of its comparisons, and is shown to reject a planted error.
+Reports of small oracles are listed with their exact probabilities by the twins of the oracles' own
+tests. False alarms: every statistical test compares a p-value with 1e-6, divided by the number of
+its comparisons, and is shown to reject a planted error.
 """
 
 import copy
@@ -66,7 +68,8 @@ SMALL = [(name, d) for name in CASES for d in (2, 3, 5)]
 def listed(name, domain, epsilon):
     """The oracle, all its reports, Pr[report | item], and Pr[report | no item]: all exact.
 
-    Without an item every report is as likely as any other; for unary encodings every bit is 1 as often as other items' are.
+    Without an item every report is as likely as any other; for unary encodings every bit is 1 as
+    often as other items' are.
     """
     make, contract = CASES[name]
     oracle = make(domain, epsilon)
@@ -90,7 +93,9 @@ def flat(channel):
 
 
 def numbers(oracle, reports):
-    """Reports as numbers, the same for reports that mean the same: HRR's indices in order, with their signs."""
+    """Reports as numbers, the same for reports that mean the same: HRR's indices in order, with
+    their signs.
+    """
     if "index" in (reports.dtype.names or ()) and reports["index"].ndim == 2:
         order = np.argsort(reports["index"], axis=1)
         reports = reports.copy()
@@ -108,7 +113,9 @@ def grouped(oracle, reports, probabilities):
 
 
 def acceptances(sampled, oracle, reports):
-    """Pr[bit = 1 | coins that draw a report, item] in units of 2^-64: (reports, items), as the weights that are compared with."""
+    """Pr[bit = 1 | coins that draw a report, item] in units of 2^-64: (reports, items), as the
+    weights that are compared with.
+    """
     weights = sampled._acceptance
     n, d = len(reports), oracle.domain
     which = oracle._likelihood(np.repeat(reports, d), np.tile(np.arange(d), n)).reshape(n, d)
@@ -130,7 +137,9 @@ def worst_ratio(accepted):
 @pytest.mark.parametrize("epsilon", [0.1, math.log(2), 3])
 @pytest.mark.parametrize(("name", "domain"), SMALL)
 def test_likelihoods_are_ratios_of_enumerated_probabilities(name, domain, epsilon):
-    """For every report and item, as fractions; the least comes first in each kind; and their mean over blank reports is 1."""
+    """For every report and item, as fractions; the least comes first in each kind; and their mean
+    over blank reports is 1.
+    """
     oracle, reports, table, blank = listed(name, domain, epsilon)
     stated = flat(oracle)
     for kind in oracle._likelihoods:
@@ -145,7 +154,9 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities(name, domain, epsilo
 
 @pytest.mark.parametrize("name", CASES)
 def test_blank_reports_have_the_stated_distribution(name):
-    """From random coins, seeded; and the same coins give the same reports, whoever's company they are in."""
+    """From random coins, seeded; and the same coins give the same reports, whoever's company they
+    are in.
+    """
     oracle, reports, _, blank = listed(name, 5, 0.5)
     words = np.random.default_rng(31).integers(0, WORD, size=40_000, dtype=np.uint64)
     coins = Coins(words, seed=4)
@@ -166,7 +177,9 @@ def test_blank_reports_have_the_stated_distribution(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_kept_reports_are_like_real_ones(name):
-    """Pr[report | kept, item] from the weights that are compared with is Pr[report | item], up to their rounding."""
+    """Pr[report | kept, item] from the weights that are compared with is Pr[report | item], up to
+    their rounding.
+    """
     oracle, reports, table, blank = listed(name, 5, 0.5)
     accepted = acceptances(OneBit(oracle).channel, oracle, reports)
     for v in range(5):
@@ -201,7 +214,9 @@ def test_audit_is_the_enumerated_ratio(name, domain, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, math.log(2)])
 @pytest.mark.parametrize(("name", "domain"), SMALL)
 def test_no_larger_share_can_be_kept(name, domain, epsilon):
-    """With ``kept`` a millionth larger, some bit tells more than is allowed: by enumeration of all coins' reports."""
+    """With ``kept`` a millionth larger, some bit tells more than is allowed: by enumeration of all
+    coins' reports.
+    """
     oracle, _, table, blank = listed(name, domain, epsilon)
     kept = OneBit(oracle).channel.kept
     ratios = [[p / b for p in row] for row, b in zip(table, blank, strict=True)]
@@ -219,7 +234,9 @@ def test_no_larger_share_can_be_kept(name, domain, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.69])
 def test_a_half_of_the_paper_is_too_much(epsilon):
-    """An item the likeliest by e^eps over the mean, others as likely as it: zeros differ by 1 / (2 - e^eps), more than e^eps."""
+    """An item the likeliest by e^eps over the mean, others as likely as it: zeros differ by 1 / (2
+    - e^eps), more than e^eps.
+    """
     oracle = GRR(10**7, epsilon)
     low, high = flat(oracle)
     ratio = (1 - low / 2) / (1 - high / 2)
@@ -244,7 +261,9 @@ def test_a_half_may_be_kept_of_signs():
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_bit_is_drawn_with_the_audited_weights(name):
-    """Played back: the first words are the coins, and the bit is 1 for second words below the weight and for no others."""
+    """Played back: the first words are the coins, and the bit is 1 for second words below the
+    weight and for no others.
+    """
     oracle, _, _, _ = listed(name, 5, 0.5)
     channel = OneBit(oracle, seed=3).channel
     coins = [0, 1, WORD - 1, 12345, 1 << 63]
@@ -280,7 +299,9 @@ def test_the_bit_is_drawn_with_the_audited_weights(name):
     ids=["extension", "tree", "unique", "succinct", "succinct twice"],
 )
 def test_bits_about_heavy_hitter_protocols(make, epsilon):
-    """For many coins, the likelihoods of all items: no pair of them loses more than the audit says, and some pair as much."""
+    """For many coins, the likelihoods of all items: no pair of them loses more than the audit says,
+    and some pair as much.
+    """
     protocol = OneBit(make(epsilon))
     channel, inner = protocol.channel, protocol.channel.inner
     d, coins = inner.domain, np.random.default_rng(2).integers(0, WORD, size=2000, dtype=np.uint64)
@@ -331,7 +352,9 @@ def test_one_bit_of_one_bit_is_refused():
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_server_counts_the_kept_blank_reports(name):
-    """Whatever the batches; the slow twin is the inner oracle's own aggregate of the reports that the coins draw."""
+    """Whatever the batches; the slow twin is the inner oracle's own aggregate of the reports that
+    the coins draw.
+    """
     oracle, _, _, _ = listed(name, 5, 0.5)
     protocol = OneBit(oracle, seed=9)
     reports = protocol.privatize(np.arange(3000) % 5, np.random.default_rng(1))
@@ -376,7 +399,9 @@ HELD = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
     ],
 )
 def test_estimates_are_unbiased_with_the_stated_variance(name):
-    """Over 300 runs of 2000 users each: mean, variance, and what the aggregate says of its variance."""
+    """Over 300 runs of 2000 users each: mean, variance, and what the aggregate says of its
+    variance.
+    """
     oracle, _, _, _ = listed(name, 5, 0.5)
     protocol, n, runs = OneBit(oracle), 2000, 300
     values = np.repeat(np.arange(5), (HELD * n).astype(int))
@@ -412,7 +437,9 @@ def test_estimates_are_unbiased_with_the_stated_variance(name):
 
 @pytest.mark.parametrize("name", ["GRR", "OLH", "OUE", "HRR"])
 def test_variances_of_sums_known_beforehand(name):
-    """`linear_variance` of a single item is its `variance`, for oracles whose variance depends on the item's frequency alone."""
+    """`linear_variance` of a single item is its `variance`, for oracles whose variance depends on
+    the item's frequency alone.
+    """
     oracle, _, _, _ = listed(name, 5, 0.5)
     channel = OneBit(oracle).channel
     np.testing.assert_allclose(
@@ -521,7 +548,9 @@ def test_the_wrong_verb():
     ],
 )
 def test_finds_what_the_inner_protocol_would(make):
-    """From the kept users' blank reports; strong enough a signal that missing it is an error and not chance."""
+    """From the kept users' blank reports; strong enough a signal that missing it is an error and
+    not chance.
+    """
     inner = make()
     protocol, n = OneBit(inner), 40_000
     values = np.repeat([3, 700], [n // 2, n // 2])
@@ -543,7 +572,9 @@ def test_words_of_64_bits():
 
 
 def test_users_without_an_item():
-    """The promise of `UniqueHeavyHitter` has users without an item: they keep a report with probability c."""
+    """The promise of `UniqueHeavyHitter` has users without an item: they keep a report with
+    probability c.
+    """
     protocol = OneBit(UniqueHeavyHitter(8, 0.69))
     values = [200] * 15_000 + [None] * 5_000
     found = protocol.find(protocol.privatize(values, np.random.default_rng(1)))

@@ -1,7 +1,8 @@
-"""Prefix protocols: the walk down the tree against direct estimates of every prefix, and what the list says of its errors.
+"""Prefix protocols: the walk down the tree against direct estimates of every prefix, and what the
+list says of its errors.
 
-False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its comparisons, and is shown to reject
-a planted error.
+False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its
+comparisons, and is shown to reject a planted error.
 """
 
 import math
@@ -39,7 +40,9 @@ def twin_of(oracle):
 
 
 def enumerated(channel):
-    """Every report and Pr[report | item] as fractions, from the twins of the parts: prefixes, hashed by the public functions."""
+    """Every report and Pr[report | item] as fractions, from the twins of the parts: prefixes,
+    hashed by the public functions.
+    """
     reports, table = [], []
     for level in channel.levels:
         for part in level.parts:
@@ -116,7 +119,9 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities():
 
 
 def test_estimates_of_prefixes_are_unbiased_over_hash_functions():
-    """Given the users of each part, over reports exactly: own frequency, plus the share of colliding others, rescaled."""
+    """Given the users of each part, over reports exactly: own frequency, plus the share of
+    colliding others, rescaled.
+    """
     channel = small(1.0)
     level = channel.levels[1]
     reports, table = enumerated(channel)
@@ -137,7 +142,9 @@ def test_estimates_of_prefixes_are_unbiased_over_hash_functions():
     "make", [lambda: PrefixExtension(24, 2.0, lengths=HASHED, seed=3), lambda: TreeHist(16, 2.0)]
 )
 def test_children_are_direct_estimates(make):
-    """Of every prefix of some parents, by asking each part's oracle for the hash of that prefix alone."""
+    """Of every prefix of some parents, by asking each part's oracle for the hash of that prefix
+    alone.
+    """
     channel = make().channel
     rng = np.random.default_rng(2)
     aggregate = channel.aggregate(
@@ -204,7 +211,9 @@ def test_users_are_split_as_is_said():
 
 
 def colliding(hashes, word, bits):
-    """Another word of so many bits with the same hash under all these functions: x with M (x ^ word) = 0, by elimination."""
+    """Another word of so many bits with the same hash under all these functions: x with M (x ^
+    word) = 0, by elimination.
+    """
     basis = []  # (image under all functions, word), reduced
     zero = [hash_.zero for hash_ in hashes]
     for place in range(bits):
@@ -222,7 +231,9 @@ def colliding(hashes, word, bits):
 
 
 def test_linear_hash():
-    """Against the definition: parities of rows of a matrix; linear; and what all places say of a zero."""
+    """Against the definition: parities of rows of a matrix; linear; and what all places say of a
+    zero.
+    """
     hash_, rng = LinearHash("any", 3, 18), np.random.default_rng(0)
     x, y = (rng.integers(0, 2**64, size=50, dtype=np.uint64) for _ in range(2))
     assert (hash_(x ^ y) == hash_(x) ^ hash_(y) ^ hash_.zero).all()
@@ -241,7 +252,9 @@ def test_linear_hash():
 
 
 def test_collisions_are_resolved():
-    """Items that share the cells of half of the functions: their prefixes lend each other half of their users, until resolved."""
+    """Items that share the cells of half of the functions: their prefixes lend each other half of
+    their users, until resolved.
+    """
     channel = PrefixExtension(64, 8.0, lengths=(20, 36, 52, 64), seed=2).channel
     level = channel.levels[-1]
     hashes = [channel._hashes[part] for part in level.parts]
@@ -280,7 +293,9 @@ def test_collisions_are_resolved():
 
 
 def test_confusion_is_the_variance_over_functions():
-    """Of the share of the functions under which two items collide, rescaled: 3000 seeds of small functions, within 20 %."""
+    """Of the share of the functions under which two items collide, rescaled: 3000 seeds of small
+    functions, within 20 %.
+    """
     channel = small(1.0)
     level, seeds = channel.levels[1], 3000
     leaks = []
@@ -291,9 +306,8 @@ def test_confusion_is_the_variance_over_functions():
         ]
         leaks.append((np.mean([a == b for a, b in cells]) - 1 / 4) * 4 / 3)
     aggregate = channel.aggregate(channel.privatize(np.full(50_000, 6), np.random.default_rng(1)))
-    confusion = channel.confusion(
-        level, channel.tables(aggregate, level)
-    )  # of one item that everybody holds
+    # Of one item that everybody holds
+    confusion = channel.confusion(level, channel.tables(aggregate, level))
     assert np.var(leaks) == pytest.approx(confusion, rel=0.2)
     assert abs(np.mean(leaks)) < 5 * math.sqrt(confusion / seeds)
     assert channel.confusion(channel.levels[0], []) == 0
@@ -420,7 +434,9 @@ def runs_of(protocol, values, runs, **options):
 
 @pytest.mark.parametrize("name", ["listed", "two lengths", "tree"])
 def test_recall_is_a_lower_bound(name):
-    """For items of four frequencies: listed in not significantly fewer of 120 runs than is said, on average over the runs."""
+    """For items of four frequencies: listed in not significantly fewer of 120 runs than is said, on
+    average over the runs.
+    """
     protocol, n, runs = MAKE[name](1.0), 8000, 120
     held = {3: 0.1, 500: 0.2, 700: 0.3, 1000: 0.4}
     values = np.repeat(list(held), [round(f * n) for f in held.values()])
@@ -444,7 +460,9 @@ def test_every_selection_is_a_gate():
 
 @pytest.mark.parametrize("name", ["listed", "two lengths", "tree"])
 def test_intervals_cover(name):
-    """The mean share of intervals that miss, over 60 runs, is at most 5 %, by a one-sided t test; 20 % would be noticed."""
+    """The mean share of intervals that miss, over 60 runs, is at most 5 %, by a one-sided t test;
+    20 % would be noticed.
+    """
     protocol, n, runs = MAKE[name](2.0), 6000, 60
     held = {3: 0.1, 500: 0.2, 700: 0.3, 1000: 0.4}
     values = np.repeat(list(held), [round(f * n) for f in held.values()])
@@ -459,7 +477,9 @@ def test_intervals_cover(name):
 
 @pytest.mark.parametrize("name", ["listed", "two lengths", "tree"])
 def test_noise_is_not_listed_by_default(name):
-    """All users hold one item, at small epsilon: another one is listed in not significantly more than 5 % of 120 runs."""
+    """All users hold one item, at small epsilon: another one is listed in not significantly more
+    than 5 % of 120 runs.
+    """
     protocol, runs = MAKE[name](1.0), 120
     alarms = sum(any(item != 7 for item in f.items) for f in runs_of(protocol, [7] * 3000, runs))
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM
@@ -469,7 +489,9 @@ def test_noise_is_not_listed_by_default(name):
 
 
 def test_noise_is_not_listed_by_default_at_large_epsilon():
-    """Where few users support an item by chance, 1000 / (e^5 + 1) = 7 of them, the threshold is too low."""
+    """Where few users support an item by chance, 1000 / (e^5 + 1) = 7 of them, the threshold is too
+    low.
+    """
     protocol, runs = PrefixExtension(12, 5.0), 60
     alarms = sum(any(item != 7 for item in f.items) for f in runs_of(protocol, [7] * 1000, runs))
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM

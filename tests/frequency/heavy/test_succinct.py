@@ -1,7 +1,8 @@
-"""Succinct histograms: signs in channels, and one for the frequency oracle; the literal protocol and its lazy client agree.
+"""Succinct histograms: signs in channels, and one for the frequency oracle; the literal protocol
+and its lazy client agree.
 
-False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its comparisons, and is shown to reject
-a planted error.
+False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its
+comparisons, and is shown to reject a planted error.
 """
 
 import math
@@ -26,7 +27,9 @@ EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)
 
 
 def tiny(epsilon=1.0, hashes=1, seed=0):
-    """2 bits, so that a codeword has 4 places; 2 channels a hash function; 2 rows: 256 reports for one hash function."""
+    """2 bits, so that a codeword has 4 places; 2 channels a hash function; 2 rows: 256 reports for
+    one hash function.
+    """
     return SuccinctHistogram(2, epsilon, hashes=hashes, channels=2, rows=2, seed=seed)
 
 
@@ -42,7 +45,9 @@ def all_reports(protocol):
 
 
 def agreements(protocol, reports):
-    """How many of the signs that matter are those of each item, from the definitions: (reports, items)."""
+    """How many of the signs that matter are those of each item, from the definitions: (reports,
+    items).
+    """
     channel, public = protocol.channel, protocol.channel.parameters
     book, seed = codebook(Code(*public["code"])), public["seed"]
     result = np.zeros((len(reports), 4), dtype=int)
@@ -63,8 +68,9 @@ def agreements(protocol, reports):
 
 
 def enumerated_ratio(protocol):
-    """The largest ratio of the probabilities of a report under two items: each sign that matters has weight truth or lie, all
-    others are fair coins."""
+    """The largest ratio of the probabilities of a report under two items: each sign that matters
+    has weight truth or lie, all others are fair coins.
+    """
     public = protocol.channel.parameters
     truth, lie = (Fraction(2 * int(public[name]), WORD) for name in ("truth", "lie"))
     agree = agreements(protocol, all_reports(protocol))
@@ -88,7 +94,9 @@ def test_reports_lose_no_more_than_is_allowed(epsilon, hashes, seed):
 @pytest.mark.parametrize("hashes", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 5])
 def test_audit_is_the_enumerated_ratio(epsilon, hashes):
-    """Of two items in different channels, 2 truth in one times 1 / (2 lie) in the other: truth / lie for each hash function."""
+    """Of two items in different channels, 2 truth in one times 1 / (2 lie) in the other: truth /
+    lie for each hash function.
+    """
     protocol = tiny(epsilon, hashes)
     assert protocol.audit().ratio == enumerated_ratio(protocol)
     assert math.log(enumerated_ratio(protocol)) > epsilon * (1 - 1e-6), (
@@ -191,7 +199,9 @@ def test_a_client_computes_only_what_matters(protocol, monkeypatch):
 
 
 def test_the_server_adds_up_the_kept_blank_reports():
-    """The aggregate of one-bit reports is the literal aggregate of what the coins of those kept say: sign by sign."""
+    """The aggregate of one-bit reports is the literal aggregate of what the coins of those kept
+    say: sign by sign.
+    """
     inner = SuccinctHistogram(8, 0.69, hashes=2, channels=8, rows=16, seed=2)
     protocol, channel = OneBit(inner, seed=6), inner.channel
     reports = protocol.privatize(np.arange(600) % 256, np.random.default_rng(1))
@@ -237,7 +247,9 @@ def test_the_paper_s_sizes_for_200_users():
 
 
 def test_sizes_follow_the_theory():
-    """channels >= n^(3/2); T hash functions leave none of sqrt(n) items without a channel of its own, but for beta / 3."""
+    """channels >= n^(3/2); T hash functions leave none of sqrt(n) items without a channel of its
+    own, but for beta / 3.
+    """
     for n, beta in ((2, 0.5), (20, 0.05), (100, 0.01), (200, 0.3), (1000, 0.05)):
         channel = SuccinctHistogram(8, 1.0, n=n, beta=beta).channel
         assert n**1.5 <= channel.channels < 2 * max(n**1.5, 1.01)
@@ -264,7 +276,9 @@ def collisions(protocol, words):
 
 
 def test_items_that_share_channels():
-    """By construction: found if alone in some channel, whoever is met in the others; lost together if never apart."""
+    """By construction: found if alone in some channel, whoever is met in the others; lost together
+    if never apart.
+    """
     protocol = SuccinctHistogram(10, 40.0, hashes=2, channels=8, rows=512, seed=4)
     shared = collisions(protocol, np.arange(1024))
     once = int(np.flatnonzero(shared[1] == 1)[0])
@@ -280,7 +294,9 @@ def test_items_that_share_channels():
 
 
 def test_the_channels_are_pairwise_independent():
-    """Over seeds, two words share a channel of 8 with probability 1/8: 4000 seeds, and 1/6 would be noticed."""
+    """Over seeds, two words share a channel of 8 with probability 1/8: 4000 seeds, and 1/6 would be
+    noticed.
+    """
     words = np.array([3, 2**63 + 9], dtype=np.uint64)
     runs = 4000
     met = sum(
@@ -291,7 +307,9 @@ def test_the_channels_are_pairwise_independent():
 
 
 def test_isolation_and_decoding_succeed_as_often_as_is_said():
-    """Over seeds, among 40 rarer items: 40 runs at each of three frequencies, against the gates of the same runs."""
+    """Over seeds, among 40 rarer items: 40 runs at each of three frequencies, against the gates of
+    the same runs.
+    """
     n, runs, informative = 1500, 40, 0
     rng = np.random.default_rng(3)
     for share in (0.25, 0.5, 0.8):
@@ -328,7 +346,9 @@ def test_gate_by_hand():
 
 
 def test_noise_is_not_listed_by_default():
-    """Over seeds, users who all hold different items: false alarms no more often than 5 %; 30 % would be noticed."""
+    """Over seeds, users who all hold different items: false alarms no more often than 5 %; 30 %
+    would be noticed.
+    """
     runs, alarms = 80, 0
     for seed in range(runs):
         protocol = SuccinctHistogram(16, 2.0, hashes=1, channels=8, rows=128, symbol=4, seed=seed)

@@ -1,7 +1,7 @@
 """The unique heavy hitter: users hold one and the same item, or none.
 
-False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its comparisons, and is shown to reject
-a planted error.
+False alarms: every statistical test compares a p-value with 1e-6, divided by the number of its
+comparisons, and is shown to reject a planted error.
 """
 
 import copy
@@ -25,7 +25,9 @@ EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)
 
 
 def enumerated(protocol):
-    """All reports and Pr[report | item], a column an item and the last one for no item: from the published weights."""
+    """All reports and Pr[report | item], a column an item and the last one for no item: from the
+    published weights.
+    """
     public = protocol.channel.parameters
     truth, lie, code = (
         int(public["truth"]),
@@ -209,7 +211,9 @@ def test_finds_the_likeliest_word(bits):
 
 
 def test_estimates_are_unbiased_with_the_stated_variance():
-    """Of the item that is there: 400 runs; the alarm is set off by a twentieth of a deviation, or a variance twice as large."""
+    """Of the item that is there: 400 runs; the alarm is set off by a twentieth of a deviation, or a
+    variance twice as large.
+    """
     protocol, n, runs, share = UniqueHeavyHitter(4, 2.0), 1000, 400, 0.6
     rng = np.random.default_rng(3)
     found = [protocol.find(population(protocol, 9, share, n, rng), k=1) for _ in range(runs)]
@@ -269,7 +273,9 @@ def hits(protocol, share, n, runs, item=200):
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_decoding_succeeds_as_often_as_is_said(bits):
-    """Over 100 runs at several frequencies: the number of successes is not significantly below the bound."""
+    """Over 100 runs at several frequencies: the number of successes is not significantly below the
+    bound.
+    """
     protocol, n, runs = UniqueHeavyHitter(bits, 1.0), 3000, 100
     gate = CodeGate(protocol.code, protocol.channel.contrast, n)
     informative = 0
@@ -285,7 +291,9 @@ def test_decoding_succeeds_as_often_as_is_said(bits):
 
 
 def test_nothing_is_claimed_of_rounded_sums():
-    """They fall short of the bound for the sums themselves, which is nearly attained where few words are to be told apart."""
+    """They fall short of the bound for the sums themselves, which is nearly attained where few
+    words are to be told apart.
+    """
     protocol, n, runs, share = UniqueHeavyHitter(8, 1.0, soft=False), 3000, 200, 0.225
     soft = CodeGate(protocol.code, protocol.channel.contrast, n)
     assert (
@@ -297,7 +305,9 @@ def test_nothing_is_claimed_of_rounded_sums():
 
 
 def test_rounding_needs_more_users():
-    """Both find an item of most users; at frequencies in between the sums find it clearly more often."""
+    """Both find an item of most users; at frequencies in between the sums find it clearly more
+    often.
+    """
     soft, hard = (UniqueHeavyHitter(16, 1.0, soft=soft) for soft in (True, False))
     assert hits(soft, 0.9, 3000, 10) == hits(hard, 0.9, 3000, 10) == 10
     both = [hits(protocol, 0.2, 3000, 150) for protocol in (soft, hard)]

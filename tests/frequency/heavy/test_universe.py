@@ -1,4 +1,6 @@
-"""Universes: integers and strings go to words and come back, and prefixes that no string has are known as such."""
+"""Universes: integers and strings go to words and come back, and prefixes that no string has are
+known as such.
+"""
 
 import numpy as np
 import pytest
@@ -206,7 +208,8 @@ def test_possible_of_longer_words():
         expected = [as_string(word, size) is not None for word in words]
         assert found.tolist() == expected
         assert 0.1 < np.mean(expected) < 0.95
-        # And prefixes: of whole bytes, those that bytes can be added to. A character needs at most three more.
+        # And prefixes: of whole bytes, those that bytes can be added to. A character needs at most
+        # three more.
         for whole in range(1, size):
             room = min(3, size - whole)
             prefixes = np.array(
@@ -311,7 +314,9 @@ def test_what_is_no_item_is_refused(bits):
 
 
 def test_floats():
-    """Integral ones are integers as long as floats can hold all of them; beyond, they are not what was meant."""
+    """Integral ones are integers as long as floats can hold all of them; beyond, they are not what
+    was meant.
+    """
     assert Universe(53).words([1.0, 2.0**53 - 1]).tolist() == [1, 2**53 - 1]
     for bits in (54, 64):
         with pytest.raises(InvalidValue):

@@ -1,4 +1,6 @@
-"""CALM: covering sets of attributes, consistent and non-negative views, and the distribution of most entropy."""
+"""CALM: covering sets of attributes, consistent and non-negative views, and the distribution of
+most entropy.
+"""
 
 import math
 import pickle
@@ -185,7 +187,9 @@ def test_attributes_by_themselves_are_independent():
 
 
 def test_marginals_that_no_distribution_has():
-    """Of three binary attributes no two are equal: every pair agrees on the attributes, and there is no such distribution."""
+    """Of three binary attributes no two are equal: every pair agrees on the attributes, and there
+    is no such distribution.
+    """
     opposite = np.array([[0, 0.5], [0.5, 0]])
     found, how = most_entropy(
         Domain.binary("a", "b", "c"), dict.fromkeys(combinations("abc", 2), opposite)

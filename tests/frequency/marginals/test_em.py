@@ -20,7 +20,9 @@ SMALL = Domain({"a": 2, "b": 3, "c": 1, "d": 2})
 
 
 def table(protocol):
-    """Pr[report | record], rows are reports: from the integers that are drawn with, attribute by attribute."""
+    """Pr[report | record], rows are reports: from the integers that are drawn with, attribute by
+    attribute.
+    """
     records = list(product(*(range(size) for size in protocol.domain.shape)))
     choices = protocol.channel.choices
     return [
@@ -124,9 +126,10 @@ def test_simulated_aggregates_have_the_same_distribution():
         z = (found.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / repeats)
         assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 24)
         assert np.abs(np.cov(found.T) - covariance).max() < 0.2
+    # Of a mere multinomial
     assert (
         np.abs(np.diag(covariance) - np.diag(np.diag(mean) - np.outer(mean, mean) / 10)).max() > 0.3
-    )  # of a mere multinomial
+    )
 
 
 def one_step(protocol, names, guess, reports):
@@ -138,9 +141,12 @@ def one_step(protocol, names, guess, reports):
     for report in reports["record"]:
         told = protocol.domain.values(np.array([report]), names)[0]
         joint = {
-            cell: guess[cell]
-            * math.prod(
-                float(c.p if x == y else c.q) for x, y, c in zip(cell, told, choices, strict=True)
+            cell: (
+                guess[cell]
+                * math.prod(
+                    float(c.p if x == y else c.q)
+                    for x, y, c in zip(cell, told, choices, strict=True)
+                )
             )
             for cell in product(*(range(size) for size in domain.shape))
         }
@@ -176,7 +182,9 @@ def test_steps_are_those_of_the_loop_over_users(names, dense, monkeypatch):
 
 
 def test_it_ends_at_the_most_likely_marginal():
-    """With much budget and a fine tolerance: the inverse of the perturbation, where that is a distribution."""
+    """With much budget and a fine tolerance: the inverse of the perturbation, where that is a
+    distribution.
+    """
     domain = Domain({"a": 2, "b": 3})
     protocol = InpEM(domain, 2, 6, tolerance=1e-13)
     records = np.random.default_rng(6).integers(0, (2, 3), (20_000, 2))
@@ -224,7 +232,8 @@ def test_errors_shrink_with_the_budget_and_orders_agree():
 
 
 def test_failures_of_table_4_2():
-    """Thesis Table 4.2 (taxi trips) at N = 2^18, epsilon = 0.1, on other skewed data: 120 of 120 fail at d = 16, some at d = 8.
+    """Thesis Table 4.2 (taxi trips) at N = 2^18, epsilon = 0.1, on other skewed data: 120 of 120
+    fail at d = 16, some at d = 8.
 
     And none with much budget.
     """
@@ -294,9 +303,8 @@ def test_hostile_aggregates(k):
     good = protocol.aggregate(protocol.privatize(skewed(SMALL, 50, 18), np.random.default_rng(19)))
     assert protocol.estimate(good).n == 50
     moved = good.counts.copy()
-    moved[:2] += (
-        [1, -1] if moved[1] else [-1, 1]
-    )  # the total is right; for k > 1 another view tells otherwise
+    # The total is right; for k > 1 another view tells otherwise
+    moved[:2] += [1, -1] if moved[1] else [-1, 1]
     negative = good.counts.copy()
     negative[:2] += [51, -51]
     bad = [

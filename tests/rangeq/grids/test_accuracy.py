@@ -1,7 +1,8 @@
-"""Answers against the truth: errors that are stated, correlation that is planted, and the published set-up.
+"""Answers against the truth: errors that are stated, correlation that is planted, and the published
+set-up.
 
-Every statistical bound here is at least 5 deviations away (a false alarm in less than one of 10^6 runs) unless it says otherwise,
-and generators are seeded.
+Every statistical bound here is at least 5 deviations away (a false alarm in less than one of 10^6
+runs) unless it says otherwise, and generators are seeded.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
 @pytest.mark.parametrize(
     ("system", "bounds"),
     [
-        # Mean absolute error for 2 and for 4 attributes, n = 300,000, d = 4, c = 64, epsilon = 2: about twice what is measured.
+        # Mean absolute error for 2 and for 4 attributes, n = 300,000, d = 4, c = 64, epsilon = 2:
+        # about twice what is measured.
         (HDG, (0.05, 0.09)),
         (CALM, (0.12, 0.15)),
         (LHIO, (0.09, 0.12)),
@@ -65,9 +67,8 @@ def test_normal_and_laplace_data(kind: str, system: Any, bounds: tuple[float, fl
 def test_a_planted_correlation_is_recovered(system: Any) -> None:
     rng = np.random.default_rng(2)
     first = rng.integers(0, 32, 200_000)
-    records = np.stack(
-        [first, rng.integers(0, 32, 200_000), 31 - first], axis=1
-    )  # the third is the first reversed
+    # The third is the first reversed
+    records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)
     estimate = collected(system(sizes={"a": 32, "b": 32, "c": 32}, epsilon=3.0, n=200_000), records)
     # The largest deviations are 0.01, of HIO and CALM 0.036.
     room = 0.25 if system in (HIO, CALM) else 0.1
@@ -176,7 +177,8 @@ def test_predicted_errors_of_grids() -> None:
     error = estimate.predicted_error(
         [0, 1], [[0, 0], [0, 0], [0, 5]], [[15, 15], [31, 31], [31, 36]]
     )
-    # Of cells that lie inside, k times those of one; nothing cut, nothing non-uniform; else ALPHA2 of what is cut.
+    # Of cells that lie inside, k times those of one; nothing cut, nothing non-uniform; else ALPHA2
+    # of what is cut.
     assert error.noise[1] / error.noise[0] == pytest.approx(4, rel=0.4)
     assert error.non_uniformity[0] == 0
     cut = estimate.answer([(0, 0, 31), (1, 0, 15)]) + estimate.answer([(0, 0, 31), (1, 32, 47)])
@@ -248,7 +250,9 @@ def test_simulated_aggregates_are_distributed_like_those_of_reports(system: Any)
     [(HDG, 1.0, 0.015, 0.04), (TDG, 1.0, 0.15, 0.27), (TDG, 2.0, 0.035, 0.085)],
 )
 def test_the_published_set_up(system: Any, epsilon: float, low: float, high: float) -> None:
-    """Section 5.1: n = 10^6, d = 6, c = 64, volume 0.5, lambda = 2. HDG errs by 0.027, TDG by 0.199, and 0.057 at epsilon = 2."""
+    """Section 5.1: n = 10^6, d = 6, c = 64, volume 0.5, lambda = 2. HDG errs by 0.027, TDG by
+    0.199, and 0.057 at epsilon = 2.
+    """
     rng = np.random.default_rng(9)
     records = people("normal", 1_000_000, 6, 64, rng)
     asked = queries(200, 2, 6, 64, rng)

@@ -1,4 +1,6 @@
-"""Each phase against its definition, cell by cell: consistency, response matrices, weighted update, hierarchies, wavelets."""
+"""Each phase against its definition, cell by cell: consistency, response matrices, weighted update,
+hierarchies, wavelets.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def grids_of(sizes: list[int], g1: int, g2: int) -> list[Grid]:
 
 
 def said(grid: Grid, table: np.ndarray, place: int, start: int, end: int) -> tuple[float, int]:
-    """The frequency of start .. end - 1 of an attribute in a grid, and how many cells it is the sum of."""
+    """The frequency of start .. end - 1 of an attribute in a grid, and how many cells it is the sum
+    of.
+    """
     axis = grid.places.index(place)
     cells = [k for k, edge in enumerate(grid.edges[axis][:-1]) if start <= edge < end]
     inside = np.take(table, cells, axis=axis)
@@ -50,9 +54,8 @@ def test_consistency_is_the_weighted_mean_in_every_block(
     precisions = rng.uniform(0.5, 2, len(grids))
     found = Agreement(grids, precisions).apply(tables)
     expected = [table.copy() for table in tables]
-    for place in range(
-        len(sizes)
-    ):  # one attribute after the other, block after block, cell after cell
+    # One attribute after the other, block after block, cell after cell
+    for place in range(len(sizes)):
         inside = [k for k, grid in enumerate(grids) if place in grid.places]
         blocks = common(*(grids[k].edges[grids[k].places.index(place)] for k in inside))
         owns, means, totals = [], [], []
@@ -85,10 +88,8 @@ def test_the_printed_weights_have_the_least_variance() -> None:
     grids = grids_of([16, 16, 16], 8, 2)
     precisions = np.ones(len(grids))
     tables = [grid.even for grid in grids]
-    for k, size in (
-        (0, 4),
-        (3, 2),
-    ):  # of the 1-D grid g1 / g2 = 4 cells are added up, of a 2-D grid g2 = 2
+    # Of the 1-D grid g1 / g2 = 4 cells are added up, of a 2-D grid g2 = 2
+    for k, size in ((0, 4), (3, 2)):
         changed = [table.copy() for table in tables]
         changed[k].reshape(-1)[0] += 1e-3
         changed[k].reshape(-1)[-1] -= 1e-3
@@ -271,9 +272,8 @@ def test_weighted_update_of_independent_full_and_empty_ranges() -> None:
 
 def test_batches_do_not_matter() -> None:
     rng = np.random.default_rng(6)
-    quadrants = rng.dirichlet(np.ones(4), size=(50, 6)).reshape(
-        50, 6, 2, 2
-    )  # contradicting each other
+    # Contradicting each other
+    quadrants = rng.dirichlet(np.ones(4), size=(50, 6)).reshape(50, 6, 2, 2)
     together, _ = weighted_update(quadrants, 4, 1e-8)
     alone = np.concatenate([weighted_update(quadrants[k : k + 1], 4, 1e-8)[0] for k in range(50)])
     np.testing.assert_array_equal(together, alone)

@@ -1,4 +1,6 @@
-"""What every system promises: the verbs, privacy, errors for what is wrong, and answers that make sense whatever the population."""
+"""What every system promises: the verbs, privacy, errors for what is wrong, and answers that make
+sense whatever the population.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,8 @@ def test_full_ranges_hold_everybody_and_parts_add_up(system: Any, sizes: list[in
                 estimate.answers(pair, [[0, 0]], [[0, sizes[pair[1]] - 1]])[0]
             )
     assert 0 < estimate.answer([(1, 0, 0)]) < 1 + 0.2 * (system is HIO)
-    # A single value that nearly half of the people have; 0.25 is more than 5 deviations for all but HIO's product of many levels.
+    # A single value that nearly half of the people have; 0.25 is more than 5 deviations for all but
+    # HIO's product of many levels.
     if sizes[1] > 2 and system not in (Uniform, HIO, TDG, HDG):
         assert estimate.answer([(1, 0, 0)]) == pytest.approx(0.4, abs=0.25)
 

@@ -79,9 +79,8 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
         p = np.exp(even + root @ expected.x)
         deviations = np.sqrt(np.diag(mode.covariance()))
         assert (np.abs(mode.frequencies - p / p.sum()) < 0.1 * deviations + 1e-6).all()
-        hessian = (
-            optimize.approx_fprime
-        )  # the covariance is that of p = softmax(h) to first order, at the mode
+        # The covariance is that of p = softmax(h) to first order, at the mode
+        hessian = optimize.approx_fprime
         slopes = np.array(
             [
                 hessian(expected.x, lambda w, k=k, root=root: _softmax(even + root @ w)[k], 1e-7)
@@ -151,9 +150,12 @@ def pair_of(
     ]
     roots = [np.linalg.cholesky(gram + 1e-12 * np.eye(len(gram))) for gram in grams]
     noise = users**0.5 * roots[0] @ rng.normal(size=cells) @ roots[1].T
-    return Pair(
-        users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
-    ), true
+    return (
+        Pair(
+            users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
+        ),
+        true,
+    )
 
 
 def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
@@ -298,9 +300,8 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
 def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 32, 200_000)
-    records = np.stack(
-        [first, rng.integers(0, 32, 200_000), 31 - first], axis=1
-    )  # the third is the first reversed
+    # The third is the first reversed
+    records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)
     estimate = collected(best({"a": 32, "b": 32, "c": 32}, 3.0, 200_000), records)
     # Deviations are below 0.01; a table that is nearly a line must not lose its margins on the way.
     assert estimate.answer([("a", 0, 15), ("c", 16, 31)]) == pytest.approx(0.5, abs=0.05)
@@ -390,9 +391,9 @@ def test_sensitivities_are_those_of_the_weighted_update(monkeypatch: pytest.Monk
     def answer(change: Floats) -> float:
         return float(weighted_update(quadrants + change, 3, 1e-12)[0][0, 0, 0, 0])
 
-    for number in range(
-        3
-    ):  # as many more inside of both ranges, and as many fewer inside of one: attributes stay as they are
+    # As many more inside of both ranges, and as many fewer inside of one: attributes stay as they
+    # are
+    for number in range(3):
         change = np.zeros((1, 3, 2, 2))
         change[0, number] = 1e-4 * np.array([[1, -1], [-1, 1]])
         slope = (answer(change) - answer(-change)) / 2e-4

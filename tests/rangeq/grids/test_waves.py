@@ -131,14 +131,13 @@ def test_the_audit_is_the_worst_ratio_of_all_reports(
 ) -> None:
     channel = WaveGrid(list(sizes), epsilon).channel
     (cells,) = channel.parts
-    (p, q, k, d) = cells.oracle.p, cells.oracle.q, cells.oracle.size, cells.oracle.domain
+    p, q, k, d = cells.oracle.p, cells.oracle.q, cells.oracle.size, cells.oracle.domain
     records = list(itertools.product(*map(range, sizes)))
     worst = Fraction(0)
     within, without = p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k)
     asked = [range(wave.configurations) for wave in cells.waves]
-    some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[
-        :200
-    ]  # all, if there are so few
+    # All, if there are so few
+    some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[:200]
     for configurations in (list(itertools.product(*asked))[number] for number in some):
         held = set()
         for record in records:
@@ -207,18 +206,16 @@ def test_scores_are_unbiased_with_the_stated_information() -> None:
         reports = cells.privatize(np.full(n, 6), np.random.default_rng(7))
         p, q = float(cells.oracle.p), float(cells.oracle.q)
         bits = np.unpackbits(reports["cell"]["bits"], axis=1, count=4, bitorder="little")
-        scores = (
-            (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])
-        )  # the product of both waves
+        # The product of both waves
+        scores = (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])
         signs = [
             1 - 2 * wave.arc(reports["waves"][:, axis].astype(int), np.array(v))
             for axis, (wave, v) in enumerate(zip(cells.waves, (1, 2), strict=True))
         ]
         products = scores * signs[0] * signs[1]
         assert abs(products.mean() - 1) < 5 * products.std() / n**0.5
-        assert (products**2).mean() == pytest.approx(
-            1 / cells.information, rel=0.03
-        )  # the mean square, at least the variance
+        # The mean square, at least the variance
+        assert (products**2).mean() == pytest.approx(1 / cells.information, rel=0.03)
 
 
 def test_four_cells_tell_what_theory_says() -> None:
@@ -287,9 +284,8 @@ def test_impossible_aggregates_are_refused() -> None:
             counts[place] += by
         return Aggregate(whole.parameters, whole.n, counts)
 
-    held = (
-        np.flatnonzero(whole.counts[1:])[:1] // 4 * 4 + 1
-    )  # the first cell of a configuration that was asked
+    # The first cell of a configuration that was asked
+    held = np.flatnonzero(whole.counts[1:])[:1] // 4 * 4 + 1
     (place,) = held.tolist()
     for bad in (
         changed((0, 1)),
