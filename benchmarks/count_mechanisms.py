@@ -22,11 +22,11 @@ import numpy as np
 from tqdm import tqdm
 
 from mechdesign import Privacy, design, named
+from mechdesign.formulation import fold, mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2
-from mechdesign.program import fold, mechanism_program, reflection
+from mechdesign.lp.highs import FloatProgram, solve
+from mechdesign.lp.simplex import Problem
 from mechdesign.properties import resolve
-from mechdesign.simplex import Problem
-from mechdesign.solve import FloatProgram, solve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)
 ALPHAS = tuple(

@@ -21,8 +21,8 @@ import numpy as np
 from range_queries import best_of, circle, one_core, simulated, table
 from tqdm import tqdm
 
-from mechdesign.workload import WorkloadDesign, workload_optimal
-from mechdesign.workloads import gram
+from mechdesign.local.linear_queries import gram
+from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
 from rangeq.optimise import compose
 

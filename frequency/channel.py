@@ -22,9 +22,9 @@ from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidVa
 from frequency.hashing import Coins
 from frequency.screening import Sample, cells
 from mechdesign import Audit, Privacy
-from mechdesign.rational import Rational
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown, to_text
 from mechdesign.sampling import BitSource, bit_source, checked_counts
-from mechdesign.text import shown, to_text
 
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the channel's ``report_dtype``."""

@@ -17,8 +17,8 @@ from frequency.projection import JLOracle
 from frequency.sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.subset import SubsetSelection
 from frequency.unary import OUE, SUE
-from mechdesign.rational import Rational
-from mechdesign.text import aligned
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import aligned
 
 _COSTS: dict[type[Oracle], tuple[str, str]] = {
     GRR: ("1", "n + D"),

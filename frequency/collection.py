@@ -35,8 +35,8 @@ from frequency.description import channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.parquet import Footer, RefusedFile, batch_of, batches, footer_of
 from mechdesign import InvalidFile
-from mechdesign.formats import replacing
-from mechdesign.text import shown
+from mechdesign._support.text import shown
+from mechdesign.files import replacing
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

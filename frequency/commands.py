@@ -8,9 +8,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from mechdesign._support.text import comma_separated
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
-from mechdesign.formats import replacing
-from mechdesign.text import comma_separated
+from mechdesign.files import replacing
 
 
 def collect(add: AddCommand) -> None:

@@ -21,8 +21,8 @@ from frequency.channel import Channel
 from frequency.marginals import Domain
 from frequency.protocol import Protocol
 from mechdesign import InvalidFile, Mechanism
-from mechdesign.formats import checked, content_of, described, digest_of, replacing
-from mechdesign.text import from_text, to_text
+from mechdesign._support.text import from_text, to_text
+from mechdesign.files import checked, content_of, described, digest_of, replacing
 
 FORMAT, VERSION = "mechdesign.protocol", 1
 

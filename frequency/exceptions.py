@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 
 class FrequencyError(Exception):

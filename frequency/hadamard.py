@@ -20,8 +20,8 @@ from frequency.hashing import Coins
 from frequency.oracle import Oracle, population_mean, variance_of
 from frequency.screening import Sample, signs
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from frequency.hashing import Coins
 from frequency.oracle import checked_users
 from frequency.screening import Sample, public
 from mechdesign import Audit
-from mechdesign.rational import exact
+from mechdesign._support.numbers import exact
 from mechdesign.sampling import BitSource
 
 

@@ -18,8 +18,8 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items, Reports
 from frequency.estimate import Estimate
 from frequency.exceptions import InvalidValue
+from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
-from mechdesign.text import shown
 
 
 @dataclass(frozen=True)

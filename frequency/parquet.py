@@ -26,7 +26,7 @@ from frequency.aggregate import canonical, differing
 from frequency.channel import Channel, Reports
 from frequency.description import channel_of
 from frequency.exceptions import InvalidReport
-from mechdesign.formats import replacing
+from mechdesign.files import replacing
 
 try:
     import pyarrow as pa

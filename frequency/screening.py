@@ -73,7 +73,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.aggregate import Aggregate
-from mechdesign.text import aligned, shown
+from mechdesign._support.text import aligned, shown
 
 if TYPE_CHECKING:
     from frequency.collection import Collected

@@ -22,8 +22,8 @@ from frequency.oracle import Oracle, variance_of
 from frequency.screening import Sample, bits, public, signs
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 
 @dataclass(frozen=True)

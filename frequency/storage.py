@@ -31,7 +31,7 @@ from frequency.aggregate import Aggregate
 from frequency.collection import Collected, aggregate_files
 from frequency.description import channel_of, load_protocol, save_protocol
 from frequency.parquet import RefusedFile, read_reports, write_reports
-from mechdesign.formats import replacing
+from mechdesign.files import replacing
 
 __all__ = [
     "Collected",

@@ -33,8 +33,8 @@ from frequency.marginals import (
     MargRR,
 )
 from frequency.marginals.inputs import InputProtocol
-from mechdesign.planner import Offer, Task
-from mechdesign.text import shown
+from mechdesign._support.text import shown
+from mechdesign.planning.planner import Offer, Task
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""

@@ -6,9 +6,9 @@
 from typing import TYPE_CHECKING
 
 from mechdesign import losses, named, properties
-from mechdesign.budget import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
+from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
-from mechdesign.design import Design, design
+from mechdesign.error_distribution import Spread
 from mechdesign.exceptions import (
     CertificateRejected,
     InexactNumber,
@@ -22,12 +22,12 @@ from mechdesign.exceptions import (
     PrivacyViolation,
     SolverFailure,
 )
+from mechdesign.lp.constraints import Rows
 from mechdesign.mechanism import Audit, Mechanism
-from mechdesign.planner import InvalidRequest, Plan, UnknownTask, Unreachable, plan
+from mechdesign.optimal import Design, design
+from mechdesign.planning.planner import InvalidRequest, Plan, UnknownTask, Unreachable, plan
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
-from mechdesign.rows import Rows
-from mechdesign.spread import Spread
 
 __all__ = [
     "AlreadySpent",

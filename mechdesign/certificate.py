@@ -17,13 +17,13 @@ from operator import index
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief
 from mechdesign.exceptions import MechanismError
+from mechdesign.formulation import Program, mechanism_program
 from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
-from mechdesign.program import Program, mechanism_program
 from mechdesign.properties import Property
-from mechdesign.rational import exact
-from mechdesign.text import brief
 
 if TYPE_CHECKING:
     from mechdesign.mechanism import Mechanism

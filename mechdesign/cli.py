@@ -17,9 +17,10 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from mechdesign import __version__, losses, named
-from mechdesign.budget import BudgetExceeded, Ledger
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief, comma_separated
+from mechdesign.accounting.ledger import BudgetExceeded, Ledger
 from mechdesign.comparison import compare
-from mechdesign.design import design
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
@@ -29,14 +30,13 @@ from mechdesign.exceptions import (
     MechanismError,
     PrivacyViolation,
 )
-from mechdesign.formats import load, replacing
+from mechdesign.files import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.planner import Unreachable, plan
+from mechdesign.optimal import design
+from mechdesign.planning.planner import Unreachable, plan
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
-from mechdesign.rational import exact
-from mechdesign.text import brief, comma_separated
 
 _NO = (
     PrivacyViolation,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import aligned, brief
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
-from mechdesign.rational import Rational
-from mechdesign.text import aligned, brief
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 from fractions import Fraction
 
-from mechdesign.text import brief, shown
+from mechdesign._support.text import brief, shown
 
 
 class MechanismError(Exception):

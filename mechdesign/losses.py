@@ -16,9 +16,9 @@ from fractions import Fraction
 
 from flint import fmpz
 
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief, shown
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""

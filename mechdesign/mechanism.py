@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief
+from mechdesign.error_distribution import Spread
 from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
 from mechdesign.losses import L0, Loss, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN
-from mechdesign.rational import Rational, exact
 from mechdesign.sampling import Sampler
-from mechdesign.spread import Spread
-from mechdesign.text import brief
 
 if TYPE_CHECKING:
     from mechdesign.certificate import Certificate
@@ -368,7 +368,7 @@ class Mechanism:
         """Write a file, replacing it in one step. ``.json`` is exact and can be loaded; ``.csv``
         and ``.npz`` are float views.
         """
-        from mechdesign import formats
+        from mechdesign import files as formats
 
         formats.save(self, path)
 
@@ -379,7 +379,7 @@ class Mechanism:
         Raises InvalidFile, InvalidMechanism, PrivacyViolation or CertificateRejected, with the
         reason.
         """
-        from mechdesign import formats
+        from mechdesign import files as formats
 
         return formats.load(path)
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.design import design
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
-from mechdesign.rational import Rational
-from mechdesign.text import shown
 
 
 def geometric(n: int, alpha: Rational) -> Mechanism:

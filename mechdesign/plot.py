@@ -24,14 +24,14 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from tqdm import tqdm
 
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief
 from mechdesign.exceptions import NotSquare
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief
 
 if TYPE_CHECKING:
-    from mechdesign.planner import Plan
+    from mechdesign.planning.planner import Plan
 
 _Point = TypeVar("_Point", int, Fraction)
 

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief, shown
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief, shown
 
 EPSILON_LIMIT = 1024
 """`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is

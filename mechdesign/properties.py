@@ -5,7 +5,7 @@ To add a property, subclass `Property`: give it a ``short`` name and the rows th
 rows go into the program, into the certificate and into the exact check of a table, so there is
 nothing else to keep in step.
 
->>> from mechdesign.rows import Rows
+>>> from mechdesign.lp.constraints import Rows
 >>> class EqualEnds(Property):
 ...     "The two extreme counts are reported truthfully equally often."
 ...     short = "ENDS"
@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
+from mechdesign.lp.constraints import IntArray, Rows
 from mechdesign.privacy import Privacy
-from mechdesign.rational import exact
-from mechdesign.rows import IntArray, Rows
-from mechdesign.text import brief, to_text
 
 if TYPE_CHECKING:
     from mechdesign.mechanism import Mechanism

@@ -18,8 +18,8 @@ from frequency.mixture import weights_of
 from frequency.oracle import CellOracle
 from frequency.screening import Sample, public
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 from rangeq.hierarchy import ORACLES, per_user
 from rangeq.protocol import RangeProtocol
 from rangeq.tree import mean_over, spread

@@ -21,9 +21,9 @@ from frequency.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
+from mechdesign._support.text import comma_separated
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
-from mechdesign.formats import replacing
-from mechdesign.text import comma_separated
+from mechdesign.files import replacing
 from rangeq.grids import ConjunctionProtocol
 from rangeq.protocol import RangeProtocol
 from rangeq.shaped import Shaped

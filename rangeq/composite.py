@@ -15,7 +15,7 @@ from frequency.channel import Floats, Items
 from frequency.mixture import weights_of
 from frequency.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.hierarchy import ORACLES, per_user
 from rangeq.protocol import TreeProtocol

@@ -27,9 +27,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.rational import Rational, exact
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief
 from mechdesign.sampling import BitSource, Words
-from mechdesign.text import brief
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,7 +13,7 @@ import scipy
 
 from frequency.estimate import Estimate, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.ends import checked_ends
 from rangeq.tree import Integers
 

@@ -17,7 +17,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats
 from frequency.mixture import weights_of
 from frequency.oracle import Oracle
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.decomposition import DecomposedEstimate, average_nodes
 from rangeq.estimate import RangeEstimate

@@ -15,9 +15,9 @@ from frequency import Estimate, InvalidValue, ProjectiveGeometry
 from frequency.channel import Floats
 from frequency.draws import uniform
 from frequency.oracle import Oracle
-from mechdesign.rational import Rational, exact
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import shown
 from mechdesign.sampling import bit_source, checked_counts
-from mechdesign.text import shown
 from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.haar import HaarHRR
 from rangeq.protocol import RangeProtocol

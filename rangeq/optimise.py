@@ -16,8 +16,8 @@ import numpy as np
 from frequency.draws import WORD
 from frequency.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from rangeq.circle import CircularHistogram, divisors, round_up, seen
 from rangeq.composite import Composite, checked_local
 from rangeq.flat import Flat

@@ -18,8 +18,8 @@ from frequency.estimate import Interval, normal_quantile
 from frequency.oracle import checked_users
 from frequency.postprocess import norm_sub
 from frequency.protocol import Protocol
-from mechdesign.rational import Rational
-from mechdesign.threads import one_thread
+from mechdesign._support.blas import one_thread
+from mechdesign._support.numbers import Rational
 from rangeq.circle import CircularHistogram, round_up
 from rangeq.ends import checked_ends
 from rangeq.estimate import Distribution, RangeEstimate, crossings

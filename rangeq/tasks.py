@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from frequency import HRR
-from mechdesign.planner import Offer, Task
+from mechdesign.planning.planner import Offer, Task
 from rangeq.circle import CircularHistogram
 from rangeq.flat import Flat
 from rangeq.grids.attributes import Attributes

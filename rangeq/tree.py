@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.averages import pairs_together, queries
 
 Floats = npt.NDArray[np.float64]

@@ -27,7 +27,7 @@ QUICK = (
     "tests/test_release.py",
     "tests/mechdesign/test_cli.py",
     "tests/mechdesign/test_device.py",
-    "tests/mechdesign/test_formats.py",
+    "tests/mechdesign/test_files.py",
     "tests/frequency/test_messages.py",
 )
 

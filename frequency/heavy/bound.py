@@ -8,8 +8,8 @@ import numpy as np
 
 from frequency.oracle import checked_users
 from mechdesign import Privacy
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 
 
 def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:

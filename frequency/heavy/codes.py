@@ -15,7 +15,7 @@ import numpy.typing as npt
 from frequency.channel import Floats, Items
 from frequency.field import Field, field_of, walsh_hadamard
 from frequency.heavy.universe import LARGEST_BITS, Words
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 _RANKS = 4
 """How many values of a block the decoder tries."""

@@ -24,9 +24,9 @@ from frequency.protocol import Protocol
 from frequency.screening import Sample, public
 from frequency.sketch import checked_size
 from mechdesign import Audit
-from mechdesign.rational import Rational
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 
 @dataclass(frozen=True)

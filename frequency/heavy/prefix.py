@@ -33,7 +33,7 @@ from frequency.heavy.universe import Words
 from frequency.mixture import Mixture, weights_of
 from frequency.olh import OLH
 from frequency.oracle import Oracle
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""

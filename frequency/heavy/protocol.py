@@ -15,8 +15,8 @@ from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe, Words
 from frequency.protocol import Protocol
 from frequency.sketch import checked_size
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 
 
 @dataclass(frozen=True)

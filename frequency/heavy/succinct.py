@@ -28,8 +28,8 @@ from frequency.oracle import checked_users
 from frequency.projection import JLOracle
 from frequency.screening import Sample, signs
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""

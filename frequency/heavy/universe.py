@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidValue
+from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
-from mechdesign.text import shown
 
 Words = npt.NDArray[np.uint64]
 

@@ -33,7 +33,7 @@ import scipy
 from frequency.channel import Floats
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 _TERMS = 1 << 14
 """Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or

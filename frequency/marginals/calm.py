@@ -23,8 +23,8 @@ from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracle import Oracle, checked_users
 from frequency.unary import OUE
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 
 Names = tuple[str, ...]
 

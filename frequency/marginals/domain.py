@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from frequency.channel import Floats, Items
 from frequency.exceptions import InvalidValue
+from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
-from mechdesign.text import shown
 
 LARGEST = 1 << 62
 """How many different records there may be."""

@@ -23,8 +23,8 @@ from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.screening import Sample, cells
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 MOST_CELLS = 1 << 24
 """How many cells the marginals of all sets of k attributes may have together."""

@@ -11,7 +11,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats
 from frequency.estimate import Interval, Linear, normal_quantile
 from frequency.postprocess import norm_sub
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 if TYPE_CHECKING:
     from frequency.marginals.protocol import MarginalProtocol

@@ -16,8 +16,8 @@ from frequency.channel import Floats, Reports
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.protocol import Protocol
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import scipy
 
 from frequency.marginals.association import mutual_information
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 Marginals = Callable[[str, str], npt.ArrayLike]
 """A proper distribution of two attributes, shape (values of the first, values of the second), for

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.rational import Rational
+from mechdesign._support.numbers import Rational
 from rangeq.averages import pairs_together, queries
 from rangeq.central.flat import Flat
 from rangeq.central.hierarchy import fanouts_of

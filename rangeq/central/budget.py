@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from rangeq.central.inputs import fraction
 from rangeq.tree import Floats
 

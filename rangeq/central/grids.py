@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, overload
 
-from mechdesign.rational import Rational
+from mechdesign._support.numbers import Rational
 from rangeq.central.flat import Flat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import whole

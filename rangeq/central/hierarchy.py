@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import CentralEstimate, Layered, Summed

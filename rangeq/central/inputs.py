@@ -9,8 +9,8 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.rational import Rational, exact
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import shown
 from rangeq.tree import Integers
 
 LARGEST_DOMAIN = 1 << 26

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
-from mechdesign.rational import Rational
 from mechdesign.sampling import bit_source
-from mechdesign.text import shown
 from rangeq.central.estimate import Answer, CentralEstimate, scalar
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram, whole
 from rangeq.central.spectrum import Spectrum

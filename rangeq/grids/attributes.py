@@ -13,7 +13,7 @@ import numpy as np
 
 from frequency.channel import Items
 from frequency.marginals.domain import checked_records
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.ends import InvalidRange
 
 _LARGEST = 1 << 32

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from frequency.aggregate import Aggregate
-from mechdesign.rational import Rational, exact
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid, equal_cells
 from rangeq.grids.errors import GridErrors

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from frequency.oracle import checked_users
-from mechdesign.rational import Rational
-from mechdesign.text import aligned
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import aligned
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.calm import CALM
 from rangeq.grids.cells import Grid

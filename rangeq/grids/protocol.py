@@ -12,8 +12,8 @@ import numpy as np
 from frequency.aggregate import Aggregate
 from frequency.channel import Reports
 from frequency.protocol import Protocol
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.channel import Items
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.ends import InvalidRange
 from rangeq.grids.attributes import Attributes
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid, equal_cells
 from rangeq.grids.channel import GridChannel

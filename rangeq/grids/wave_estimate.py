@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from frequency.channel import Floats, Items
 from frequency.estimate import Interval, normal_quantile
-from mechdesign.threads import one_thread
+from mechdesign._support.blas import one_thread
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.density import Density, density

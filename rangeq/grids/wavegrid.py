@@ -10,7 +10,7 @@ from typing import Any
 
 from frequency.aggregate import Aggregate
 from frequency.oracle import checked_users
-from mechdesign.rational import Rational
+from mechdesign._support.numbers import Rational
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wave_estimate import WaveEstimate, estimated

@@ -42,7 +42,7 @@ from frequency.storage import (
     write_reports,
 )
 from mechdesign import InvalidFile, Privacy, named
-from mechdesign.formats import digest_of
+from mechdesign.files import digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 

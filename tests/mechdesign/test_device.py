@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, MechanismError, Privacy, device, formats, named
+from mechdesign import Mechanism, MechanismError, Privacy, device, named
+from mechdesign import files as formats
 from mechdesign.sampling import Sampler
 
 TABLES = {

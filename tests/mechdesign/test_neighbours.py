@@ -26,18 +26,18 @@ from mechdesign import (
     PrivacyViolation,
     design,
     device,
-    formats,
     named,
 )
+from mechdesign import files as formats
 from mechdesign.certificate import dual_bound
-from mechdesign.certify import _bounding, certify
 from mechdesign.cli import main
-from mechdesign.compact import compact
-from mechdesign.exact import to_fmpq, to_fraction
+from mechdesign.formulation import fold, mechanism_program, privacy_rows, unfolded
 from mechdesign.losses import L0, L1, L2, Power, prior
-from mechdesign.program import fold, mechanism_program, privacy_rows, unfolded
+from mechdesign.lp.basis import to_fmpq, to_fraction
+from mechdesign.lp.exact_solution import _bounding, certify
+from mechdesign.lp.simplex import Problem
 from mechdesign.properties import resolve
-from mechdesign.simplex import Problem
+from mechdesign.reformulation import compact
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 

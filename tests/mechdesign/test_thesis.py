@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Mechanism, Privacy, design, named
-from mechdesign.certify import certify
+from mechdesign.formulation import mechanism_program, unfolded
 from mechdesign.losses import L0, L1, L2, Costs, binomial
-from mechdesign.program import mechanism_program, unfolded
+from mechdesign.lp.constraints import Rows
+from mechdesign.lp.exact_solution import certify
 from mechdesign.properties import SEVEN, Property, resolve
-from mechdesign.rows import Rows
 from tests.mechdesign import brute
 
 SHORT = tuple(item.short for item in SEVEN)

@@ -1,0 +1,299 @@
+"""A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked
+again.
+
+The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
+claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
+the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
+hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float views for
+other tools; they cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mechdesign._support.text import (
+    comma_separated,
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    to_text,
+)
+from mechdesign.certificate import Certificate
+from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.losses import Costs, Loss, Power
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Metric, Privacy
+from mechdesign.properties import Property, resolve
+
+FORMAT, VERSION = "mechdesign.mechanism", 1
+
+
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or
+    not at all.
+
+    Raises
+    ------
+    PrivacyViolation
+        The table does not keep the privacy it claims; nothing is written.
+    ValueError
+        Another suffix.
+    """
+    writers: dict[str, Callable[[IO[bytes], Mechanism], None]] = {
+        ".json": _json,
+        ".csv": _csv,
+        ".npz": _npz,
+    }
+    target = Path(path)
+    if target.suffix not in writers:
+        raise ValueError(
+            "a mechanism is saved as .json (exact), .csv or .npz (float views), not as"
+            f" {target.name!r}"
+        )
+    mechanism.audit().require()
+    with replacing(target) as stream:
+        writers[target.suffix](stream, mechanism)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A stream to a file beside ``path`` that takes its place when all has been written, and is
+    removed if anything fails.
+    """
+    target = Path(path)
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    with aside.open("xb") as stream:
+        try:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+            aside.replace(target)
+            _sync(target.parent)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory outlive a power cut, where the system can."""
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a JSON file, and check digest, table, privacy and certificate.
+
+    Raises
+    ------
+    InvalidFile
+        Not such a file, another version, truncated, or changed since it was written.
+    InvalidMechanism, PrivacyViolation, CertificateRejected
+        It is intact but claims what is not true.
+    """
+    return checked(content_of(path, FORMAT, VERSION), str(path))
+
+
+def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
+    """What a JSON file of this kind and version holds; InvalidFile unless its digest is right."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        digest = digest_of(content) if isinstance(content, dict) else None
+    except (ValueError, RecursionError) as error:
+        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != kind:
+        raise InvalidFile(
+            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
+        )
+    if content.get("version") != version or isinstance(content["version"], bool):
+        raise InvalidFile(
+            f"{path}: version {content.get('version')!r}, this library reads version {version}"
+        )
+    if content.get("digest") != digest:
+        raise InvalidFile(
+            f"{path}: the digest does not match: the file was changed after it was written"
+        )
+    return content
+
+
+def checked(content: dict[str, Any], place: str) -> Mechanism:
+    """The mechanism that `described` made this of, after checking everything that it claims;
+    ``place`` is named in errors.
+    """
+    try:
+        mechanism = _parse(content)
+    except MechanismError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidFile(
+            f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
+    mechanism.audit().require()
+    if mechanism.certificate is not None:
+        verdict = mechanism.certificate.verify(mechanism)
+        if not verdict:
+            raise CertificateRejected(f"{place}: {verdict.reason}")
+    return mechanism
+
+
+def described(mechanism: Mechanism) -> dict[str, Any]:
+    """All of a mechanism, for a JSON file."""
+    neighbours = mechanism.privacy.neighbours
+    return {
+        "alpha": to_text(mechanism.privacy.alpha),
+        "neighbours": (
+            {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+        ),
+        "denominator": integer_to_text(mechanism.denominator),
+        "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
+        "certificate": _certificate_to_json(mechanism),
+    }
+
+
+def digest_of(content: dict[str, Any]) -> str:
+    """SHA-256 of everything in a JSON file but its own digest."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return (
+        "sha256:"
+        + hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+    )
+
+
+def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **described(mechanism)}
+    content["digest"] = digest_of(content)
+    # One row of the table a line, and not one number a line: a person may want to look.
+    rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
+    head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)
+    stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
+
+
+def _parse(content: dict[str, Any]) -> Mechanism:
+    neighbours = content["neighbours"]
+    if isinstance(neighbours, list):
+        neighbours = [tuple(pair) for pair in neighbours]
+    elif isinstance(neighbours, dict):
+        neighbours = Metric(**neighbours)
+    privacy = Privacy(from_text(content["alpha"]), neighbours)
+    weights = [
+        [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
+    ]
+    certificate = (
+        None
+        if content["certificate"] is None
+        else _certificate_from_json(content["certificate"], privacy)
+    )
+    return Mechanism.from_weights(
+        weights, integer_from_text(content["denominator"]), privacy, certificate
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r:.40}")
+    return value
+
+
+def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:
+    certificate = mechanism.certificate
+    if certificate is None:
+        return None
+    return {
+        "loss": _loss_to_json(certificate.loss, mechanism),
+        "properties": [item.text for item in certificate.properties],
+        "objective": to_text(certificate.objective),
+        "bound": to_text(certificate.bound),
+        "multipliers": {
+            name: {str(r): to_text(value) for r, value in chosen.items()}
+            for name, chosen in certificate.multipliers.items()
+        },
+    }
+
+
+def _certificate_from_json(content: dict[str, Any], privacy: Privacy) -> Certificate:
+    return Certificate(
+        privacy,
+        _loss_from_json(content["loss"]),
+        tuple(_property(text) for text in content["properties"]),
+        from_text(content["objective"]),
+        from_text(content["bound"]),
+        {
+            name: {int(r): from_text(value) for r, value in chosen.items()}
+            for name, chosen in content["multipliers"].items()
+        },
+    )
+
+
+def _property(text: str) -> Property:
+    try:
+        return resolve(text)
+    except ValueError as error:
+        raise InvalidFile(
+            "the certificate needs a property that is not defined here; import what defines it:"
+            f" {error}"
+        ) from error
+
+
+def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
+    prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
+    common = {"prior": prior, "worst_case": loss.worst_case}
+    if isinstance(loss, Power):
+        return {"power": to_text(loss.p), "d": loss.d, **common}
+    return {
+        "costs": [
+            [to_text(cost) for cost in row]
+            for row in loss.costs(mechanism.outputs, mechanism.inputs)
+        ],
+        **common,
+    }
+
+
+def _loss_from_json(content: dict[str, Any]) -> Loss:
+    prior: list[Fraction] | None = (
+        None if content["prior"] is None else [from_text(weight) for weight in content["prior"]]
+    )
+    if "costs" in content:
+        return Costs(
+            [[from_text(cost) for cost in row] for row in content["costs"]],
+            prior,
+            content["worst_case"],
+        )
+    return Power(from_text(content["power"]), content["d"], prior, content["worst_case"])
+
+
+def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
+    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(mechanism.matrix.tolist()))
+    stream.write(
+        comma_separated(
+            [["output", *(f"input {j}" for j in range(mechanism.inputs))], *rows]
+        ).encode()
+    )
+
+
+def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:
+    neighbours = mechanism.privacy.neighbours
+    described: dict[str, Any] = {"neighbours": neighbours}
+    if isinstance(neighbours, Metric):
+        described = {
+            "distances": [
+                [math.inf if d is None else d for d in row] for row in neighbours.distances
+            ]
+        }
+    np.savez(stream, matrix=mechanism.matrix, alpha=float(mechanism.privacy.alpha), **described)

@@ -1,0 +1,139 @@
+"""design(...): the best mechanism with the properties asked for, and the proof that it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign._support.text import shown
+from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.exceptions import CertificateRejected
+from mechdesign.formulation import fold, mechanism_program, unfolded
+from mechdesign.losses import L0, Loss
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.properties import PropertyLike, closure, resolve
+from mechdesign.reformulation import compact
+
+
+@dataclass(frozen=True)
+class Design:
+    """A mechanism and the certificate that it is optimal among those with its properties."""
+
+    mechanism: Mechanism
+    certificate: Certificate
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The same as ``mechanism.save(path)``, which keeps the certificate."""
+        self.mechanism.save(path)
+
+
+def design(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    progress: bool = False,
+) -> Design:
+    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have
+    ``properties``.
+
+    The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
+    its privacy audited and its certificate checked before it is returned. ``certificate.gap`` is
+    exactly 0 unless the program is so badly scaled that floats cannot find the optimal basis; then
+    the mechanism is still exactly private and the gap is a proved bound.
+
+    Parameters
+    ----------
+    n
+        The number of people, at least 0; the table is (n+1) x (n+1).
+    loss
+        `L0()` unless given.
+    properties
+        Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
+    progress
+        Show what is going on, on standard error.
+
+    Raises
+    ------
+    Infeasible
+        No mechanism has all the properties (the seven of the thesis are always compatible).
+    SolverFailure
+        No exact answer could be computed.
+
+    >>> d = design(2, Privacy("9/10"), properties=["WH"])
+    >>> d.certificate.objective, d.certificate.gap
+    (Fraction(52, 81), Fraction(0, 1))
+    """
+    # Here, because they bring the solver, which few who import the package need.
+    from tqdm import tqdm
+
+    from mechdesign.lp.exact_solution import certify
+
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
+    if not isinstance(privacy, Privacy):
+        raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
+    loss = L0() if loss is None else loss
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
+    if isinstance(properties, str):
+        raise TypeError(
+            f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
+        )
+    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
+    if len({item.short for item in wanted}) < len(wanted):
+        raise ValueError(
+            "two different properties share a short name:"
+            f" {', '.join(item.text for item in wanted)}"
+        )
+    size = int(n) + 1
+    with tqdm(
+        desc=f"design n = {n}",
+        bar_format="{desc}{postfix} [{elapsed}]",
+        disable=not progress,
+        leave=False,
+    ) as bar:
+        shown_at = 0.0
+
+        def tell(text: str) -> None:
+            nonlocal shown_at
+            bar.set_postfix_str(text, refresh=False)
+            if time.monotonic() - shown_at > 0.1:  # the solver reports thousands of times a second
+                bar.refresh()
+                shown_at = time.monotonic()
+
+        tell("building the program")
+        program = mechanism_program(size, size, privacy, loss, wanted)
+        shorter = compact(
+            program, size, size, privacy, any(item.short == "RM" for item in closure(wanted))
+        )
+        folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
+        solution = certify(folded.program, tell if progress else None)
+        tell("checking the certificate")
+        table = [
+            [solution.x[v] for v in row]
+            for row in folded.orbit[: size * size].reshape(size, size).tolist()
+        ]
+        multipliers = shorter.restored(folded.unfold(solution.multipliers))
+        mechanism = Mechanism(table, privacy)
+        certificate = Certificate(
+            privacy,
+            loss,
+            wanted,
+            mechanism.loss(loss),
+            dual_bound(program, multipliers),
+            multipliers,
+        )
+        verdict = certificate.verify(mechanism)
+        if not verdict:
+            raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
+    return Design(
+        Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate),
+        certificate,
+    )

@@ -1,0 +1,290 @@
+"""Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
+(0, 1).
+
+The formula of a design, see `mechdesign.symbolic.program`, is optimal on an interval: a piece. Beyond
+the end of one piece another design is taken, until (0, 1) is covered: parametric linear
+programming, with proofs.
+
+>>> for piece in parametric(2, properties=["WH"]):
+...     print(piece.interval, piece.objective, sep=": ")
+0 < α ≤ 1/2: 4α/(3(1 + α))
+1/2 ≤ α < 1: 2(4α - 1)/(9α)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechdesign.certificate import Verification
+from mechdesign.exceptions import NotSquare, SolverFailure
+from mechdesign.losses import Loss
+from mechdesign.optimal import Design, design
+from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.properties import Property, PropertyLike, resolve
+from mechdesign.symbolic.constraints import SAMPLES
+from mechdesign.symbolic.program import AlphaProgram, Proof, Vertex
+from mechdesign.symbolic.rational_function import Formula
+from mechdesign.symbolic.semialgebraic import Endpoint, Interval, between
+from mechdesign.symbolic.table import SymbolicMechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A formula for the best mechanism, and the alpha for which it is the best.
+
+    Attributes
+    ----------
+    interval
+        Where the table keeps its privacy and the properties, and no other mechanism that does has a
+        smaller loss.
+    mechanism
+        The table. An optimum need not be unique: this is one of them for every alpha of the
+        interval.
+    objective
+        Its loss, the least possible, whichever optimum was taken.
+    loss, properties
+        The statement.
+    proofs
+        Bounds on the loss of every competitor, on intervals that together cover ``interval``.
+    """
+
+    interval: Interval
+    mechanism: SymbolicMechanism
+    objective: Formula
+    loss: Loss
+    properties: tuple[Property, ...]
+    proofs: tuple[Proof, ...]
+
+    def verify(self) -> Verification:
+        """Check everything from scratch, for all alpha of the interval: signs, privacy, properties,
+        loss and bounds.
+        """
+        table = self.mechanism
+        program = AlphaProgram(table.outputs, table.neighbours, self.loss, self.properties)
+        point = program.point(table, self.objective)
+        if point is None:
+            return Verification(
+                False, "the table is not symmetric, the proofs are about those that are"
+            )
+        numerators, denominator = point
+        feasible = program.feasible(numerators, denominator)
+        if not feasible.covers(self.interval):
+            return Verification(
+                False, f"the table is private and has the properties only for {feasible}"
+            )
+        if program.value(numerators, denominator) != self.objective:
+            return Verification(
+                False, f"the loss is {program.value(numerators, denominator)}, not {self.objective}"
+            )
+        reached = self.interval.low
+        for proof in self.proofs:
+            if program.bound(proof.numerators, proof.denominator) != self.objective:
+                return Verification(
+                    False, f"the multipliers do not prove the bound {self.objective}"
+                )
+            valid = program.valid(proof.numerators, proof.denominator)
+            if proof.interval != Interval.of(
+                proof.interval.low, proof.interval.high
+            ) or not valid.covers(proof.interval):
+                return Verification(False, f"the multipliers prove a bound only for {valid}")
+            if proof.interval.low <= reached:
+                reached = max(reached, proof.interval.high)
+        if reached < self.interval.high:
+            return Verification(False, f"nothing is proved beyond {reached}")
+        return Verification(True, "optimal")
+
+    def __str__(self) -> str:
+        wanted = " ".join(item.text for item in self.properties) or "no properties"
+        return (
+            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, where"
+            f" {self.interval}, is {self.objective}:\n{self.mechanism}\nproperties:"
+            f" {', '.join(self._kept(latex=False)) or 'none'}"
+        )
+
+    def latex(self) -> str:
+        """Table, loss, interval and properties as a LaTeX ``aligned`` block, without dollar signs."""
+        kept = r",\;".join(self._kept(latex=True)) or r"\text{none}"
+        lines = (
+            rf"P &= {self.mechanism.latex()}",
+            rf"\text{{loss}} &= {self.objective.latex()}",
+            rf"\text{{where}} &\quad {self.interval.latex()}",
+            rf"\text{{properties}} &\quad {kept}",
+        )
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def _kept(self, latex: bool) -> Iterator[str]:
+        """The properties that hold in the interval; with the part of it in parentheses where it is
+        not all.
+        """
+        for short, region in self.mechanism.properties().items():
+            part = region & self.interval.region
+            if part:
+                whole = part == self.interval.region
+                name, alphas = (rf"\text{{{short}}}", part.latex()) if latex else (short, str(part))
+                yield name if whole else f"{name} ({alphas})"
+
+
+def explain(design: Design) -> Piece:
+    """The formula behind a design, and all the alpha around the design's for which it is optimal.
+
+    At an alpha where one optimal formula gives way to another, the one is given of which the design
+    is a value. Where it is a value of neither, but lies between, the interval is that single alpha.
+
+    Raises
+    ------
+    ValueError
+        The design is for alpha = 1, the end of all pieces.
+    SolverFailure
+        The design is no vertex of its program, or not proved optimal (its certificate has a gap).
+    NotPolynomial
+        A property of your own depends on alpha in another way than a polynomial of degree at most
+        two, or inputs are at distances beyond `mechdesign.symbolic.constraints.MAX_DEGREE`.
+    """
+    statement, mechanism = design.certificate, design.mechanism
+    if mechanism.outputs != mechanism.inputs:
+        raise NotSquare(
+            f"only square designs can be followed in alpha, this one is {mechanism.outputs} x"
+            f" {mechanism.inputs}"
+        )
+    walk = _Walk(
+        AlphaProgram(
+            mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties
+        )
+    )
+    alpha = mechanism.privacy.alpha
+    piece = walk.piece(walk.program.vertex(design))
+    if piece.interval.low == piece.interval.high:
+        for limit in (Fraction(0), Fraction(1)):
+            beside = walk.piece(walk.beside(alpha, limit))
+            if beside.mechanism.at(alpha) == mechanism:
+                return beside
+    return piece
+
+
+def parametric(
+    n: int,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    neighbours: Neighbours = "adjacent",
+) -> tuple[Piece, ...]:
+    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
+    beginning where the last ends.
+
+    At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha
+    at once; from one piece to the next the objective changes, or the table would cease to be
+    feasible. Errors are those of `design` and `explain`.
+    """
+    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
+    # Which checks the question, too
+    first = design(n, Privacy(SAMPLES[1], neighbours), loss, wanted)
+    program = AlphaProgram(
+        first.mechanism.inputs, first.mechanism.privacy.neighbours, first.certificate.loss, wanted
+    )
+    return tuple(_Walk(program).cover())
+
+
+class _Walk:
+    """Vertices of one program, found as they are needed, and the pieces they make up."""
+
+    def __init__(self, program: AlphaProgram) -> None:
+        self.program, self.known = program, list[Vertex]()
+
+    def sample(self, start: Endpoint, end: Endpoint) -> Vertex:
+        """A vertex that is optimal somewhere strictly between two numbers, and not only in a point."""
+        low, high = min(start, end), max(start, end)
+        while True:
+            alpha = between(low, high)
+            for vertex in self.known:
+                if vertex.interval.low < alpha < vertex.interval.high:
+                    return vertex
+            program = self.program
+            privacy = Privacy(alpha, program.neighbours)
+            vertex = program.vertex(
+                design(program.size - 1, privacy, program.loss, program.properties)
+            )
+            if vertex.interval.low < vertex.interval.high:
+                self.known.append(vertex)
+                return vertex
+            high = alpha
+
+    def beside(self, alpha: Fraction, limit: Endpoint) -> Vertex:
+        """The vertex that is optimal from ``alpha`` on in the direction of ``limit``."""
+        upwards = limit > alpha
+        while True:
+            vertex = self.sample(alpha, limit)
+            limit = vertex.interval.low if upwards else vertex.interval.high
+            if (limit <= alpha) if upwards else (limit >= alpha):
+                return vertex
+
+    def piece(self, vertex: Vertex) -> Piece:
+        """All that is around a vertex where its table is feasible and its objective optimal."""
+        low, high = vertex.interval.low, vertex.interval.high
+        feasible = self.program.feasible(vertex.numerators, vertex.denominator)
+        room = feasible.around(low if low == high else between(low, high))
+        if room is None:
+            raise SolverFailure("a vertex is not feasible where it was found to be optimal")
+        proofs = [vertex.proof]
+        interval = Interval.of(
+            self._reach(vertex.objective, low, room.low, proofs),
+            self._reach(vertex.objective, high, room.high, proofs),
+        )
+        return Piece(
+            interval,
+            vertex.mechanism,
+            vertex.objective,
+            self.program.loss,
+            self.program.properties,
+            tuple(sorted(proofs, key=lambda proof: proof.interval.low)),
+        )
+
+    def _reach(
+        self, objective: Formula, start: Endpoint, limit: Endpoint, proofs: list[Proof]
+    ) -> Endpoint:
+        """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs``
+        collects why.
+        """
+        upwards = limit > start
+        while start != limit:
+            vertex = self.sample(start, limit)
+            near, far = vertex.interval.low, vertex.interval.high
+            if not upwards:
+                near, far = far, near
+            if vertex.objective != objective:
+                limit = near
+                continue
+            if (near > start) if upwards else (near < start):
+                reached = self._reach(objective, start, near, proofs)
+                if reached != near:
+                    return reached
+            proofs.append(vertex.proof)
+            start = min(far, limit) if upwards else max(far, limit)
+        return start
+
+    def pieces(self, low: Endpoint, high: Endpoint) -> list[Piece]:
+        """As many pieces as it takes to cover everything between two numbers; they overlap."""
+        if low >= high:
+            return []
+        piece = self.piece(self.sample(low, high))
+        return [
+            piece,
+            *self.pieces(low, piece.interval.low),
+            *self.pieces(piece.interval.high, high),
+        ]
+
+    def cover(self) -> Iterator[Piece]:
+        """A partition of (0, 1), each piece the one that reaches farthest."""
+        found = self.pieces(Fraction(0), Fraction(1))
+        reached: Endpoint = Fraction(0)
+        while reached < 1:
+            best = max(
+                (piece for piece in found if piece.interval.low <= reached),
+                key=lambda piece: piece.interval.high,
+            )
+            yield replace(best, interval=Interval.of(reached, best.interval.high))
+            reached = best.interval.high

@@ -1,0 +1,272 @@
+"""The linear program of a design for all alpha at once: its rows, and the vertices that stay
+optimal over an interval.
+
+A design at one alpha is a vertex of its program: the solution of a square system of tight rows.
+Solved over the rational functions of alpha, the system gives every entry, and every multiplier of
+the proof, as a formula. The formulas are feasible, hence optimal, exactly as long as certain
+polynomials keep their signs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
+
+from mechdesign.exceptions import SolverFailure
+from mechdesign.formulation import Folded, fold, mechanism_program, reflection, unfolded
+from mechdesign.losses import Loss
+from mechdesign.lp.basis import to_fmpq
+from mechdesign.optimal import Design
+from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.properties import Property
+from mechdesign.symbolic.constraints import SAMPLES, rows_in_alpha
+from mechdesign.symbolic.rational_function import NIL, Formula, Polynomials
+from mechdesign.symbolic.semialgebraic import Interval, Region, nonnegative
+from mechdesign.symbolic.table import SymbolicMechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Multipliers ``numerators[r] / denominator`` of the rows of the folded program; what they
+    bound is optimal on ``interval``.
+    """
+
+    interval: Interval
+    numerators: tuple[fmpz_poly, ...]
+    denominator: fmpz_poly
+
+
+class _Line(NamedTuple):
+    """``sum terms[v] x[v] >= bound``, or ``==``: polynomials in alpha, ``scale`` times those of the
+    program.
+    """
+
+    terms: Mapping[int, fmpz_poly]
+    bound: fmpz_poly
+    equality: bool
+    scale: int
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A solution of one basis for all alpha, and where it is optimal."""
+
+    interval: Interval
+    numerators: tuple[fmpz_poly, ...]
+    denominator: fmpz_poly
+    mechanism: SymbolicMechanism
+    objective: Formula
+    proof: Proof
+
+
+class AlphaProgram:
+    """The program of a statement, folded by symmetry, with coefficients that are polynomials in
+    alpha.
+    """
+
+    def __init__(
+        self, size: int, neighbours: Neighbours, loss: Loss, properties: tuple[Property, ...]
+    ) -> None:
+        self.size, self.neighbours, self.loss, self.properties = size, neighbours, loss, properties
+
+        def folded(privacy: Privacy) -> Folded:
+            program = mechanism_program(size, size, privacy, loss, properties)
+            return fold(program, reflection(size, size, program.variables)) or unfolded(program)
+
+        privacy = Privacy(SAMPLES[0], neighbours)
+        self.names = [
+            group.name for group in mechanism_program(size, size, privacy, loss, properties).rows
+        ]
+        self.folded = folded(privacy)
+        self.orbit: list[int] = self.folded.orbit.tolist()
+        self.lines = list[_Line]()
+        for rows in rows_in_alpha(lambda privacy: folded(privacy).program.rows, neighbours):
+            for cells in rows.cells.tolist():
+                terms = dict.fromkeys(cells, NIL)
+                for v, coefficient in zip(cells, rows.coefficients, strict=True):
+                    terms[v] += coefficient
+                self.lines.append(
+                    _Line(
+                        {v: a for v, a in terms.items() if a}, rows.bound, rows.equality, rows.scale
+                    )
+                )
+        cost = self.folded.program.cost
+        self.scale = math.lcm(*(value.denominator for value in cost))
+        self.cost = [int(value * self.scale) for value in cost]
+
+    def feasible(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
+        """Where ``x / denominator`` satisfies everything."""
+        slacks = [
+            sum((a * x[v] for v, a in line.terms.items()), -line.bound * denominator)
+            for line in self.lines
+        ]
+        negated = (-slack for slack, line in zip(slacks, self.lines, strict=True) if line.equality)
+        return nonnegative([*x, *slacks, *negated], denominator)
+
+    def valid(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
+        """Where the multipliers ``y / denominator`` prove a bound."""
+        reduced = [cost * denominator for cost in self.cost]
+        for value, line in zip(y, self.lines, strict=True):
+            if value:
+                for v, a in line.terms.items():
+                    reduced[v] -= a * value
+        signed = (value for value, line in zip(y, self.lines, strict=True) if not line.equality)
+        return nonnegative([*reduced, *signed], denominator)
+
+    def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+        """The cost of the point ``x / denominator``."""
+        return Formula(
+            sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale
+        )
+
+    def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+        """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
+        total = sum((line.bound * value for value, line in zip(y, self.lines, strict=True)), NIL)
+        return Formula(total, denominator * self.scale)
+
+    def point(
+        self, table: SymbolicMechanism, objective: Formula
+    ) -> tuple[list[fmpz_poly], fmpz_poly] | None:
+        """The point of a table and its worst case, if there is one; None if symmetry is broken."""
+        flat = [weight * objective.denominator for row in table.weights for weight in row]
+        denominator = table.denominator * objective.denominator
+        flat += [objective.numerator * table.denominator] * (len(self.orbit) - len(flat))
+        x = [NIL] * len(self.cost)
+        for v, weight in zip(self.orbit, flat, strict=True):
+            x[v] = weight
+        return (
+            (x, denominator)
+            if all(x[v] == weight for v, weight in zip(self.orbit, flat, strict=True))
+            else None
+        )
+
+    def vertex(self, design: Design) -> Vertex:
+        """The formulas of which an optimal design and its multipliers are the values at its alpha."""
+        alpha = design.mechanism.privacy.alpha
+        if alpha == 1:
+            raise ValueError("formulas are for alpha in (0, 1), the design is for alpha = 1")
+        rows, columns = self._basis(design)
+        place = {v: k for k, v in enumerate(columns)}
+        square = [[NIL] * len(columns) for _ in rows]
+        for entries, r in zip(square, rows, strict=True):
+            for v, a in self.lines[r].terms.items():
+                if v in place:
+                    entries[place[v]] = a
+        solution, denominator = solved(square, [self.lines[r].bound for r in rows])
+        transposed = [list(column) for column in zip(*square, strict=True)]
+        multipliers, scale = solved(transposed, [fmpz_poly([self.cost[v]]) for v in columns])
+        x, y = [NIL] * len(self.cost), [NIL] * len(self.lines)
+        for v, value in zip(columns, solution, strict=True):
+            x[v] = value
+        for r, value in zip(rows, multipliers, strict=True):
+            y[r] = value
+        objective = self.value(x, denominator)
+        primal, dual = (
+            self.feasible(x, denominator).around(alpha),
+            self.valid(y, scale).around(alpha),
+        )
+        if primal is None or dual is None or self.bound(y, scale) != objective:
+            raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
+        if any(part != Interval.of(part.low, part.high) for part in (primal, dual)):
+            raise SolverFailure("the formulas have a pole where they cease to be optimal")
+        interval = Interval.of(max(primal.low, dual.low), min(primal.high, dual.high))
+        cells = [x[v] for v in self.orbit[: self.size**2]]
+        table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
+        mechanism = SymbolicMechanism(table, denominator, self.neighbours)
+        return Vertex(
+            interval, tuple(x), denominator, mechanism, objective, Proof(interval, tuple(y), scale)
+        )
+
+    def _basis(self, design: Design) -> tuple[list[int], list[int]]:
+        """As many tight rows as columns, independent, among them those that the design's table and
+        multipliers need.
+        """
+        alpha, size = to_fmpq(design.mechanism.privacy.alpha), self.size
+        flat = [to_fmpq(entry) for row in design.mechanism.table for entry in row]
+        flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
+        x = dict(zip(self.orbit, flat, strict=True))
+        y = [fmpq(0)] * len(self.lines)
+        for name, origin, sign in zip(
+            self.names, self.folded.origin, self.folded.sign, strict=True
+        ):
+            for r, value in design.certificate.multipliers.get(name, {}).items():
+                if origin[r] >= 0:
+                    y[origin[r]] += (
+                        int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
+                    )
+        reduced = [fmpq(cost) for cost in self.cost]
+        tight = dict[int, dict[int, fmpq]]()
+        for r, line in enumerate(self.lines):
+            terms = {v: a(alpha) for v, a in line.terms.items()}
+            for v, a in terms.items():
+                reduced[v] -= a * y[r]
+            if sum((a * x[v] for v, a in terms.items()), -line.bound(alpha)) == 0:
+                tight[r] = terms
+        # Those that must be basic come first, equalities that say what others say last; -1 - r is
+        # the slack of row r.
+        needed = [v for v, value in x.items() if value > 0]
+        idle = [r for r in tight if y[r] == 0]
+        order = needed + [-1 - r for r in idle if not self.lines[r].equality]
+        order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
+        order += [-1 - r for r in idle if self.lines[r].equality]
+        entries = [
+            terms.get(v, fmpq(0)) if v >= 0 else fmpq(v == -1 - r)
+            for r, terms in tight.items()
+            for v in order
+        ]
+        echelon, rank = fmpq_mat(len(tight), len(order), entries).rref()
+        basic = {
+            order[next(k for k in range(len(order)) if echelon[row, k] != 0)] for row in range(rank)
+        }
+        if rank < len(tight) or not basic.issuperset(needed):
+            raise SolverFailure(
+                "the design is no vertex of its program, so that it does not determine a formula"
+            )
+        return [r for r in tight if -1 - r not in basic], [
+            v for v in order if v >= 0 and v in basic
+        ]
+
+
+def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
+    """Numerators and the common denominator of the solution of a linear system of polynomials, in
+    lowest terms.
+
+    By Cramer's rule they are determinants, whose coefficients the row sums below bound. A
+    polynomial with coefficients less than half of b in size can be read off its value at b, in base
+    b: one system of integers is all there is to solve.
+    """
+    bound = math.prod(
+        sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
+        for row, side in zip(square, right, strict=True)
+    )
+    bits = bound.bit_length() + 1
+    base, size = fmpz(1) << bits, len(square)
+    matrix = fmpz_mat(size, size, [p(base) for row in square for p in row])
+    determinant = matrix.det()
+    values = fmpq_mat(matrix).solve(fmpq_mat(size, 1, [fmpq(p(base)) for p in right])).entries()
+    numerators, denominator = (
+        [_digits(int((value * determinant).p), bits) for value in values],
+        _digits(int(determinant), bits),
+    )
+    common = denominator
+    for numerator in numerators:
+        common = common.gcd(numerator)
+    return [numerator // common for numerator in numerators], denominator // common
+
+
+def _digits(value: int, bits: int) -> fmpz_poly:
+    """The polynomial with this value at 2^bits whose coefficients are less than half of that in
+    size.
+    """
+    digits, base = list[int](), 1 << bits
+    while value:
+        digit = value & (base - 1)
+        if digit >> (bits - 1):
+            digit -= base
+        digits.append(digit)
+        value = (value - digit) >> bits
+    return fmpz_poly(digits)
