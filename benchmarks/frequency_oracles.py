@@ -51,7 +51,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.sketch import Sketch
+from frequency.oracles.count_mean_sketch import Sketch
 
 EPSILON = 1.1
 SMALL, LARGE = 1 << 10, 1 << 16

@@ -25,7 +25,7 @@ from range_queries import one_core, table
 from tqdm import tqdm
 
 from frequency import GRR, HRR, OLH, Oracle
-from frequency.estimate import Estimate
+from frequency.core.estimate import Estimate
 from frequency.heavy import (
     HeavyHitterProtocol,
     OneBit,

@@ -23,7 +23,7 @@ import numpy as np
 from range_queries import N, one_core, short, table
 from tqdm import tqdm
 
-from frequency.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate
 from rangeq import (
     CircularHistogram,
     Flat,

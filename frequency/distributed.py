@@ -16,10 +16,10 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
-from frequency.collection import Counting, Job, Part, merge, settle
-from frequency.description import channel_of
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.storage.collection import Counting, Job, Part, merge, settle
+from frequency.storage.protocol_file import channel_of
 
 _FAN_IN = 8
 """How many parts are merged into one, on the cluster, before they travel."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from frequency.estimate import Estimate
+from frequency.core.estimate import Estimate
 
 
 def frequencies(

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.choose import Choice, choose
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
-from frequency.heavy.prefix import Level, Prefixes, PrefixProtocol, Table, _kept
+from frequency.heavy.prefix_tree import Level, Prefixes, PrefixProtocol, Table, _kept
 from frequency.marginals import (
     CALM,
     Domain,
@@ -32,7 +31,8 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
-from frequency.marginals.inputs import InputProtocol
+from frequency.marginals.whole_record import InputProtocol
+from frequency.oracles.choice import Choice, choose
 from mechdesign._support.text import shown
 from mechdesign.planning.planner import Offer, Task
 

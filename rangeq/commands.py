@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency import Aggregate, IncompatibleAggregate, Oracle
-from frequency.estimate import normal_quantile
+from frequency.core.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from frequency import Tabular
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.mixture import weights_of
-from frequency.oracle import Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
 from mechdesign._support.text import shown
 from rangeq.consistency import consistent, contrast_precisions

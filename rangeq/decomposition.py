@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.estimate import Linear
+from frequency.core.aggregate import Aggregate
+from frequency.core.estimate import Linear
 from rangeq.averages import blocks_inside, queries
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Floats, Integers, Tree, spread

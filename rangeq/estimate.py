@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.estimate import Estimate, Floats, Interval, normal_quantile
+from frequency.core.estimate import Estimate, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign._support.text import shown
 from rangeq.ends import checked_ends

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items, Reports
-from frequency.draws import uniform
-from frequency.field import walsh_hadamard
-from frequency.mixture import weights_of
-from frequency.oracle import Oracle, variance_of
-from frequency.signs import SignChannel
+from frequency.algebra.exact_draws import uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items, Reports
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle, variance_of
+from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from rangeq.protocol import TreeProtocol

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 import frequency
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.mixture import weights_of
-from frequency.oracle import Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle
 from mechdesign._support.text import shown
 from rangeq.consistency import consistent, contrast_precisions
 from rangeq.decomposition import DecomposedEstimate, average_nodes

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency import Estimate, InvalidValue, ProjectiveGeometry
-from frequency.channel import Floats
-from frequency.draws import uniform
-from frequency.oracle import Oracle
+from frequency.algebra.exact_draws import uniform
+from frequency.core.channel import Floats
+from frequency.core.oracle import Oracle
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
 from mechdesign.sampling import bit_source, checked_counts

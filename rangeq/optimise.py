@@ -13,8 +13,8 @@ from textwrap import shorten
 
 import numpy as np
 
-from frequency.draws import WORD
-from frequency.oracle import CellOracle, Oracle
+from frequency.algebra.exact_draws import WORD
+from frequency.core.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.estimate import Floats, Linear
+from frequency.core.estimate import Floats, Linear
 from frequency.exceptions import InvalidValue
 from mechdesign.sampling import bit_source, checked_counts
 from rangeq.estimate import RangeEstimate

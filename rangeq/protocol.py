@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items
-from frequency.mixture import Mixture
-from frequency.oracle import Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Floats, Items
+from frequency.core.mixture import Mixture
+from frequency.core.oracle import Oracle
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Tree, mean_over, spread
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.estimate import Interval, normal_quantile
-from frequency.oracle import checked_users
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.oracle import checked_users
+from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
-from frequency.protocol import Protocol
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational
 from rangeq.circle import CircularHistogram, round_up

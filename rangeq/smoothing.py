@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from frequency.postprocess import norm_sub
 
 Spectrum = npt.NDArray[np.complex128]

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
-from frequency.draws import WORD, bernoulli, uniform
+from frequency.algebra.exact_draws import WORD, bernoulli, uniform
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from rangeq.estimate import Distribution

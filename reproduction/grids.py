@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 
 from examples.grid_figures import Queries, Study, rounds, truth
 from frequency import OUE
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from rangeq import SquareWave
 from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, Uniform, granularities
 from rangeq.grids.guideline import ALPHA1, ALPHA2

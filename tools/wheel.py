@@ -28,7 +28,7 @@ QUICK = (
     "tests/mechdesign/test_cli.py",
     "tests/mechdesign/test_device.py",
     "tests/mechdesign/test_files.py",
-    "tests/frequency/test_messages.py",
+    "tests/frequency/core/test_messages.py",
 )
 
 

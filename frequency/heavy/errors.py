@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.channel import Floats
-from frequency.hadamard import HRR
-from frequency.oracle import Oracle, PureOracle
+from frequency.core.channel import Floats
+from frequency.core.oracle import Oracle, PureOracle
+from frequency.oracles.hadamard_response import HRR
 
 
 @dataclass(frozen=True)

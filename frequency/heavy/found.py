@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.channel import Floats
-from frequency.estimate import Interval
+from frequency.core.channel import Floats
+from frequency.core.estimate import Interval
 
 
 @dataclass(frozen=True)

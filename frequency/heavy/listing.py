@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.channel import Floats
-from frequency.estimate import Interval
+from frequency.core.channel import Floats
+from frequency.core.estimate import Interval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe, Words

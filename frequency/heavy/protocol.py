@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe, Words
-from frequency.protocol import Protocol
-from frequency.sketch import checked_size
+from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
 from mechdesign._support.text import shown

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.grr import GRR
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.oracle import Oracle, checked_users
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
-from frequency.oracle import Oracle, checked_users
-from frequency.unary import OUE
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.estimate import Linear
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.estimate import Linear
 from frequency.marginals.domain import Domain
-from frequency.marginals.em import InpEM
 from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
 
 Names = tuple[str, ...]

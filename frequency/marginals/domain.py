@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Floats, Items
+from frequency.core.channel import Floats, Items
 from frequency.exceptions import InvalidValue
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.channel import Floats, Items
+from frequency.core.channel import Floats, Items
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 

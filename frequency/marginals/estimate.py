@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.estimate import Interval, Linear, normal_quantile
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.estimate import Interval, Linear, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign._support.text import shown
 

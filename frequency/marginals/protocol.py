@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Reports
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Reports
+from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
-from frequency.protocol import Protocol
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 

@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.grr import GRR
-from frequency.hadamard import HRR
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.oracle import Oracle
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
-from frequency.mixture import Mixture, weights_of
-from frequency.oracle import Oracle
-from frequency.unary import OUE
+from frequency.oracles.hadamard_response import HRR
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
 
 LARGEST_VIEWS = 1 << 20
 """How many sets of attributes users may report on."""

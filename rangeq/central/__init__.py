@@ -30,7 +30,7 @@ transforms. Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially privat
 decompositions.
 """
 
-from frequency.estimate import Interval
+from frequency.core.estimate import Interval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import Answer, CentralEstimate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.estimate import Interval, normal_quantile
+from frequency.core.estimate import Interval, normal_quantile
 from rangeq.decomposition import added_up
 from rangeq.ends import checked_ends
 from rangeq.tree import Floats, Integers, Tree

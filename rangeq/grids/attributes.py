@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.channel import Items
+from frequency.core.channel import Items
 from frequency.marginals.domain import checked_records
 from mechdesign._support.text import shown
 from rangeq.ends import InvalidRange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from rangeq.grids.consistency import agreeing
 from rangeq.grids.tdg import TDG
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 import frequency
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.draws import WORD
-from frequency.mixture import Mixture, weights_of
-from frequency.oracle import Oracle
+from frequency.algebra.exact_draws import WORD
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.oracle import Oracle
 from mechdesign.sampling import bit_source
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from frequency.postprocess import norm_sub
 from rangeq.grids.cells import Grid, common
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 
 
 class Kernel(NamedTuple):

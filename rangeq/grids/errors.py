@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.guideline import ALPHA1, ALPHA2

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from rangeq.estimate import Distribution
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.piecewise import Line, Plane

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.mixture import weights_of
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.mixture import weights_of
 from rangeq.grids.cells import Grid, equal_cells
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.consistency import agreeing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from frequency.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
 from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate

@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 
 Key = TypeVar("Key")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Items
-from frequency.mixture import weights_of
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Items
+from frequency.core.mixture import weights_of
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol

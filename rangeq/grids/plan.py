@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from frequency.oracle import checked_users
+from frequency.core.oracle import checked_users
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import aligned
 from rangeq.grids.attributes import Attributes

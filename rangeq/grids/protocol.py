@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
-from frequency.protocol import Protocol
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.protocol import Protocol
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Items
+from frequency.core.channel import Items
 from mechdesign._support.text import shown
 from rangeq.ends import InvalidRange
 from rangeq.grids.attributes import Attributes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from rangeq.grids.cells import Edges, refined
 from rangeq.grids.piecewise import Line, Plane
 

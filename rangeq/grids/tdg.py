@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid, equal_cells

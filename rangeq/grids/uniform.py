@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from frequency.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate, ProductEstimate, even

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 
 _MOST_ROUNDS = 100
 _NUMBERS = 1 << 20

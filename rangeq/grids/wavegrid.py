@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from frequency.aggregate import Aggregate
-from frequency.oracle import checked_users
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import checked_users
 from mechdesign._support.numbers import Rational
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.protocol import ConjunctionProtocol

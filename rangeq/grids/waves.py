@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items, Reports, smallest_integer
-from frequency.draws import uniform
-from frequency.mixture import weights_of
-from frequency.screening import Sample, public
-from frequency.subset import SubsetSelection
+from frequency.algebra.exact_draws import uniform
+from frequency.collector_checks import Sample, public
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.mixture import weights_of
+from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source
 from rangeq.grids.cells import Edges

@@ -463,7 +463,7 @@ class OracleContract:
             (0, 1, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1, WORD // 3), (1, 2, 3, 70)
         ):
             monkeypatch.setattr(
-                "frequency.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c)
+                "frequency.core.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c)
             )
             values = np.arange(oracle.domain)
             found = positions(oracle.privatize(values), reports)
@@ -473,7 +473,7 @@ class OracleContract:
         oracle = self.enumerated(case).oracle
         for value, words, expected in self.tapes(oracle):
             tape = Tape(words)
-            monkeypatch.setattr("frequency.channel.bit_source", lambda rng, tape=tape: tape)
+            monkeypatch.setattr("frequency.core.channel.bit_source", lambda rng, tape=tape: tape)
             report = oracle.privatize([value])[0]
             assert tape.used >= len(words)
             if callable(expected):
@@ -1002,8 +1002,12 @@ class SketchContract(OracleContract):
         """Exactly, when it is not cut: 1 if they hold the same item, 1/2 if not, on average over
         functions and reports.
         """
-        monkeypatch.setattr("frequency.sketch.min", lambda most, value: value, raising=False)
-        monkeypatch.setattr("frequency.sketch.max", lambda value, least: value, raising=False)
+        monkeypatch.setattr(
+            "frequency.oracles.count_mean_sketch.min", lambda most, value: value, raising=False
+        )
+        monkeypatch.setattr(
+            "frequency.oracles.count_mean_sketch.max", lambda value, least: value, raising=False
+        )
         for family in self.members():
             mean = np.zeros((3, 3))
             for oracle, P, _ in family:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, SubsetSelection
-from frequency.oracle import CellOracle
+from frequency.core.oracle import CellOracle
 from rangeq import (
     CircularHistogram,
     Flat,

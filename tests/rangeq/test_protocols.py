@@ -18,7 +18,7 @@ import pytest
 from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
-from frequency.mixture import weights_of
+from frequency.core.mixture import weights_of
 from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram
 from rangeq.circle import Blocks
 from rangeq.consistency import consistent
@@ -33,7 +33,7 @@ from tests.contracts.oracle import (
     ratio_of,
     reports_of,
 )
-from tests.frequency import test_oracles as oracles
+from tests.frequency.oracles import test_oracles as oracles
 from tests.rangeq.test_tree import all_ranges, indicators, of_workload
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from frequency import InvalidReport, InvalidValue
-from frequency.estimate import Interval
+from frequency.core.estimate import Interval
 from frequency.heavy import (
     Found,
     Gate,

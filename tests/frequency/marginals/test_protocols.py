@@ -17,6 +17,7 @@ import pytest
 from scipy.special import ndtri
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.mixture import weights_of
 from frequency.marginals import (
     Domain,
     InpHT,
@@ -29,9 +30,8 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
-from frequency.marginals.characters import Phase
+from frequency.marginals.fourier import Phase
 from frequency.marginals.views import Views
-from frequency.mixture import weights_of
 from tests.contracts.oracle import (
     FALSE_ALARM,
     LN3,

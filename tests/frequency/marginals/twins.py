@@ -16,10 +16,10 @@ import numpy as np
 
 from frequency import Aggregate
 from frequency.marginals import MarginalEstimate, MarginalProtocol
-from frequency.marginals.characters import Directions, Phase
+from frequency.marginals.fourier import Directions, Phase
 from frequency.marginals.views import Views
 from tests.contracts.oracle import WORD, Twin, reports_of
-from tests.frequency import test_oracles as oracles
+from tests.frequency.oracles import test_oracles as oracles
 
 TWINS = {
     "GRR": oracles.TestGRR,

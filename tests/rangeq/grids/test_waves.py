@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
-from frequency.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate
 from rangeq.ends import InvalidRange
 from rangeq.grids import WaveGrid, best
 from rangeq.grids.cells import equal_cells

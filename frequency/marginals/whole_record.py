@@ -1,0 +1,125 @@
+"""Protocols that perturb the whole record, as one item among all that there are (thesis 4.3.2):
+InpRR, InpPS, InpOLH, InpHTCMS.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.oracle import Oracle
+from frequency.marginals.protocol import MarginalProtocol
+from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
+
+LARGEST = 1 << 22
+"""How many different records the server tells apart one by one."""
+
+
+class InputProtocol(MarginalProtocol):
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it. At
+    most 2^22 different records.
+    """
+
+    def __post_init__(self) -> None:
+        size = getattr(self.domain, "size", 0)
+        if size > LARGEST:
+            raise ValueError(
+                f"{type(self).__name__} counts every record by itself: {size} are more than"
+                f" {LARGEST}"
+            )
+        super().__post_init__()
+
+    @abstractmethod
+    def _oracle(self) -> Oracle:
+        """The oracle over all records."""
+
+    @cached_property
+    def channel(self) -> Oracle:
+        """The oracle over all records, whose parameters name the attributes: others may have as
+        many records.
+        """
+        oracle = self._oracle()
+        attributes = [[name, self.domain[name]] for name in self.domain]
+        vars(oracle)["parameters"] = {**oracle.parameters, "attributes": attributes}
+        return oracle
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        result: Floats = np.bincount(
+            cells, weights=self.channel._frequencies(aggregate, None)
+        ).astype(np.float64)
+        return result
+
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        frequencies = self.channel._frequencies(aggregate, None)
+        # A few sums at a time: each takes as many numbers as there are records.
+        parts = [
+            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
+            for row in weights
+        ]
+        return np.concatenate(parts)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        cells = self.domain.cells(np.arange(self.domain.size), names)
+        shape = self.domain.project(names).shape
+        even = np.full(self.domain.size, 1 / self.domain.size)
+        rows = (cells == cell for cell in range(int(np.prod(shape))))
+        return np.concatenate(
+            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
+        ).reshape(shape)
+
+
+@dataclass(frozen=True)
+class InpRR(InputProtocol):
+    """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis
+    Theorem 3).
+    """
+
+    def _oracle(self) -> Oracle:
+        return OUE(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpPS(InputProtocol):
+    """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem
+    4).
+    """
+
+    def _oracle(self) -> Oracle:
+        return GRR(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpOLH(InputProtocol):
+    """InpOLH: the record hashed (`frequency.OLH`, thesis 2.4.2)."""
+
+    def _oracle(self) -> Oracle:
+        return OLH(self.domain.size, self.epsilon)
+
+
+@dataclass(frozen=True)
+class InpHTCMS(InputProtocol):
+    """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6).
+
+    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes``
+    of them, into ``width`` cells each, a power of two.
+    """
+
+    hashes: int = 5
+    width: int = 256
+
+    def _oracle(self) -> Oracle:
+        return HadamardCountMeanSketch(self.domain.size, self.epsilon, self.hashes, self.width)

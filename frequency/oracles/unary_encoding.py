@@ -1,0 +1,173 @@
+"""Unary encodings: one bit for every item of the domain, each randomised by itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
+from frequency.algebra.hash_functions import Coins
+from frequency.collector_checks import Sample, bits
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items, Reports
+from frequency.core.oracle import PureOracle
+from mechdesign import Audit
+from mechdesign.sampling import BitSource
+
+
+def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
+    """The number of ones in each of the first ``columns`` columns of bit-packed rows (least
+    significant bit first).
+    """
+    total = np.zeros(8 * bits.shape[1], dtype=np.int64)
+    # 255 ones still fit in a byte, and adding bytes is fast
+    rows = max(1, min(255, (1 << 22) // columns))
+    for start in range(0, len(bits), rows):
+        part = np.unpackbits(bits[start : start + rows], axis=1, bitorder="little")
+        total += np.add.reduce(part, axis=0, dtype=np.uint8)
+    return total[:columns]
+
+
+class BitVector(PureOracle):
+    """Oracles whose report is a set of items, as one bit for each: packed, least significant bit
+    first, unused bits 0.
+    """
+
+    @property
+    def _batch(self) -> int:
+        return max(1, (1 << 22) // self.domain)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.domain
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["bits"][:, -1] >> ((self.domain - 1) % 8) <= 1
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.domain,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return column_sums(reports["bits"], self.domain)
+
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return counts
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        byte = reports["bits"][np.arange(len(items)), items >> 3].astype(np.int64)
+        return byte >> (items & 7) & 1
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
+
+
+def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
+    """Rows of words as rows of bytes with the bits of items beyond the domain cleared."""
+    bits = words.astype("<u8").view(np.uint8)[:, : -(-domain // 8)]
+    if domain % 8:
+        bits[:, -1] &= (1 << domain % 8) - 1
+    return bits
+
+
+@dataclass(frozen=True)
+class _Unary(BitVector):
+    """Every bit is 1 with probability p for the holder's item and q for the others, independently."""
+
+    @property
+    @abstractmethod
+    def _ones(self) -> tuple[int, int]:
+        """p and q in units of 2^-64."""
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self._ones[0], WORD)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(self._ones[1], WORD)
+
+    def _details(self) -> dict[str, Any]:
+        return {"p": str(self._ones[0]), "q": str(self._ones[1])}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        own, other = self._ones
+        lanes = -(-self.domain // 64)
+        words = bernoulli_bits(len(items) * lanes, other, source).reshape(len(items), lanes)
+        rows, lane, place = np.arange(len(items)), items >> 6, (items & 63).astype(np.uint64)
+        one = bernoulli(len(items), own, source).astype(np.uint64)
+        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
+        reports["bits"] = packed(words, self.domain)
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (((1 - self.p) / (1 - self.q), self.p / self.q),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        step = max(1, self._batch >> 6)
+        for start in range(0, len(coins), step):
+            ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(
+                self._ones[1]
+            )
+            reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
+        return reports
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [bits(n, counts, float(self.q))]
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return 2 * float(self.variance(n, 1 / (held or self.domain)))  # bits are independent
+
+    def audit(self) -> Audit:
+        # Two items differ in two bits, and every other bit is as likely under both.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+        ratio = self.p * (1 - self.q) / (self.q * (1 - self.p))
+        return Audit(ratio, self.odds, "bit 0 set, bit 1 clear", (0, 1))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # Bits are independent
+        result: Floats = weights**2 @ np.asarray(self.variance(aggregate.n, frequencies))
+        return result
+
+
+@dataclass(frozen=True)
+class OUE(_Unary):
+    """Optimised unary encoding, INPRR with p and q of least variance (Wang et al. 2017; thesis
+    2.4.2): p = 1/2, q = 1/(e^eps + 1).
+
+    The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one
+    bit for each item.
+    """
+
+    @cached_property
+    def _ones(self) -> tuple[int, int]:
+        return WORD // 2, TruthOrLie.within(self.odds, 2).lie
+
+
+@dataclass(frozen=True)
+class SUE(_Unary):
+    """Symmetric unary encoding, basic one-time RAPPOR (Erlingsson et al. 2014; thesis 2.4.2): p = 1
+    - q, p/q = e^(eps/2).
+    """
+
+    @cached_property
+    def _ones(self) -> tuple[int, int]:
+        bit = TruthOrLie.within(root(self.odds), 2)
+        return bit.truth, bit.lie

@@ -1,0 +1,57 @@
+"""Reports, aggregates and protocols at rest, and the way from files of reports to an aggregate.
+Needs the extra ``storage``.
+
+A protocol is a small JSON file, reports are Parquet files, an aggregate is one binary file:
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> import numpy as np
+>>> from frequency import HRR
+>>> place = Path(tempfile.mkdtemp())
+>>> save_protocol(place / "protocol.json", HRR(domain=64, epsilon=1.0))
+>>> protocol = load_protocol(place / "protocol.json")
+>>> for day in range(3):
+...     reports = protocol.privatize(np.arange(1000) % 64, np.random.default_rng(day))
+...     _ = write_reports(place / f"collector=7/day-{day}.parquet", protocol, reports)
+>>> collected = aggregate_files(protocol, place, resume=place / "counted.state")
+>>> print(collected)
+3000 reports of 3 files counted, 0 files refused
+>>> save_aggregate(place / "aggregate.ldp", collected.aggregate)
+>>> protocol.estimate(load_aggregate(place / "aggregate.ldp", protocol)).n
+3000
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from frequency.core.aggregate import Aggregate
+from frequency.storage.collection import Collected, aggregate_files
+from frequency.storage.parquet import RefusedFile, read_reports, write_reports
+from frequency.storage.protocol_file import channel_of, load_protocol, save_protocol
+from mechdesign.files import replacing
+
+__all__ = [
+    "Collected",
+    "RefusedFile",
+    "aggregate_files",
+    "load_aggregate",
+    "load_protocol",
+    "read_reports",
+    "save_aggregate",
+    "save_protocol",
+    "write_reports",
+]
+
+
+def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
+    """Write an aggregate: after a crash the file is the old one or the new one."""
+    with replacing(path) as stream:
+        stream.write(aggregate.to_bytes())
+
+
+def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
+    """Read an aggregate; IncompatibleAggregate unless it is whole, of this protocol, and possible."""
+    return channel_of(protocol).aggregate_from_bytes(Path(path).read_bytes())
