@@ -24,7 +24,7 @@ from tqdm import tqdm
 from mechdesign.local.linear_queries import gram
 from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
-from rangeq.optimise import compose
+from rangeq.local.optimisation import compose
 
 MANY = 10**9
 """Users of the predictions: the variance of one user is the variance times this."""

@@ -30,9 +30,9 @@ from rangeq import (
     central,
     optimise,
 )
-from rangeq.consistency import consistent
-from rangeq.optimise import describe
-from rangeq.tree import Tree
+from rangeq.core.tree import Tree
+from rangeq.core.tree_consistency import consistent
+from rangeq.local.optimisation import describe
 
 N = 1 << 26
 

@@ -40,11 +40,11 @@ from rangeq.grids import (
     WaveGrid,
     granularities,
 )
-from rangeq.grids.consistency import clean
-from rangeq.grids.piecewise import Line, Plane
+from rangeq.grids.fitting.grid_consistency import clean
+from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting.response_matrix import response_matrices
+from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import grouped
-from rangeq.grids.response import response_matrices
-from rangeq.grids.update import weighted_update
 
 if __package__:  # of the repository; else a script beside it
     from examples.sweeps import add_arguments, apart, sweep

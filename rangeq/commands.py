@@ -24,10 +24,10 @@ from mechdesign import InvalidFile
 from mechdesign._support.text import comma_separated
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
 from mechdesign.files import replacing
+from rangeq.core.protocol import RangeProtocol
 from rangeq.grids import ConjunctionProtocol
-from rangeq.protocol import RangeProtocol
-from rangeq.shaped import Shaped
-from rangeq.squarewave import SquareWave
+from rangeq.local.smoothed import Shaped
+from rangeq.local.square_wave import SquareWave
 
 
 class Answer(NamedTuple):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.estimate import RangeEstimate
-from rangeq.tree import Integers
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.tree import Integers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,17 +13,17 @@ from typing import ClassVar
 
 from frequency import HRR
 from mechdesign.planning.planner import Offer, Task
-from rangeq.circle import CircularHistogram
-from rangeq.flat import Flat
+from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
+from rangeq.grids.choice import Candidate, Plan, plan
 from rangeq.grids.guideline import ALPHA1, ALPHA2
-from rangeq.grids.plan import Candidate, Plan, plan
-from rangeq.grids.tdg import TDG
-from rangeq.haar import HaarHRR
-from rangeq.hierarchy import HierarchicalHistogram
-from rangeq.optimise import Optimised, describe, least_rmse, optimise
-from rangeq.protocol import RangeProtocol
+from rangeq.grids.systems.tdg import TDG
+from rangeq.local.circular import CircularHistogram
+from rangeq.local.flat import Flat
+from rangeq.local.haar import HaarHRR
+from rangeq.local.hierarchy import HierarchicalHistogram
+from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 
 _CIRCLE, _TREE = "circle", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""

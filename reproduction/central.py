@@ -19,7 +19,7 @@ from rangeq.central import (
     hierarchy_average_variance,
 )
 from rangeq.central.spectrum import tree_over, tree_spectrum
-from rangeq.decomposition import nodes_used
+from rangeq.core.node_decomposition import nodes_used
 from reproduction.report import (
     Claim,
     Outcome,

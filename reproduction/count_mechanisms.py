@@ -26,7 +26,7 @@ from frequency.marginals import Domain, pearson
 from mechdesign import Design, Mechanism, Privacy, Property, Rows, design, named
 from mechdesign.losses import L0, L1, L2, Costs, Loss, binomial, prior
 from mechdesign.properties import SEVEN
-from rangeq.discrete import DiscreteLaplace
+from rangeq.central.discrete_laplace import DiscreteLaplace
 from reproduction.report import (
     Claim,
     Outcome,

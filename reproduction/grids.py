@@ -19,9 +19,9 @@ from frequency import OUE
 from frequency.core.channel import Floats
 from rangeq import SquareWave
 from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, Uniform, granularities
+from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import grouped
-from rangeq.grids.update import weighted_update
 from reproduction.report import (
     Claim,
     Outcome,

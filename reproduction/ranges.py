@@ -15,7 +15,7 @@ from benchmarks.large_domains import Workload
 from benchmarks.published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 from frequency import HRR, OLH, OUE
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
-from rangeq.decomposition import runs, variance_of_nodes
+from rangeq.core.node_decomposition import runs, variance_of_nodes
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
 from reproduction.report import (
     Claim,

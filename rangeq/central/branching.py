@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign._support.numbers import Rational
-from rangeq.averages import pairs_together, queries
 from rangeq.central.flat import Flat
 from rangeq.central.hierarchy import fanouts_of
 from rangeq.central.inputs import LARGEST_DOMAIN, whole
 from rangeq.central.spectrum import tree_over, tree_spectrum
+from rangeq.core.workload_sums import pairs_together, queries
 
 
 class Branching(NamedTuple):

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.estimate import Interval, normal_quantile
-from rangeq.decomposition import added_up
-from rangeq.ends import checked_ends
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.core.intervals import checked_ends
+from rangeq.core.node_decomposition import added_up
+from rangeq.core.tree import Floats, Integers, Tree
 
 if TYPE_CHECKING:
     from rangeq.central.mechanism import CentralMechanism

@@ -17,9 +17,9 @@ from rangeq.central.estimate import CentralEstimate, Layered, Summed
 from rangeq.central.inputs import LARGEST_DOMAIN, whole
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
-from rangeq.consistency import consistent_levels
-from rangeq.decomposition import nodes_used, variance_of_nodes
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
+from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.tree_consistency import consistent_levels
 
 
 @dataclass(frozen=True)

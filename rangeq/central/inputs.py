@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
-from rangeq.tree import Integers
+from rangeq.core.tree import Integers
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""

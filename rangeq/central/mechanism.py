@@ -19,12 +19,12 @@ from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.sampling import bit_source
+from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.central.estimate import Answer, CentralEstimate, scalar
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram, whole
 from rangeq.central.spectrum import Spectrum
-from rangeq.discrete import DiscreteLaplace
-from rangeq.ends import checked_ends
-from rangeq.tree import Floats, Integers
+from rangeq.core.intervals import checked_ends
+from rangeq.core.tree import Floats, Integers
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""

@@ -3,7 +3,7 @@ for the total.
 
 Both least squares on a complete tree and the Haar wavelet have the generalised Haar basis as
 eigenvectors of their precision matrix: the contrasts among the children of a node, with one
-eigenvalue a level (see `rangeq.tree`), and the vector of ones. Padding beyond the domain is not
+eigenvalue a level (see `rangeq.core.tree`), and the vector of ones. Padding beyond the domain is not
 known to be empty, nor the total: unlike under local privacy.
 """
 
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangeq.averages import queries
-from rangeq.consistency import contrast_precisions
-from rangeq.decomposition import nodes_used
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.core.node_decomposition import nodes_used
+from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.tree_consistency import contrast_precisions
+from rangeq.core.workload_sums import queries
 
 
 class Spectrum(NamedTuple):

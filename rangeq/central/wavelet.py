@@ -12,7 +12,7 @@ import numpy as np
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
-from rangeq.tree import Integers
+from rangeq.core.tree import Integers
 
 
 @dataclass(frozen=True)

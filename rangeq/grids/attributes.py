@@ -14,7 +14,7 @@ import numpy as np
 from frequency.core.channel import Items
 from frequency.marginals.domain import checked_records
 from mechdesign._support.text import shown
-from rangeq.ends import InvalidRange
+from rangeq.core.intervals import InvalidRange
 
 _LARGEST = 1 << 32
 

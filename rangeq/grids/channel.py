@@ -21,7 +21,7 @@ from frequency.core.oracle import Oracle
 from mechdesign.sampling import bit_source
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
-from rangeq.hierarchy import ORACLES
+from rangeq.local.hierarchy import ORACLES
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GridChannel(RecordChannel):
 
     grids: tuple[Grid, ...]
     oracle: str
-    """A name of `rangeq.hierarchy.ORACLES`."""
+    """A name of `rangeq.local.hierarchy.ORACLES`."""
     largest_table: int | None = None
     """Grids with more cells than this are counted in a sketch of few numbers: None for no limit."""
     probabilities: tuple[Fraction, ...] | None = None

@@ -11,11 +11,11 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items
+from rangeq.core.tree import spread
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import Queries
-from rangeq.tree import spread
 
 _NUMBERS = 1 << 22
 """How many weights to hold at a time."""

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.channel import Floats
-from rangeq.estimate import Distribution
+from rangeq.core.estimate import Distribution
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.piecewise import Line, Plane
+from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import Queries, grouped, single
-from rangeq.grids.update import weighted_update
 
 MOST_TOLERANCE = 1e-7
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from frequency.core.channel import Items
 from mechdesign._support.text import shown
-from rangeq.ends import InvalidRange
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids.attributes import Attributes
 
 MOST_ATTRIBUTES = 20

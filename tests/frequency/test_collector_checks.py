@@ -42,7 +42,7 @@ from frequency.storage.collection import Collected
 from frequency.storage.protocol_file import channel_of
 from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
-from rangeq.squarewave import SquareWave
+from rangeq.local.square_wave import SquareWave
 from tests.frequency.storage.test_storage import CASES
 
 FALSE_ALARM = 1e-6

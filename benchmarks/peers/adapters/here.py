@@ -108,7 +108,7 @@ def noise(kind, epsilon, n):
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
         from mechdesign.sampling import bit_source
-        from rangeq.discrete import DiscreteLaplace
+        from rangeq.central.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)

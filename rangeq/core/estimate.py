@@ -1,0 +1,179 @@
+"""Answers about an ordered domain: ranges, prefixes, quantiles; with their errors where the
+estimator is linear.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.core.estimate import Estimate, Floats, Interval, normal_quantile
+from frequency.postprocess import norm_sub
+from mechdesign._support.text import shown
+from rangeq.core.intervals import checked_ends
+from rangeq.core.tree import Integers
+
+if TYPE_CHECKING:
+    from rangeq.core.protocol import RangeProtocol
+
+
+class Distribution:
+    """Frequencies of the items 0 .. domain-1 as answers to queries. Intervals [a, b] are closed.
+
+    Attributes
+    ----------
+    frequencies
+        Shape (domain,), read-only.
+    """
+
+    frequencies: Floats
+
+    def __init__(self, frequencies: Floats) -> None:
+        self.frequencies = frequencies
+        self.frequencies.setflags(write=False)
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """The prefixes, the empty one first: shape (domain + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.frequencies)])
+
+    def cdf(self) -> Floats:
+        """The fraction of the population at or below each item: shape (domain,)."""
+        return self._sums[1:].copy()
+
+    def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The fraction in first .. last, both included: a float, or an array for arrays of ends.
+
+        Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last <
+        domain.
+        """
+        a, b = self._ends(first, last)
+        return _plain(self._sums[b + 1] - self._sums[a])
+
+    def prefix(self, last: npt.ArrayLike) -> Any:
+        """The fraction in 0 .. last."""
+        return self.range(np.zeros_like(np.asarray(last)), last)
+
+    def quantile(self, phi: npt.ArrayLike) -> Any:
+        """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or
+        an array.
+
+        Where the estimated cdf falls here and there it reaches phi more than once: then the middle
+        between the first item that does and the first after which all do, since the first alone
+        would be too low by what the noise is worth. Monotone in phi.
+        """
+        if np.isnan(self._sums[-1]):
+            raise ValueError("no reports: there are no quantiles")
+        cdf, wanted = self._sums[1:], _fractions(phi)
+        return _plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
+
+    def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
+        return checked_ends(first, last, len(self.frequencies))
+
+
+class RangeEstimate(Estimate, Distribution):
+    """What a range protocol's aggregate says: unbiased and linear, so that errors are known. Values
+    may be negative or exceed 1.
+
+    `frequency.Estimate` is about single items and weighted sums of them, `Distribution` about
+    ranges.
+    """
+
+    _oracle: RangeProtocol
+
+    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The variance of `range`, with all covariances, given how many users reported on each
+        level.
+
+        That of the protocol's noise and of its sampling of users to levels, for a population
+        without heavy single nodes; where one node holds a fraction f of the population, its noise
+        is larger by about f / n. Infinite without reports.
+        """
+        a, b = self._ends(first, last)
+        if not self.n:
+            return _plain(np.full(a.shape, np.inf))
+        return _plain(
+            self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a])
+        )
+
+    def interval(  # type: ignore[override]
+        self,
+        first: npt.ArrayLike | None = None,
+        last: npt.ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> Interval:
+        """Confidence intervals for the fractions in first .. last, each by itself; without ends,
+        for every single item.
+        """
+        if first is None and last is None:
+            return self._of_items(confidence)
+        if first is None or last is None:
+            raise ValueError("an interval needs both ends of its range, or neither")
+        half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
+        middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
+        return Interval(middle - half, middle + half)
+
+    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The items between which the phi-quantile lies (Woodruff's interval): where the band of
+        the cdf crosses phi.
+
+        From the first item where the band's upper end reaches phi to the first from which on its
+        lower end does: an end is beyond the quantile only if the band misses the cdf right there,
+        so that noise elsewhere widens it but never makes it wrong.
+        """
+        last = np.arange(len(self.frequencies))
+        return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
+
+    def nonnegative(self) -> Distribution:
+        """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without
+        known variances.
+        """
+        return Distribution(norm_sub(self.frequencies))
+
+    def monotone(self) -> Distribution:
+        """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic
+        regression), cut to [0, 1].
+        """
+        if not self.n:
+            raise ValueError("no reports: there is no distribution to shape")
+        cdf = (
+            scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0)
+            if len(self.frequencies) > 1
+            else np.zeros(0)
+        )
+        return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
+
+
+def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+    """The first item where the upper end of a band around the cdf reaches phi, and the first from
+    which on its lower end does.
+    """
+    wanted = _fractions(phi)
+    return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))
+
+
+def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them."""
+    # A cdf summed up in floats may end just below 1
+    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
+    return np.minimum(found, len(cdf) - 1)
+
+
+def _reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them and all later ones."""
+    return _first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
+
+
+def _fractions(phi: npt.ArrayLike) -> Floats:
+    wanted = np.asarray(phi, dtype=np.float64)
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")
+    return wanted
+
+
+def _plain(values: npt.NDArray[Any]) -> Any:
+    return values.item() if np.ndim(values) == 0 else values

@@ -1,0 +1,100 @@
+"""WaveGrid: conjunctions of ranges from square waves over pairs of attributes, and priors that
+adapt to the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import checked_users
+from mechdesign._support.numbers import Rational
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.wavegrid.estimate import WaveEstimate, estimated
+from rangeq.grids.wavegrid.square_waves import LARGEST, WaveChannel
+
+_MOST_COUNTS = 1 << 24
+"""Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of
+46 of 64.
+"""
+
+
+def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
+    """The protocol for conjunctions of ranges that errs least, for about ``n`` users: see
+    `WaveGrid`.
+
+    Wherever attributes go together answers err less than those of the other systems here, most
+    often by a factor of 1.5 to 7, with two exceptions: see `WaveGrid`.
+
+    Raises ValueError for parameters out of range.
+
+    >>> import numpy as np
+    >>> protocol = best(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
+    >>> rng = np.random.default_rng(1)
+    >>> age = rng.binomial(99, 0.4, size=100_000)
+    >>> records = np.stack([age, rng.binomial(63, age / 99)], axis=1)
+    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+    >>> truth = np.mean((age < 40) & (records[:, 1] < 25))
+    >>> bool(abs(estimate.answer([("age", 0, 39), ("income", 0, 24)]) - truth) < 0.04)
+    True
+    """
+    return WaveGrid(sizes, epsilon, checked_users(n))
+
+
+@dataclass(frozen=True)
+class WaveGrid(ConjunctionProtocol):
+    """Every user tells of one pair of attributes, in which cell of two square waves of random
+    period and phase the record lies.
+
+    A wave is a function of one attribute, and the product of two is one of both: four cells tell of
+    all three at once, so that nobody is spent on single attributes. Random phases leave no borders
+    of cells that answers would be interpolated across. The estimate is a distribution of every
+    attribute, as smooth as the reports say that it is; how each two go together, as strongly and in
+    as many terms as all pairs say; and for more attributes the distribution of most entropy: see
+    `WaveEstimate`.
+
+    Errors are stated (`WaveEstimate.standard_errors`). Two clusters far apart in many attributes
+    are the hardest data, since terms are smooth: answers about four of six such attributes are no
+    better than HDG's. And about uniform and independent attributes systems answer better that pull
+    to the uniform distribution (TDG, where noise is large) or assume independence (MSW).
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used. Sizes up to 2^31: the estimate has at most 256
+        cells along an attribute, and 64 along each of two, about equally frequent. An aggregate has
+        at most 2^24 numbers, all pairs of 23 such attributes.
+
+    >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
+    14
+    """
+
+    def __post_init__(self) -> None:
+        attributes = Attributes.of(self.sizes)
+        if max(attributes.sizes) > LARGEST:
+            raise ValueError(
+                f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"
+            )
+        object.__setattr__(self, "sizes", attributes)
+        each = [wave.configurations * wave.arcs for wave in self.channel.waves]
+        counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
+        if counts > _MOST_COUNTS:
+            raise ValueError(
+                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than"
+                f" {_MOST_COUNTS}"
+            )
+        super().__post_init__()
+
+    @cached_property
+    def channel(self) -> WaveChannel:
+        return WaveChannel(self.attributes.records, self.epsilon, self.attributes)
+
+    def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
+        if not aggregate.n:
+            return WaveEstimate(self.attributes, 0, (), {})
+        return estimated(
+            self.attributes, aggregate.n, self.channel.waves, self.channel.heard(aggregate)
+        )

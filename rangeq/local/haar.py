@@ -1,0 +1,127 @@
+"""HaarHRR: the coefficients of the discrete Haar transform, each level's by Hadamard randomised
+response.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items, Reports
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle, variance_of
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
+from mechdesign.sampling import BitSource
+from rangeq.core.protocol import TreeProtocol
+from rangeq.core.tree import Tree
+
+
+@dataclass(frozen=True)
+class HaarLevel(SignChannel, Oracle):
+    """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which
+    side, as one Hadamard coefficient.
+
+    Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
+    (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
+    Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and its ``sign`` by randomised
+    response. Only differences between two children of a node can be estimated: the frequencies are
+    half of them, with signs.
+    """
+
+    number: ClassVar[str] = "index"
+
+    @property
+    def _numbers(self) -> int:
+        return self.domain // 2
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        index = uniform(len(items), self._numbers, source)
+        minus = (
+            np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)
+        ) & 1
+        reports["index"], reports["sign"] = index, 1 - 2 * minus
+
+    def differences(self, aggregate: Aggregate) -> Floats:
+        """Left less right fraction of each node, unbiased."""
+        return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * self.contrast)
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        half = self.differences(aggregate) / 2
+        both = np.stack([half, -half], axis=1).ravel()
+        return both if items is None else both[items]
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        f = np.asarray(frequency, dtype=np.float64)
+        return variance_of(n, (1 / self.contrast**2 - f) / 4)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
+        nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
+        contributed = (nodes**2).sum(axis=1) / self.contrast**2
+        own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
+        result: Floats = (contributed - own**2 @ frequencies) / aggregate.n
+        return result
+
+    def audit(self) -> Audit:
+        # The index does not depend on the item; given it, one sign has weight ``truth`` and the
+        # other ``lie``.
+        return Audit(self._choice.ratio, self.odds, "index 0, sign +1", (0, 1))
+
+
+@dataclass(frozen=True)
+class HaarHRR(TreeProtocol):
+    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard
+    coefficient of that, one bit.
+
+    The domain is padded to a power of two. Consistent by construction: every level knows how the
+    nodes above it split, and nothing else. ``probabilities`` are those of `HierarchicalHistogram`.
+    """
+
+    probabilities: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", tuple(self.probabilities))
+        super().__post_init__()
+        _ = self.level_weights
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree.of(self.domain, 2)
+
+    @cached_property
+    def levels(self) -> tuple[HaarLevel, ...]:
+        return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
+
+    @cached_property
+    def level_weights(self) -> tuple[int, ...]:
+        return weights_of(self.tree.height, self.probabilities, "level")
+
+    def _contrasts(self, users: Floats) -> Floats:
+        # Half of the square of a difference, per user
+        per_user = 1 / (2 * self.levels[0].contrast ** 2)
+        return np.divide(per_user, users, out=np.full(len(users), np.inf), where=users > 0)
+
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        return self.tree.coverage(leaves, level)
+
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        solution = np.array([1.0])
+        for k, level in enumerate(self.levels):
+            part = self._level(aggregate, k)
+            half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
+            solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
+        return solution
