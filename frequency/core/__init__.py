@@ -1,1 +1,1 @@
-"""TODO."""
+"""What every protocol is made of: channels, aggregates, estimates."""

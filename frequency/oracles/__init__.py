@@ -1,1 +1,1 @@
-"""TODO."""
+"""Frequency oracles, one a file."""

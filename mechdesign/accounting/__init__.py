@@ -1,1 +1,1 @@
-"""TODO."""
+"""What several collections from the same people cost together."""

@@ -1,26 +1,15 @@
-"""Mechanisms for local privacy, where every two items are neighbours, by what they shall be good
-for.
-
-- `square`: outputs that are the items, at the least expected loss;
-- `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions
-  (`mechdesign.utilities`);
-- `workload_optimal`: any outputs, of the least variance for a set of linear queries
-  (`mechdesign.local.workload_mechanism`).
-"""
+"""square(...): the locally private mechanism of least loss whose outputs are the items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from mechdesign._support.numbers import Rational
-from mechdesign.local.extremal_mechanism import Extremal, extremal, local_privacy, whole_domain
-from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
+from mechdesign.local.extremal_mechanism import local_privacy, whole_domain
 from mechdesign.losses import Loss
 from mechdesign.optimal import Design, design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
-
-__all__ = ["Extremal", "WorkloadDesign", "extremal", "square", "workload_optimal"]
 
 
 def square(

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Which protocol to take, how many users, and which epsilon, before anybody is asked."""

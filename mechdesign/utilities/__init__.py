@@ -1,8 +1,8 @@
 """The utilities that `mechdesign.local.extremal` knows: what the outputs of a local mechanism are
 worth.
 
-Each is a sum over outputs of a sublinear function of the row, see `mechdesign.utilities.sublinear_utility`, where one
-of your own begins.
+Each is a sum over outputs of a sublinear function of the row, see
+`mechdesign.utilities.sublinear_utility`, where one of your own begins.
 """
 
 from mechdesign.utilities.decisions import BestDecision, bayes_decision, total_variation

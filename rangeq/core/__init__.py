@@ -1,1 +1,1 @@
-"""TODO."""
+"""What protocols for ordered domains are made of: trees, intervals, estimates."""

@@ -27,8 +27,8 @@ from rangeq.grids.systems.lhio import LHIO, HierarchicalHistogram2D
 from rangeq.grids.systems.msw import MSW
 from rangeq.grids.systems.tdg import TDG
 from rangeq.grids.systems.uniform import Uniform
-from rangeq.grids.wavegrid import WaveGrid, best
 from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.protocol import WaveGrid, best
 
 __all__ = [
     "CALM",

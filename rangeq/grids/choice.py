@@ -22,7 +22,7 @@ from rangeq.grids.systems.lhio import LHIO
 from rangeq.grids.systems.msw import MSW
 from rangeq.grids.systems.tdg import TDG
 from rangeq.grids.systems.uniform import Uniform
-from rangeq.grids.wavegrid import WaveGrid
+from rangeq.grids.wavegrid.protocol import WaveGrid
 
 _WORSE_THAN_A_GUESS = 0.25
 """The answer of a query with half of each of two attributes is a guess's 1/4 or not: noise above

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Protocols for one ordered attribute under local differential privacy, one a file."""

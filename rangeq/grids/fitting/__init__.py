@@ -1,1 +1,1 @@
-"""TODO."""
+"""From noisy grids to distributions that agree with one another."""

@@ -17,10 +17,10 @@ from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import grouped
-from rangeq.grids.wavegrid import estimate as wave_estimate
 from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, density
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
+from rangeq.grids.wavegrid.protocol import estimate as wave_estimate
 from tests.rangeq.grids.populations import Floats, people, queries, truth
 
 
