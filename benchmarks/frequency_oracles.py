@@ -112,7 +112,7 @@ def theory(oracle: Oracle, users: int, frequencies: np.ndarray) -> np.ndarray:
     return oracle.variance(users, frequencies)
 
 
-# ---------------------------------------------------------------------------------------------------------------- speed
+# ------------------------------------------------------------------------------------------ speed
 
 
 def large_olh(size: int) -> tuple[float, float, float]:
@@ -174,7 +174,7 @@ def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
         )
 
 
-# ------------------------------------------------------------------------------------------------------------- accuracy
+# --------------------------------------------------------------------------------------- accuracy
 
 
 def squared_errors(oracle: Oracle, values: np.ndarray, items: int, repeats: int) -> np.ndarray:

@@ -75,7 +75,7 @@ def top(counts: np.ndarray) -> np.ndarray:
     return np.argsort(-counts, kind="stable")[:TOP]
 
 
-# ---------------------------------------------------------------------------------------------------------------- 16 bits
+# ---------------------------------------------------------------------------------------- 16 bits
 
 
 def clients(protocol: HeavyHitterProtocol, values: object, n: int) -> list[str]:
@@ -144,7 +144,7 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
     yield from limits(n, 10 * repeats)
 
 
-# ---------------------------------------------------------------------------------------------------------------- 64 bits
+# ---------------------------------------------------------------------------------------- 64 bits
 
 
 def sixty_four_bits(n: int) -> Iterator[list[str]]:
@@ -175,7 +175,7 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
             yield [*row, f"{found.complete_above:.2%}", f"{len(found)} ({right})"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- the others
+# ------------------------------------------------------------------------------------- the others
 
 
 def literal(n: int, epsilons: list[float], repeats: int) -> Iterator[list[str]]:

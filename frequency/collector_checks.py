@@ -73,12 +73,12 @@ import numpy.typing as npt
 import scipy
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.protocol import channel_of
+from frequency.core.tally import Floats, Sample
 from mechdesign._support.text import aligned, shown
 
 if TYPE_CHECKING:
     from frequency.storage.collection import Collected
-
-Floats = npt.NDArray[np.float64]
 
 LEAST = 10.0
 """How many reports a cell must be expected to have in the smaller sample: fewer are not nearly
@@ -89,69 +89,7 @@ MANY = 20
 """Degrees of freedom from which a chi-square can be too small."""
 
 
-# ------------------------------------------------------------------------------------------------ what counts are
-
-
-class Sample(NamedTuple):
-    """Sums of vectors over ``n`` independent reports; one report's have the covariance diag(spread)
-    - common common'.
-
-    Attributes
-    ----------
-    sums, spread, common
-        Shape (cells,); common None: left out.
-    fixed
-        Whether every report's vector has the same sum. The covariance may then differ by a multiple
-        of 1 1', and cells without ``common`` are kinds of reports.
-    known
-        Whether ``spread`` is not estimated but known, the probabilities of the cells.
-    view
-        Samples of different views are not independent of each other.
-    """
-
-    n: int
-    sums: Floats
-    spread: Floats
-    common: Floats | None = None
-    fixed: bool = False
-    known: bool = False
-    view: int = 0
-
-
-def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
-    """How many of n reports are of each kind."""
-    sums = np.asarray(counts, dtype=np.float64).ravel()
-    return Sample(n, sums, sums / max(n, 1), fixed=True, view=view)
-
-
-def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Floats) -> Sample:
-    """The same, of kinds with known probabilities."""
-    return Sample(
-        n,
-        np.asarray(counts, dtype=np.float64).ravel(),
-        np.asarray(probabilities, dtype=np.float64),
-        None,
-        True,
-        True,
-    )
-
-
-def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
-    """The sums of the signs of each index, which a report draws with probability ``share``."""
-    sums = np.asarray(counts, dtype=np.float64).ravel()
-    return Sample(n, sums, np.full(len(sums), share), sums / max(n, 1))
-
-
-def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
-    """How many of n reports have each bit, which is 1 with probability ``q`` unless it is that of
-    the user's item.
-    """
-    sums = np.asarray(counts, dtype=np.float64).ravel()
-    mean = sums / max(n, 1)
-    return Sample(n, sums, mean * (1 - mean) + (mean - q) ** 2, mean - q)
-
-
-# ------------------------------------------------------------------------------------------------ chi-squares
+# ------------------------------------------------------------------------------------ chi-squares
 
 
 class ChiSquare(NamedTuple):
@@ -258,7 +196,7 @@ def _against_rest(sample: Sample, pool: Sample) -> ChiSquare:
     return _chi_square(gap, pool, 1 / n + 1 / rest, min(n, rest))
 
 
-# ------------------------------------------------------------------------------------------------ collectors
+# ------------------------------------------------------------------------------------- collectors
 
 
 class Check(NamedTuple):
@@ -390,10 +328,6 @@ def screen(
     >>> print(screen(oracle, {**found, "west": oracle.aggregate(liar)}).collectors[3].draws.adjusted)
     0.0
     """
-    from frequency.storage.protocol_file import (
-        channel_of,  # here, since all channels need this file
-    )
-
     channel = channel_of(protocol)
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(

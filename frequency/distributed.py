@@ -18,8 +18,8 @@ from dask.delayed import delayed
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.protocol import channel_of
 from frequency.storage.collection import Counting, Job, Part, merge, settle
-from frequency.storage.protocol_file import channel_of
 
 _FAN_IN = 8
 """How many parts are merged into one, on the cluster, before they travel."""

@@ -34,7 +34,7 @@ from frequency.marginals import (
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles.choice import Choice, choose
 from mechdesign._support.text import shown
-from mechdesign.planning.planner import Offer, Task
+from mechdesign.planning.task import Offer, Task
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""

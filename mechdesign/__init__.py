@@ -25,7 +25,10 @@ from mechdesign.exceptions import (
 from mechdesign.lp.constraints import Rows
 from mechdesign.mechanism import Audit, Mechanism
 from mechdesign.optimal import Design, design
-from mechdesign.planning.planner import InvalidRequest, Plan, UnknownTask, Unreachable, plan
+from mechdesign.planning.planner import plan
+from mechdesign.planning.ranking import Plan
+from mechdesign.planning.search import Unreachable
+from mechdesign.planning.task import InvalidRequest, UnknownTask
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
 

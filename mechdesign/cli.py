@@ -34,7 +34,8 @@ from mechdesign.files import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
-from mechdesign.planning.planner import Unreachable, plan
+from mechdesign.planning.planner import plan
+from mechdesign.planning.search import Unreachable
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 

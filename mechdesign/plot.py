@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,13 +24,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from tqdm import tqdm
 
 from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
 from mechdesign.exceptions import NotSquare
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
-
-if TYPE_CHECKING:
-    from mechdesign.planning.planner import Plan
 
 _Point = TypeVar("_Point", int, Fraction)
 
@@ -271,50 +266,43 @@ def l0d_against_d(
     return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
 
 
-def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -> Figure:
-    """The predicted errors of a plan's candidates against epsilon, both logarithmic, for the best
-    one's number of people.
-
-    The best one at its epsilon is marked. Candidates of unknown error are left out.
+def error_against_epsilon(
+    epsilons: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    title: str = "",
+    marked: tuple[float, float, str] | None = None,
+) -> Figure:
+    """Errors against epsilon, both logarithmic, as `mechdesign.Plan.plot` shows them.
 
     Parameters
     ----------
-    plan
-        What `mechdesign.plan` found.
     epsilons
-        Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight
-        times that, and that itself.
+        Each above 0, joined in order.
+    curves
+        For each name, an error for each epsilon; NaN where there is none.
+    title
+        Above the axes.
+    marked
+        An epsilon and an error, with a label.
 
     Raises
     ------
     ValueError
-        No epsilon, or errors that are all unknown.
+        No epsilon.
     """
-    best = plan.best
-    middle = float(best.epsilon)
-    grid = (
-        [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else list(epsilons)
-    )
-    _some(grid, "epsilons")
-    curves = {name: row for name, row in plan.errors(grid).items() if not all(map(math.isnan, row))}
-    if not curves:
-        raise ValueError("the errors of all candidates are unknown: there is nothing to draw")
-    people = "" if best.n is None else f", n = {best.n}"
-    figure = _lines("privacy loss epsilon", "predicted error", grid, curves)
+    _some(epsilons, "epsilons")
+    figure = _lines("privacy loss epsilon", "predicted error", epsilons, curves)
     figure.set_size_inches(9.0, 4.6)
     axes = figure.axes[0]
     axes.set(xscale="log", yscale="log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(
-        fill(f"{plan.task.question}{people}; error: {plan.task.error_is}", 75),
-        fontsize=9,
-        loc="left",
-    )
-    if not math.isnan(best.error):
+    axes.set_title(title, fontsize=9, loc="left")
+    if marked is not None:
+        epsilon, error, label = marked
         axes.plot(
-            middle, best.error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5
+            epsilon, error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5
         )
         box = {
             "boxstyle": "round,pad=0.15",
@@ -322,10 +310,9 @@ def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -
             "edgecolor": "none",
             "alpha": 0.8,
         }
-        label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
         axes.annotate(
             label,
-            (middle, best.error),
+            (epsilon, error),
             xytext=(-8, -8),
             textcoords="offset points",
             ha="right",

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from frequency import HRR
-from mechdesign.planning.planner import Offer, Task
+from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid

@@ -72,7 +72,7 @@ def root(answers: Answers | None, unit: float = 1.0) -> str:
     return f"{rmse / unit:.3g} ± {off / (2 * rmse) / unit:.1g}" if rmse else "0"
 
 
-# ---------------------------------------------------------------------------------------------------------------- sections
+# --------------------------------------------------------------------------------------- sections
 
 
 def machine() -> str:
@@ -321,7 +321,7 @@ def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
     return table(["mechanism", "library", "wrong", "exactly", "mean distance", "exactly"], lines())
 
 
-# ---------------------------------------------------------------------------------------------------------------- remarks
+# ---------------------------------------------------------------------------------------- remarks
 
 
 LIKE = {

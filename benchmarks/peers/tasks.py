@@ -202,7 +202,7 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
     return results
 
 
-# ---------------------------------------------------------------------------------------------------------------- theory
+# ----------------------------------------------------------------------------------------- theory
 
 
 def oracle_theory(size: Size) -> dict[str, float]:

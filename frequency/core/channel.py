@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, cells
 from frequency.core.aggregate import Aggregate, canonical, differing, pack, unpack
+from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign._support.numbers import Rational
@@ -106,7 +106,7 @@ class Channel(ABC):
     def _signature(self) -> str:
         return canonical(self.parameters)
 
-    # ------------------------------------------------------------------------------------------------ the client half
+    # ----------------------------------------------------------------------------- the client half
 
     def privatize(self, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user.
@@ -172,7 +172,7 @@ class Channel(ABC):
         """How many users to handle at a time, so that the working arrays stay in cache."""
         return 1 << 16
 
-    # ------------------------------------------------------------------------------------------------ what travels
+    # -------------------------------------------------------------------------------- what travels
 
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """A message with any number of reports; InvalidReport if one is not of this channel."""
@@ -277,7 +277,7 @@ class Channel(ABC):
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         """Which reports some client can have sent: shape (users,)."""
 
-    # ------------------------------------------------------------------------------------------------ the server half
+    # ----------------------------------------------------------------------------- the server half
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
         """Reports as integers. ``tally`` is that of `reports_from_bytes`: None raises InvalidReport
@@ -387,7 +387,7 @@ class Channel(ABC):
             )
         return total
 
-    # ------------------------------------------------------------------------------------------------ what public coins can draw
+    # ------------------------------------------------------------------ what public coins can draw
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:

@@ -5,17 +5,31 @@ intervals.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-if TYPE_CHECKING:
-    from frequency.core.aggregate import Aggregate
-    from frequency.core.oracle import Oracle
+from frequency.core.aggregate import Aggregate
 
 Floats = npt.NDArray[np.float64]
+Items = npt.NDArray[np.int64]
+
+
+class Estimator(Protocol):
+    """What an `Estimate` needs of an oracle: see `Oracle` for what each of these is."""
+
+    @property
+    def domain(self) -> int: ...
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
+    def _variances(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats: ...
+    def _slope(self, n: int) -> float: ...
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats: ...
 
 
 class Linear(NamedTuple):
@@ -51,9 +65,7 @@ class Estimate:
         Shape (items,): estimated fractions of the population, read-only.
     """
 
-    def __init__(
-        self, oracle: Oracle, aggregate: Aggregate, items: npt.NDArray[np.int64] | None
-    ) -> None:
+    def __init__(self, oracle: Estimator, aggregate: Aggregate, items: Items | None) -> None:
         self._oracle, self._aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
         length = oracle.domain if items is None else len(items)
         self.frequencies: Floats = (

@@ -46,7 +46,7 @@ class Oracle(Channel):
                 raise ValueError("items must be a one-dimensional array of distinct items")
         return Estimate(self, aggregate, chosen)
 
-    # ------------------------------------------------------------------------------------------------ what is known beforehand
+    # -------------------------------------------------------------------- what is known beforehand
 
     @abstractmethod
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:

@@ -60,3 +60,14 @@ class Protocol(ABC):
     def report_bits(self) -> int:
         """The information in a report, in bits."""
         return self.channel.report_bits
+
+
+def channel_of(protocol: Any) -> Channel:
+    """How a protocol's users report; TypeError for what is no protocol."""
+    if isinstance(protocol, Channel):
+        return protocol
+    if isinstance(protocol, Protocol):
+        return protocol.channel
+    raise TypeError(
+        f"expected a protocol, such as frequency.HRR(1024, 1.0), got {type(protocol).__name__}"
+    )

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD, bernoulli
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, public
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.protocol import Protocol
+from frequency.core.tally import Sample, public
 from frequency.heavy.found import Found
 from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter

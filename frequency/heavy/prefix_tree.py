@@ -167,7 +167,7 @@ class Prefixes(Mixture):
         prefixes = items.astype(np.uint64) >> np.uint64(self.bits - level.length)
         return self._hashes[part](prefixes) if level.functions else prefixes.astype(np.int64)
 
-    # ------------------------------------------------------------------------------------------------ the server half
+    # ----------------------------------------------------------------------------- the server half
 
     def level_users(self, aggregate: Aggregate, level: Level) -> int:
         """How many users reported on a level."""

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
-from frequency.collector_checks import Sample, signs
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
+from frequency.core.tally import Sample, signs
 from frequency.heavy.errors import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing

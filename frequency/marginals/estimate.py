@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats
 from frequency.core.estimate import Interval, Linear, normal_quantile
+from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
 from mechdesign._support.text import shown
 
-if TYPE_CHECKING:
-    from frequency.marginals.protocol import MarginalProtocol
+
+class MarginalEstimator(Protocol):
+    """What a `MarginalEstimate` needs of a protocol: see `MarginalProtocol` for what these are."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def k(self) -> int: ...
+    def checked(self, attributes: Sequence[str]) -> tuple[str, ...]: ...
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats: ...
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats: ...
 
 
 class MarginalEstimate:
@@ -29,7 +41,7 @@ class MarginalEstimate:
         The attributes.
     """
 
-    def __init__(self, protocol: MarginalProtocol, aggregate: Aggregate) -> None:
+    def __init__(self, protocol: MarginalEstimator, aggregate: Aggregate) -> None:
         self._protocol, self._aggregate = protocol, aggregate
         self.n, self.domain = aggregate.n, protocol.domain
         self._marginals: dict[tuple[str, ...], Floats] = {}

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie, root
-from frequency.collector_checks import Sample, cells
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.tally import Sample, cells
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins, PublicBits, features
-from frequency.collector_checks import Sample, bits, public, signs
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
 from frequency.core.oracle import Oracle, variance_of
+from frequency.core.tally import Sample, bits, public, signs
 from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
 from mechdesign._support.text import shown

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, signs
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items, Reports, smallest_integer
 from frequency.core.oracle import Oracle, population_mean, variance_of
+from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource

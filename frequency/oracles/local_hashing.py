@@ -15,10 +15,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, public
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items, Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie
-from frequency.collector_checks import Sample, signs
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, smallest_integer, sums_of_signs
+from frequency.core.tally import Sample, signs
 
 
 class SignChannel(Channel):

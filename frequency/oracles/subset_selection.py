@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD, bernoulli, bernoulli_bits, uniform
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, cells
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items, Reports
 from frequency.core.oracle import CellOracle, population_mean, variance_of
+from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
 from mechdesign.sampling import BitSource

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
 from frequency.algebra.hash_functions import Coins
-from frequency.collector_checks import Sample, bits
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats, Items, Reports
 from frequency.core.oracle import PureOracle
+from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.protocol import channel_of
 from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.parquet import RefusedFile, read_reports, write_reports
-from frequency.storage.protocol_file import channel_of, load_protocol, save_protocol
+from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign.files import replacing
 
 __all__ = [

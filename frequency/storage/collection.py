@@ -31,9 +31,9 @@ from tqdm import tqdm
 
 from frequency.core.aggregate import Aggregate, differing, pack, unpack
 from frequency.core.channel import Channel, Reports
+from frequency.core.protocol import channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.parquet import Footer, RefusedFile, batch_of, batches, footer_of
-from frequency.storage.protocol_file import channel_of
 from mechdesign import InvalidFile
 from mechdesign._support.text import shown
 from mechdesign.files import replacing
@@ -87,7 +87,7 @@ class Collected:
         return "\n".join(lines)
 
 
-# ------------------------------------------------------------------------------------------------ what a worker does
+# ----------------------------------------------------------------------------- what a worker does
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def settle(part: Part) -> Part:
     )
 
 
-# ------------------------------------------------------------------------------------------------ what has been counted
+# -------------------------------------------------------------------------- what has been counted
 
 
 class State:
@@ -277,7 +277,7 @@ class State:
                 self.left_out[place] = left_out
 
 
-# ------------------------------------------------------------------------------------------------ who does what
+# ---------------------------------------------------------------------------------- who does what
 
 
 def aggregate_files(

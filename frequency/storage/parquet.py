@@ -24,8 +24,8 @@ import numpy as np
 
 from frequency.core.aggregate import canonical, differing
 from frequency.core.channel import Channel, Reports
+from frequency.core.protocol import channel_of
 from frequency.exceptions import InvalidReport
-from frequency.storage.protocol_file import channel_of
 from mechdesign.files import replacing
 
 try:

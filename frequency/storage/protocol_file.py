@@ -18,7 +18,7 @@ import numpy as np
 
 from frequency.core.aggregate import canonical, differing
 from frequency.core.channel import Channel
-from frequency.core.protocol import Protocol
+from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.text import from_text, to_text
@@ -30,17 +30,6 @@ _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "ra
 """Where a protocol's class may come from: a file can name their public classes and nothing else.
 Imported when named.
 """
-
-
-def channel_of(protocol: Any) -> Channel:
-    """How a protocol's users report; TypeError for what is no protocol."""
-    if isinstance(protocol, Channel):
-        return protocol
-    if isinstance(protocol, Protocol):
-        return protocol.channel
-    raise TypeError(
-        f"expected a protocol, such as frequency.HRR(1024, 1.0), got {type(protocol).__name__}"
-    )
 
 
 def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:

@@ -14,7 +14,7 @@ from mechdesign._support.text import brief, shown
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
-from mechdesign.planning.planner import Offer, Task
+from mechdesign.planning.task import Offer, Task
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, resolve
 

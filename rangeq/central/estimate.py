@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,17 @@ from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
 from rangeq.core.tree import Floats, Integers, Tree
 
-if TYPE_CHECKING:
-    from rangeq.central.mechanism import CentralMechanism
-
 Answer: TypeAlias = float | Floats
 """One for each range: a number for two numbers, an array for arrays."""
 """A float for a range given by two integers, an array for ranges given by arrays."""
+
+
+class Released(Protocol):
+    """What a `CentralEstimate` needs of the mechanism that released it."""
+
+    @property
+    def domain(self) -> int: ...
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
 
 
 class CentralEstimate(ABC):
@@ -28,7 +33,7 @@ class CentralEstimate(ABC):
     fractional.
     """
 
-    def __init__(self, mechanism: CentralMechanism, cells: Floats | Integers) -> None:
+    def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
         self._cells = cells[: mechanism.domain].astype(np.float64)
         self._cells.setflags(write=False)
@@ -105,7 +110,7 @@ class Summed(CentralEstimate):
     Both may reach beyond the domain: what padding holds is not shown.
     """
 
-    def __init__(self, mechanism: CentralMechanism, starts: Floats, cells: Floats) -> None:
+    def __init__(self, mechanism: Released, starts: Floats, cells: Floats) -> None:
         super().__init__(mechanism, cells)
         self._starts = np.append(starts, starts[-1] + cells[-1])[: mechanism.domain + 1]
 
@@ -116,7 +121,7 @@ class Summed(CentralEstimate):
 class Layered(CentralEstimate):
     """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2)."""
 
-    def __init__(self, mechanism: CentralMechanism, tree: Tree, levels: Sequence[Integers]) -> None:
+    def __init__(self, mechanism: Released, tree: Tree, levels: Sequence[Integers]) -> None:
         super().__init__(mechanism, levels[-1])
         self._tree, self._cumulated = (
             tree,

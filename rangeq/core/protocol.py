@@ -88,7 +88,7 @@ class RangeProtocol(Mixture, Oracle):
         own = self._own_linear_variance(weights, self._users(aggregate))
         return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
 
-    # ------------------------------------------------------------------------------------------------ known beforehand
+    # ---------------------------------------------------------------------------- known beforehand
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None

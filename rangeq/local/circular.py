@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
-from frequency.collector_checks import Sample, public
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
+from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource

@@ -136,7 +136,7 @@ class SquareWave(Channel):
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(self.p / self.q, self.odds, "output 0", (0, self.domain - 1))
 
-    # ------------------------------------------------------------------------------------------------ the server half
+    # ----------------------------------------------------------------------------- the server half
 
     def estimate(self, aggregate: Aggregate, smooth: bool = False) -> Distribution:
         """The distribution of the users' items, non-negative and with sum 1; all NaN with no

@@ -278,7 +278,7 @@ class OracleContract:
         rng = np.random.default_rng(seed)
         return np.minimum(rng.geometric(min(1.0, 3 / domain), size=users) - 1, domain - 1)
 
-    # ------------------------------------------------------------------------------------------------ the distribution
+    # ---------------------------------------------------------------------------- the distribution
 
     def test_twin_is_a_distribution(self, case):
         """The published weights are a distribution, exactly; and the oracle accepts all of these
@@ -330,7 +330,7 @@ class OracleContract:
             assert oracle.audit().allowed <= exponential_below(Fraction(11, 10))
             assert oracle.parameters["alpha"] == self.make(3, "1.1").parameters["alpha"]
 
-    # ------------------------------------------------------------------------------------------------ the estimator
+    # ------------------------------------------------------------------------------- the estimator
 
     def test_estimates_are_unbiased(self, case):
         oracle, _, _, P, E = self.enumerated(case)
@@ -427,7 +427,7 @@ class OracleContract:
                 scale = np.abs([estimate.frequencies, end]).max() ** 2
                 close((estimate.frequencies - end) ** 2, z**2 * oracle.variance(50, end), scale)
 
-    # ------------------------------------------------------------------------------------------------ the sampler
+    # --------------------------------------------------------------------------------- the sampler
 
     def test_sampler_has_the_distribution(self, sampled):
         oracle, reports, table, P, _ = self.enumerated(sampled)
@@ -481,7 +481,7 @@ class OracleContract:
             else:
                 assert report == reports_of(oracle, [expected])[0], (value, words)
 
-    # ------------------------------------------------------------------------------------------------ simulation
+    # ---------------------------------------------------------------------------------- simulation
 
     def test_simulation_of_two_users_has_the_distribution(self):
         """Every pair of reports, hence the exact distribution of the aggregate."""
@@ -565,7 +565,7 @@ class OracleContract:
                 oracle.simulate(counts, rng)
             assert rng.bit_generator.state == before
 
-    # ------------------------------------------------------------------------------------------------ aggregates
+    # ---------------------------------------------------------------------------------- aggregates
 
     def test_batches_and_order_do_not_matter(self, big):
         oracle = self.make(*big)
@@ -704,7 +704,7 @@ class OracleContract:
             with pytest.raises(InvalidReport):
                 oracle.aggregate(wrong)
 
-    # ------------------------------------------------------------------------------------------------ a value like any other
+    # ---------------------------------------------------------------------- a value like any other
 
     def test_frozen(self):
         oracle = self.make(3, 1.0)
@@ -799,7 +799,7 @@ class OracleContract:
         with pytest.raises(TypeError):
             mine + 1
 
-    # ------------------------------------------------------------------------------------------------ what is refused
+    # ----------------------------------------------------------------------------- what is refused
 
     def test_wrong_domain(self):
         for domain in (0, -1, 1.5, 2.0, True, "5", None, math.nan, 1 << 70):

@@ -108,7 +108,7 @@ def structured(event):
     return attack
 
 
-# ------------------------------------------------------------------------------------------------ the events, from the structure
+# ----------------------------------------------------------------- the events, from the structure
 
 
 def told(oracle, reports, v, u):
@@ -247,7 +247,7 @@ def test_tabular_for_adjacent_counts():
     assert 1 < structured(likeliest)(oracle, 0, 2) <= 2
 
 
-# ------------------------------------------------------------------------------------------------ planted leaks
+# ---------------------------------------------------------------------------------- planted leaks
 
 FACTOR = 1.3
 
@@ -483,7 +483,7 @@ def test_planted_leaks_are_caught(oracle):
     assert max(learned(oracle, v, u) for v, u in ((0, 1), (1, 0), (2, 0))) > float(oracle.epsilon)
 
 
-# ------------------------------------------------------------------------------------------------ the attacker
+# ----------------------------------------------------------------------------------- the attacker
 
 
 def test_bounds_by_hand():

@@ -36,10 +36,10 @@ from frequency.collector_checks import (
     _groups,
     screen,
 )
+from frequency.core.protocol import channel_of
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, UniqueHeavyHitter
 from frequency.marginals import Domain, InpEM, InpHT, MargPS
 from frequency.storage.collection import Collected
-from frequency.storage.protocol_file import channel_of
 from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
 from rangeq.local.square_wave import SquareWave
@@ -129,7 +129,7 @@ def uniform(values):
     return stats.kstest(values, "uniform").pvalue
 
 
-# ------------------------------------------------------------------------------------------------ the slow twin
+# ---------------------------------------------------------------------------------- the slow twin
 
 
 def reports_of(oracle, item):
@@ -239,7 +239,7 @@ def test_chi_squares_are_two_sided_if_there_are_many_degrees_of_freedom():
         )
 
 
-# ------------------------------------------------------------------------------------------------ false alarms
+# ----------------------------------------------------------------------------------- false alarms
 
 
 @pytest.mark.parametrize("population", [zipf, peaked])
@@ -313,7 +313,7 @@ def test_screenings_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
     assert stats.binom.sf(flagged - 1, 300, 0.01) > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------------------------ lies
+# ------------------------------------------------------------------------------------------- lies
 
 N = 20_000
 
@@ -474,7 +474,7 @@ def test_the_power_against_made_up_reports_of_an_item(kind):
     assert shifts == pytest.approx([low, high], abs=0.002)
 
 
-# ------------------------------------------------------------------------------------------------ what else may be given
+# ------------------------------------------------------------------------- what else may be given
 
 
 def test_hostile_and_trivial_collectors():

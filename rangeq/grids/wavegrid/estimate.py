@@ -216,7 +216,7 @@ class WaveEstimate(ConjunctionEstimate):
         """
         return super().predicted_error(attributes, left, right)
 
-    # ------------------------------------------------------------------------------------------------------------ answers
+    # ------------------------------------------------------------------------------------- answers
 
     def _answers(self, queries: Queries) -> Floats:
         if len(queries.places) == 1:
@@ -266,7 +266,7 @@ class WaveEstimate(ConjunctionEstimate):
             tables = np.einsum("ia,jb,mpab->mpij", out, out, tables)
         return weighted_update(tables, several, _TOLERANCE)[0]
 
-    # ------------------------------------------------------------------------------------------------------------- errors
+    # -------------------------------------------------------------------------------------- errors
 
     def _errors(self, queries: Queries) -> Floats:
         found = np.zeros((3, len(queries.rows)))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
-from frequency.collector_checks import Sample, public
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
 from frequency.core.mixture import weights_of
+from frequency.core.tally import Sample, public
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source

@@ -95,7 +95,7 @@ def codes_of(bits):
             yield Code(bits, symbol)
 
 
-# ------------------------------------------------------------------------------------------------ encoding
+# --------------------------------------------------------------------------------------- encoding
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 7, 8, 9, 16, 23, 33, 64])
@@ -159,7 +159,7 @@ def test_distance_is_attained():
     assert Fraction(int((book[0] != book[1:]).sum(axis=1).min()), code.length) == code.distance
 
 
-# ------------------------------------------------------------------------------------------------ decoding
+# --------------------------------------------------------------------------------------- decoding
 
 
 @pytest.mark.parametrize("bits", LENGTHS)
@@ -288,7 +288,7 @@ def test_how_many_rows_at_a_time_does_not_matter(monkeypatch):
         assert code.decode(sums).tolist() == whole.tolist()
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("symbol", [0, -1, 9, 1.0, "4", None, True, [4]])

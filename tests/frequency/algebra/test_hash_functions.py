@@ -61,7 +61,7 @@ def library_vectors(items):
     return [1 | a << 1 | b << 65 for a, b in zip(x.tolist(), cube.tolist(), strict=True)]
 
 
-# ------------------------------------------------------------------------------------------------ the field
+# -------------------------------------------------------------------------------------- the field
 
 
 def test_the_modulus_is_irreducible():
@@ -139,7 +139,7 @@ def test_features_leave_the_items_alone():
     assert items.tolist() == ITEMS
 
 
-# ------------------------------------------------------------------------------------------------ independence
+# ----------------------------------------------------------------------------------- independence
 
 
 @SETTINGS
@@ -239,7 +239,7 @@ def test_the_same_in_a_tiny_field():
         assert (np.bincount(bits[:, items] @ (1 << np.arange(5)), minlength=32) == 16).all()
 
 
-# ------------------------------------------------------------------------------------------------ a fixed function
+# ------------------------------------------------------------------------------- a fixed function
 
 
 def by_hand(label, seed, rows, row, item):

@@ -128,7 +128,7 @@ def coverage_of_sums(runs, narrower=1.0):
     return mean_and_error((error <= narrower * Z * np.sqrt(runs.sums_variances)).mean(axis=1))
 
 
-# ------------------------------------------------------------------------------------------------ intervals
+# -------------------------------------------------------------------------------------- intervals
 
 
 @pytest.mark.parametrize("n", USERS)
@@ -226,7 +226,7 @@ def test_intervals_of_other_confidence():
         )
 
 
-# ------------------------------------------------------------------------------------------------ errors
+# ----------------------------------------------------------------------------------------- errors
 
 
 def theory(oracle, true, n):

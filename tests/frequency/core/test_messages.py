@@ -95,7 +95,7 @@ def some_reports(oracle: Oracle, users: int, seed: int = 1) -> np.ndarray:
     return oracle.privatize(rng.integers(0, min(oracle.domain, 1 << 20), users), rng)
 
 
-# ---------------------------------------------------------------------------------------------------------- the slow twins
+# --------------------------------------------------------------------------------- the slow twins
 
 
 def fields(name: str, raw: bytes) -> dict[str, list[int]]:
@@ -280,7 +280,7 @@ def slow_read(name: str, data: bytes) -> tuple[list[bytes], Counter[str]]:
     return kept, wrong
 
 
-# ------------------------------------------------------------------------------------------- round trips and what is published
+# -------------------------------------------------------------- round trips and what is published
 
 
 @every_oracle
@@ -356,7 +356,7 @@ def test_any_view_of_reports_travels(name: str) -> None:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------- fuzzing
+# ---------------------------------------------------------------------------------------- fuzzing
 
 REPORTS_EACH, MESSAGES_EACH, AGGREGATES_EACH = 8000, 5500, 10_000
 """At least this many corrupted inputs of each sort for each oracle."""
@@ -711,7 +711,7 @@ def test_forged_aggregates_are_accepted_only_if_possible_whatever_the_digest(nam
     assert accepted
 
 
-# --------------------------------------------------------------------------------------------------------------- the tally
+# -------------------------------------------------------------------------------------- the tally
 
 
 @every_oracle
@@ -770,7 +770,7 @@ def test_one_tally_collects_over_messages() -> None:
     assert tally == Counter(foreign=9, malformed=1, truncated=1, impossible=1)
 
 
-# --------------------------------------------------------------------------------------------------------- hostile reports
+# -------------------------------------------------------------------------------- hostile reports
 
 HOSTILE: dict[str, tuple[list[Any], list[Any]]] = {
     "RR": ([(0,), (1,)], [(2,), (255,)]),
@@ -925,7 +925,7 @@ def test_reports_under_a_mask_are_refused(name: str) -> None:
             refuse(masked)
 
 
-# -------------------------------------------------------------------------------------------------------------- aggregates
+# ------------------------------------------------------------------------------------- aggregates
 
 TINY: list[Oracle] = [
     *(
@@ -1226,7 +1226,7 @@ def test_aggregates_whose_counts_have_other_shapes_do_not_add() -> None:
                 refuse()
 
 
-# ------------------------------------------------------------------------------------------------------------ huge counts
+# ------------------------------------------------------------------------------------ huge counts
 
 
 def times(q: int, a: int, b: int) -> int:
@@ -1351,7 +1351,7 @@ def test_projective_geometry_is_for_small_epsilon_too() -> None:
     assert oracle.aggregate(some_reports(oracle, 5)).n == 5
 
 
-# ----------------------------------------------------------------------------------------------------- the committed vectors
+# -------------------------------------------------------------------------- the committed vectors
 
 
 def make_vectors() -> dict[str, Any]:

@@ -48,7 +48,7 @@ def gate(cut, deviation=0.1):
     return Gate(cut, lambda f: np.full(np.shape(f), deviation))
 
 
-# ------------------------------------------------------------------------------------------------ the list
+# --------------------------------------------------------------------------------------- the list
 
 
 def test_gate_is_a_normal_tail():
@@ -200,7 +200,7 @@ def test_intervals_by_hand():
     assert found.recall(0.999) < 1 or found.gates[-1].cut == found.frequencies[-1]
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -131,7 +131,7 @@ def worst_ratio(accepted):
     return worst
 
 
-# ------------------------------------------------------------------------------------------------ likelihoods
+# ------------------------------------------------------------------------------------ likelihoods
 
 
 @pytest.mark.parametrize("epsilon", [0.1, math.log(2), 3])
@@ -193,7 +193,7 @@ def test_kept_reports_are_like_real_ones(name):
         assert abs(share / OneBit(oracle).channel.kept - 1) < Fraction(1, 1 << 39)
 
 
-# ------------------------------------------------------------------------------------------------ privacy
+# ---------------------------------------------------------------------------------------- privacy
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -347,7 +347,7 @@ def test_one_bit_of_one_bit_is_refused():
         OneBit(OneBit(GRR(3, 0.5)).channel)
 
 
-# ------------------------------------------------------------------------------------------------ the server half
+# -------------------------------------------------------------------------------- the server half
 
 
 @pytest.mark.parametrize("name", CASES)

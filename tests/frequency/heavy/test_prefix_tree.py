@@ -65,7 +65,7 @@ def enumerated(channel):
     return np.concatenate(reports), table
 
 
-# ------------------------------------------------------------------------------------------------ privacy
+# ---------------------------------------------------------------------------------------- privacy
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -115,7 +115,7 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities():
             ]
 
 
-# ------------------------------------------------------------------------------------------------ estimates
+# -------------------------------------------------------------------------------------- estimates
 
 
 def test_estimates_of_prefixes_are_unbiased_over_hash_functions():
@@ -207,7 +207,7 @@ def test_users_are_split_as_is_said():
     ]
 
 
-# ------------------------------------------------------------------------------------------------ hashing
+# ---------------------------------------------------------------------------------------- hashing
 
 
 def colliding(hashes, word, bits):
@@ -313,7 +313,7 @@ def test_confusion_is_the_variance_over_functions():
     assert channel.confusion(channel.levels[0], []) == 0
 
 
-# ------------------------------------------------------------------------------------------------ finding
+# ---------------------------------------------------------------------------------------- finding
 
 
 MAKE = {
@@ -424,7 +424,7 @@ def test_only_strings_are_listed():
     assert all(len(item.encode()) <= 2 and "\0" not in item for item in found.items)
 
 
-# ------------------------------------------------------------------------------------------------ what is said of errors
+# ------------------------------------------------------------------------- what is said of errors
 
 
 def runs_of(protocol, values, runs, **options):
@@ -497,7 +497,7 @@ def test_noise_is_not_listed_by_default_at_large_epsilon():
     assert stats.binom.sf(alarms - 1, runs, 0.05) > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("name", MAKE)

@@ -79,7 +79,7 @@ def enumerated_ratio(protocol):
     return (truth / lie) ** most
 
 
-# ------------------------------------------------------------------------------------------------ reports
+# ---------------------------------------------------------------------------------------- reports
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -172,7 +172,7 @@ def test_blank_reports_are_uniform():
     assert goodness(counts, flat) < FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------------------------ public coins
+# ----------------------------------------------------------------------------------- public coins
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_one_bit_finds_items():
     assert found.intervals.low[0] < 2 / 3 < found.intervals.high[0]
 
 
-# ------------------------------------------------------------------------------------------------ finding
+# ---------------------------------------------------------------------------------------- finding
 
 
 def test_the_paper_s_sizes_for_200_users():
@@ -370,7 +370,7 @@ def test_strings():
     assert found.items[0] == "日"
 
 
-# ------------------------------------------------------------------------------------------------ aggregates
+# ------------------------------------------------------------------------------------- aggregates
 
 
 def test_aggregates_add_up():
@@ -433,7 +433,7 @@ def test_foreign_aggregates():
         protocol.find(type(aggregate)(aggregate.parameters, aggregate.n, forged))
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 def test_sizes_that_the_server_could_not_hold():

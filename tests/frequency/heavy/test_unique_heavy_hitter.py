@@ -46,7 +46,7 @@ def enumerated(protocol):
     return np.array(reports, dtype=protocol.report_dtype), table
 
 
-# ------------------------------------------------------------------------------------------------ reports
+# ---------------------------------------------------------------------------------------- reports
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -183,7 +183,7 @@ def test_a_single_value():
     assert UniqueHeavyHitter(8, 1.0).privatize(7).shape == (1,)
 
 
-# ------------------------------------------------------------------------------------------------ finding
+# ---------------------------------------------------------------------------------------- finding
 
 
 def population(protocol, item, share, n, rng):
@@ -335,7 +335,7 @@ def test_thresholds():
     assert not protocol.find(quiet, k=1).significant.any()
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 def test_reports_and_aggregates_of_others():

@@ -53,7 +53,7 @@ def strings(size):
     return st.text(letters, max_size=size).filter(lambda s: len(s.encode()) <= size)
 
 
-# ------------------------------------------------------------------------------------------------ strings
+# ---------------------------------------------------------------------------------------- strings
 
 
 @SETTINGS
@@ -136,7 +136,7 @@ def test_what_is_no_list_is_refused(values):
         Universe(16, text=True).words(values)
 
 
-# ------------------------------------------------------------------------------------------------ what can be a prefix
+# --------------------------------------------------------------------------- what can be a prefix
 
 
 def completions(size, length, known):
@@ -248,7 +248,7 @@ def test_all_prefixes_of_integers_are_possible():
     assert universe.possible(np.zeros(0, dtype=np.uint64), 10).shape == (0,)
 
 
-# ------------------------------------------------------------------------------------------------ integers
+# --------------------------------------------------------------------------------------- integers
 
 
 @pytest.mark.parametrize("bits", [1, 2, 8, 31, 32, 53, 63, 64])
@@ -329,7 +329,7 @@ def test_tables_are_refused():
         Universe(8).words([[1, 2]])
 
 
-# ------------------------------------------------------------------------------------------------ universes
+# -------------------------------------------------------------------------------------- universes
 
 
 @pytest.mark.parametrize("bits", [0, -1, 65, 8.0, "8", None, True, [8]])

@@ -37,7 +37,7 @@ def estimated(protocol, n, seed):
     return protocol.estimate(protocol.simulate(held, np.random.default_rng(seed + 1))), held / n
 
 
-# ------------------------------------------------------------------------------------------------ sets of attributes
+# ----------------------------------------------------------------------------- sets of attributes
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_oracle_is_the_better_one():
     assert protocol.audit().allowed <= exponential_below(1.0)
 
 
-# ------------------------------------------------------------------------------------------------ agreeing and not negative
+# ---------------------------------------------------------------------- agreeing and not negative
 
 VIEWS = [
     [("a", "b"), ("a", "d"), ("b", "d"), ("a", "c")],
@@ -156,7 +156,7 @@ def test_views_that_need_no_change():
         assert np.allclose(found, table, rtol=0, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ most entropy
+# ----------------------------------------------------------------------------------- most entropy
 
 
 @pytest.mark.parametrize("views", [*VIEWS, [("a",), ("b",), ("c",), ("d",)], []], ids=str)
@@ -201,7 +201,7 @@ def test_marginals_that_no_distribution_has():
     assert how.iterations < 1000
 
 
-# ------------------------------------------------------------------------------------------------ the protocol
+# ----------------------------------------------------------------------------------- the protocol
 
 
 def test_estimates_are_consistent_distributions():

@@ -105,7 +105,7 @@ def all_cells(estimate, sets):
     return np.concatenate([estimate.marginal(names).ravel() for names in sets])
 
 
-# ---------------------------------------------------------------------------------------------------- exact, by enumeration
+# -------------------------------------------------------------------------- exact, by enumeration
 
 
 @small
@@ -249,7 +249,7 @@ def test_phases(order) -> None:
     assert channel.audit().ratio == ratio_of(twin.table, list(combinations(range(order), 2)))
 
 
-# ---------------------------------------------------------------------------------------------------- the sampler
+# ------------------------------------------------------------------------------------ the sampler
 
 SAMPLED = [
     InpHT(B3, 2, 1.0),
@@ -337,7 +337,7 @@ def test_simulation_has_the_moments(protocol) -> None:
     assert np.abs(np.log(one.var(axis=0)[random] / two.var(axis=0)[random])).max() < 0.5
 
 
-# ---------------------------------------------------------------------------------------------------- simulated
+# -------------------------------------------------------------------------------------- simulated
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -408,7 +408,7 @@ def test_records_of_users(kind) -> None:
     ).any()
 
 
-# ---------------------------------------------------------------------------------------------------- published
+# -------------------------------------------------------------------------------------- published
 
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
@@ -538,7 +538,7 @@ def test_lemma_6_marginals_from_coefficients() -> None:
             assert found[gamma] == pytest.approx(total / 2 ** len(names), abs=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------- characters
+# ------------------------------------------------------------------------------------- characters
 
 SEVEN = Domain({"two": 2, "three": 3, "four": 4, "one": 1, "five": 5, "six": 6, "seven": 7})
 
@@ -689,7 +689,7 @@ def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
         assert math.sqrt(np.mean(variances)) <= 0.9 * rivals[bits]
 
 
-# ---------------------------------------------------------------------------------------------------- marginals together
+# ----------------------------------------------------------------------------- marginals together
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -754,7 +754,7 @@ def test_smaller_marginals_of_views_use_all_that_hold_them() -> None:
     np.testing.assert_allclose(protocol.cell_variances(6000, ["a"]), single / 3, rtol=0.05)
 
 
-# ---------------------------------------------------------------------------------------------------- edges
+# ------------------------------------------------------------------------------------------ edges
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)

@@ -59,7 +59,7 @@ def subsets(items):
     return [chosen for size in range(len(items) + 1) for chosen in combinations(items, size)]
 
 
-# ------------------------------------------------------------------------------------------------ direct
+# ----------------------------------------------------------------------------------------- direct
 
 
 class TestGRR(OracleContract):
@@ -250,7 +250,7 @@ class TestSubsetSelection(OracleContract):
                 )
 
 
-# ------------------------------------------------------------------------------------------------ finite fields
+# ---------------------------------------------------------------------------------- finite fields
 
 
 class SlowField:
@@ -441,7 +441,7 @@ class TestProjectiveGeometry(OracleContract):
             assert oracle.q == p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, len(points) - m)
 
 
-# ------------------------------------------------------------------------------------------------ cells
+# ------------------------------------------------------------------------------------------ cells
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3])
@@ -494,7 +494,7 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
     )
 
 
-# ------------------------------------------------------------------------------------------------ Hadamard
+# --------------------------------------------------------------------------------------- Hadamard
 
 
 class HRRContract(OracleContract):
@@ -586,7 +586,7 @@ def test_wrong_coefficients(coefficients):
         HRR(5, 1.0, coefficients=coefficients)
 
 
-# ------------------------------------------------------------------------------------------------ sketches
+# --------------------------------------------------------------------------------------- sketches
 
 
 class HashedContract(SketchContract):
@@ -777,7 +777,7 @@ def test_any_five_items_have_independent_public_bits():
             sums[key] = pair
 
 
-# ------------------------------------------------------------------------------------------------ tables
+# ----------------------------------------------------------------------------------------- tables
 
 
 class TabularContract(OracleContract):
@@ -896,7 +896,7 @@ def test_tables_that_do_not_identify():
             Tabular(table)
 
 
-# ------------------------------------------------------------------------------------------------ closed forms
+# ----------------------------------------------------------------------------------- closed forms
 
 EPSILONS = (0.1, 1.0, LN3, 3.0, 10.0)
 

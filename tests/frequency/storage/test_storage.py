@@ -27,6 +27,7 @@ import rangeq
 import rangeq.grids
 from frequency import GRR, HRR, OLH, OUE, IncompatibleAggregate, InvalidReport, Tabular
 from frequency.core.aggregate import pack
+from frequency.core.protocol import channel_of
 from frequency.marginals import Domain
 from frequency.storage import (
     RefusedFile,
@@ -41,7 +42,6 @@ from frequency.storage import (
 )
 from frequency.storage.collection import State
 from frequency.storage.parquet import footer_of
-from frequency.storage.protocol_file import channel_of
 from mechdesign import InvalidFile, Privacy, named
 from mechdesign.files import digest_of
 from mechdesign.local import extremal
@@ -150,7 +150,7 @@ def test_every_protocol_is_tried():
     assert set(public_classes()) <= {type(protocol) for protocol, _ in protocols()}
 
 
-# ------------------------------------------------------------------------------------------------ protocols as files
+# ----------------------------------------------------------------------------- protocols as files
 
 
 @pytest.mark.parametrize(("protocol", "values"), CASES)
@@ -250,7 +250,7 @@ def test_only_public_protocols_have_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# ------------------------------------------------------------------------------------------------ reports as files
+# ------------------------------------------------------------------------------- reports as files
 
 
 @pytest.mark.parametrize(("protocol", "values"), CASES)
@@ -440,7 +440,7 @@ def test_wrong_requests_are_refused_before_any_work(tmp_path):
         read_reports(tmp_path / "missing.parquet", protocol)
 
 
-# ------------------------------------------------------------------------------------------------ each file exactly once
+# ------------------------------------------------------------------------- each file exactly once
 
 
 def test_a_copy_counts_once_and_replaces_a_damaged_original(tmp_path):
@@ -667,7 +667,7 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
     assert len(collected.counted) == 150
 
 
-# ------------------------------------------------------------------------------------------------ aggregates as files
+# ---------------------------------------------------------------------------- aggregates as files
 
 
 def test_an_aggregate_is_what_it_was(tmp_path):

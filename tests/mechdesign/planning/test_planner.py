@@ -31,19 +31,11 @@ from mechdesign import (
 )
 from mechdesign.cli import main
 from mechdesign.planning.count import Count
-from mechdesign.planning.planner import (
-    _PEOPLE,
-    LARGEST_N,
-    Offer,
-    Task,
-    _epsilons,
-    _least,
-    _Scale,
-    task_names,
-)
-from mechdesign.plot import error_against_epsilon
+from mechdesign.planning.planner import task_names
+from mechdesign.planning.search import LARGEST_N, USERS, Scale, epsilons, least
+from mechdesign.planning.task import Offer, Task
 
-# ---------------------------------------------------------------------------------------------------------------- searching
+# --------------------------------------------------------------------------------------- searching
 
 
 @settings(max_examples=150, deadline=None)
@@ -54,9 +46,9 @@ from mechdesign.plot import error_against_epsilon
 )
 def test_a_search_finds_what_trying_all_finds(errors, target, start):
     errors = sorted(errors, reverse=True)
-    scale = _Scale(lambda rank: rank + 1, lambda x: math.floor(x) - 1, len(errors) - 1, start, 0.5)
+    scale = Scale(lambda rank: rank + 1, lambda x: math.floor(x) - 1, len(errors) - 1, start, 0.5)
     expected = next((rank + 1 for rank, error in enumerate(errors) if error <= target), None)
-    assert _least(lambda n: errors[n - 1], target, scale) == expected
+    assert least(lambda n: errors[n - 1], target, scale) == expected
 
 
 @settings(max_examples=100, deadline=None)
@@ -64,8 +56,8 @@ def test_a_search_finds_what_trying_all_finds(errors, target, start):
 def test_where_errors_rise_too_what_is_found_reaches_the_target_and_its_neighbour_does_not(
     errors, target
 ):
-    scale = _Scale(lambda rank: rank + 1, lambda x: math.floor(x) - 1, len(errors) - 1, 7.0, 0.5)
-    found = _least(lambda n: errors[n - 1], target, scale)
+    scale = Scale(lambda rank: rank + 1, lambda x: math.floor(x) - 1, len(errors) - 1, 7.0, 0.5)
+    found = least(lambda n: errors[n - 1], target, scale)
     if found is None:
         assert errors[-1] > target
     else:
@@ -80,12 +72,12 @@ def test_a_power_law_takes_few_steps():
         tried.append(n)
         return 7 / math.sqrt(n)
 
-    assert _least(error, 0.01, _PEOPLE) == 490_000
+    assert least(error, 0.01, USERS) == 490_000
     assert len(tried) <= 6
 
 
 def test_epsilons_have_four_digits_in_order():
-    scale = _epsilons(Fraction(16))
+    scale = epsilons(Fraction(16))
     values = [scale.value(rank) for rank in range(0, scale.last + 1, 7)]
     assert values == sorted(set(values))
     assert (scale.value(0), scale.value(9000), scale.value(scale.last)) == (
@@ -96,11 +88,11 @@ def test_epsilons_have_four_digits_in_order():
     assert all(float(f"{float(value):.3e}") == float(value) for value in values)
     for rank in range(0, scale.last + 1, 97):
         assert abs(scale.rank(float(scale.value(rank))) - rank) <= 1
-    assert _epsilons(Fraction(1, 3)).value(_epsilons(Fraction(1, 3)).last) == Fraction(3333, 10_000)
-    assert _epsilons(Fraction(1, 2000)).last == -1
+    assert epsilons(Fraction(1, 3)).value(epsilons(Fraction(1, 3)).last) == Fraction(3333, 10_000)
+    assert epsilons(Fraction(1, 2000)).last == -1
 
 
-# ---------------------------------------------------------------------------------------------------------------- a task
+# ----------------------------------------------------------------------------------------- a task
 
 
 @dataclass(frozen=True)
@@ -286,7 +278,7 @@ def test_importing_the_package_imports_neither_tasks_nor_figures():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- counts
+# ----------------------------------------------------------------------------------------- counts
 
 
 def moments(mechanism: Mechanism, loss: str):
@@ -402,13 +394,13 @@ def test_extremes_of_counts():
     assert plan("count", 4, ledger=ledger).best.epsilon == Fraction(1, 4)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the figure
+# ------------------------------------------------------------------------------------- the figure
 
 
 @pytest.mark.usefixtures("toy")
 def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
     found = plan("toy", 5, n=10_000, error=0.02)
-    figure = error_against_epsilon(found)
+    figure = found.plot()
     axes = figure.axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -425,12 +417,12 @@ def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
         np.testing.assert_array_equal(line.get_ydata(), row)
     found.plot().savefig(tmp_path / "toy.png")
     assert matplotlib.image.imread(tmp_path / "toy.png").std() > 0.05
-    assert list(error_against_epsilon(found, [1.0, 2.0]).axes[0].lines[0].get_xdata()) == [1.0, 2.0]
+    assert list(found.plot([1.0, 2.0]).axes[0].lines[0].get_xdata()) == [1.0, 2.0]
     with pytest.raises(ValueError, match="epsilons is empty"):
-        error_against_epsilon(found, [])
+        found.plot([])
 
 
-# ---------------------------------------------------------------------------------------------------------------- the command
+# ------------------------------------------------------------------------------------ the command
 
 
 def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys):

@@ -119,7 +119,7 @@ def indicators(m, width):
     return ((cells >= a[:, None]) & (cells <= b[:, None])).astype(float)
 
 
-# ------------------------------------------------------------------------------------------------ against dense algebra
+# -------------------------------------------------------------------------- against dense algebra
 
 
 @pytest.mark.parametrize("m", TREES + WAVELETS + FLATS, ids=name)
@@ -214,7 +214,7 @@ def test_inference_never_makes_a_range_worse():
         assert (with_inference.variance(a, b) <= m.variance(a, b) * (1 + 1e-9)).all()
 
 
-# ------------------------------------------------------------------------------------------------ against simulation
+# ----------------------------------------------------------------------------- against simulation
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def half_width(confidence):
     )
 
 
-# ------------------------------------------------------------------------------------------------ privacy
+# ---------------------------------------------------------------------------------------- privacy
 
 
 @pytest.mark.parametrize("m", ALL, ids=name)
@@ -379,7 +379,7 @@ def test_randomness():
             m.release(counts, 7)
 
 
-# ------------------------------------------------------------------------------------------------ published numbers
+# ------------------------------------------------------------------------------ published numbers
 
 
 @pytest.mark.parametrize(
@@ -623,7 +623,7 @@ def test_figure_1():
         np.testing.assert_allclose(found, [float(cell[node]) for cell in cells], atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ which tree
+# ------------------------------------------------------------------------------------- which tree
 
 
 def chains(domain, size=1, below=()):
@@ -707,7 +707,7 @@ def test_table_is_printed():
         best_branching(0, 1.0)
 
 
-# ------------------------------------------------------------------------------------------------ budgets
+# ---------------------------------------------------------------------------------------- budgets
 
 
 def test_budgets():
@@ -756,7 +756,7 @@ def test_a_level_without_budget_is_a_tree_without_it():
     np.testing.assert_allclose(with_gap.variance(a, b), without.variance(a, b))
 
 
-# ------------------------------------------------------------------------------------------------ several dimensions
+# ----------------------------------------------------------------------------- several dimensions
 
 
 @pytest.mark.parametrize(
@@ -840,7 +840,7 @@ def test_hierarchies_hardly_help_in_three_dimensions():
     ) > 2 * flat_average_variance(1 << 7, 3, 1.0)
 
 
-# ------------------------------------------------------------------------------------------------ what answers look like
+# ------------------------------------------------------------------------- what answers look like
 
 
 @pytest.mark.parametrize("m", ALL, ids=name)
@@ -959,7 +959,7 @@ def test_large_counts():
         assert abs(estimate.range(0, 63) - (1 << 52)) < 100
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 class Untouched(np.random.Generator):

@@ -300,7 +300,7 @@ def test_large_trees() -> None:
     np.testing.assert_allclose(tree.range_variance(first, last, contrasts), expected, rtol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------- decomposition
+# ---------------------------------------------------------------------------------- decomposition
 
 
 def fewest_nodes(tree: Tree, first: int, last: int) -> list[set[int]]:

@@ -21,7 +21,7 @@ shapes = pytest.mark.parametrize(
 )
 
 
-# -------------------------------------------------------------------------------------------------------- the slow twin
+# ---------------------------------------------------------------------------------- the slow twin
 
 
 def held(domain: int, kind: str = "bump") -> np.ndarray:
@@ -156,7 +156,7 @@ def test_the_twin_has_the_models_parts() -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------------------------ posterior
+# -------------------------------------------------------------------------------------- posterior
 
 
 @shapes
@@ -192,7 +192,7 @@ def test_stated_variances_allow_for_the_errors_of_strengths() -> None:
     assert (stated < unshaped).all()
 
 
-# --------------------------------------------------------------------------------------------------------------- search
+# ----------------------------------------------------------------------------------------- search
 
 
 class Recorded(Smoothing):
@@ -279,7 +279,7 @@ def test_heaped_data_have_lines_and_smooth_data_none() -> None:
     assert bad > most
 
 
-# --------------------------------------------------------------------------------------------------------- distribution
+# ----------------------------------------------------------------------------------- distribution
 
 
 def program(of: Smoothing) -> tuple[np.ndarray, np.ndarray]:
@@ -367,7 +367,7 @@ def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(
         assert result.sum() == pytest.approx(1, abs=1e-12)
 
 
-# ----------------------------------------------------------------------------------------------------------- degenerate
+# ------------------------------------------------------------------------------------- degenerate
 
 
 @pytest.mark.parametrize(("size", "domain"), [(16, 16), (15, 9), (24, 23)])

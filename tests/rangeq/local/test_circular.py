@@ -81,7 +81,7 @@ class TestRoundedCircle(RangeContract):
     big_domains = (20, 1000)
 
 
-# ---------------------------------------------------------------------------------------------------- dense least squares
+# ---------------------------------------------------------------------------- dense least squares
 
 
 def incidences(level: Blocks) -> np.ndarray:
@@ -313,7 +313,7 @@ def test_what_blocks_see(circle) -> None:
         assert found[0] == 0
 
 
-# ---------------------------------------------------------------------------------------------------- exact, by enumeration
+# -------------------------------------------------------------------------- exact, by enumeration
 
 
 class Enumerated:
@@ -538,7 +538,7 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
         assert (f[0] == f[-1]) or wrong != pytest.approx(expected, rel=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------------- simulated
+# -------------------------------------------------------------------------------------- simulated
 
 
 class Simulated:
@@ -631,7 +631,7 @@ def test_a_wrong_probability_is_rejected() -> None:
     assert Simulated(client, held, 1500, 5, server).rejects(predicted)
 
 
-# ---------------------------------------------------------------------------------------------------- edges
+# ------------------------------------------------------------------------------------------ edges
 
 
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 7, 16, 17, 21, 100])

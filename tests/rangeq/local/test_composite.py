@@ -70,7 +70,7 @@ def skewed(k: int, epsilon: float) -> Mechanism:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- the contract
+# ----------------------------------------------------------------------------------- the contract
 
 BLOCKS = {4: 2, 6: 3, 8: 4, 20: 5, 1000: 8}
 BELOW = {2: (2,), 4: (2, 2), 125: (5, 5, 5)}
@@ -137,7 +137,7 @@ class TestDesigned(CompositeContract):
     test_simulation_of_many_users_has_the_moments = None
 
 
-# ---------------------------------------------------------------------------------------------------- dense least squares
+# ---------------------------------------------------------------------------- dense least squares
 
 
 class Dense:
@@ -350,7 +350,7 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
     assert composite.difference_variance(1000) == pytest.approx(tree.difference_variance(1000))
 
 
-# ---------------------------------------------------------------------------------------------------- predictions
+# ------------------------------------------------------------------------------------ predictions
 
 
 @protocols
@@ -495,7 +495,7 @@ def test_privatize_and_simulate_agree() -> None:
     assert np.abs(np.log(one.var(axis=0)[often] / two.var(axis=0)[often])).max() < 0.5
 
 
-# ---------------------------------------------------------------------------------------------------- composed
+# --------------------------------------------------------------------------------------- composed
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -619,7 +619,7 @@ def test_the_prediction_is_confirmed() -> None:
     assert math.sqrt(squares.mean()) == pytest.approx(protocol.average_rmse(2 * d), rel=0.03)
 
 
-# ---------------------------------------------------------------------------------------------------- edges
+# ------------------------------------------------------------------------------------------ edges
 
 
 def test_parameters() -> None:

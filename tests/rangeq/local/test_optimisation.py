@@ -279,7 +279,7 @@ def test_each_level_of_a_circle_has_the_best_oracle_of_few_cells() -> None:
             assert level.base.report_bits <= 64
 
 
-# ---------------------------------------------------------------------------------------------------- what cannot be done better
+# --------------------------------------------------------------------- what cannot be done better
 
 
 def queries_of(domain: int, workload: str) -> np.ndarray:

@@ -119,7 +119,7 @@ def check_distribution(estimate: ShapedEstimate, domain: int) -> None:
     assert 0 <= early.min() <= late.max() < domain
 
 
-# -------------------------------------------------------------------------------------------------------------- any data
+# --------------------------------------------------------------------------------------- any data
 
 
 @domains
@@ -222,7 +222,7 @@ def test_quantile_intervals_are_crossings_of_the_band() -> None:
         assert estimate.quantile_interval(phi, 0.8) == (early, late)
 
 
-# -------------------------------------------------------------------------------------------------------------- protocol
+# --------------------------------------------------------------------------------------- protocol
 
 
 def test_reports_and_aggregates_are_those_of_the_collection() -> None:
@@ -338,7 +338,7 @@ def test_bad_epsilons(epsilon) -> None:
         shaped(16, epsilon, 1000)
 
 
-# ---------------------------------------------------------------------------------------------------------------- design
+# ----------------------------------------------------------------------------------------- design
 
 
 DESIGNS = [
@@ -417,7 +417,7 @@ def test_guarded_shares_are_those_of_a_general_solver(domain: int, guard: float)
     assert value(np.full(len(found), 1 / len(found))) > problem.value / unit * (1 + 2e-3)
 
 
-# ------------------------------------------------------------------------------------------------------ errors and coverage
+# ---------------------------------------------------------------------------- errors and coverage
 
 
 def repeated(kind: str, domain: int, epsilon: float, n: int, repeats: int) -> np.ndarray:

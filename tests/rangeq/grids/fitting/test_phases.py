@@ -38,7 +38,7 @@ def said(grid: Grid, table: np.ndarray, place: int, start: int, end: int) -> tup
     return float(inside.sum()), inside.size
 
 
-# -------------------------------------------------------------------------------------------------------------- Phase 2
+# ---------------------------------------------------------------------------------------- Phase 2
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_grid_that_says_nothing_takes_what_others_say() -> None:
     np.testing.assert_allclose(clean(grids, tables, [0.0, 0.0, 0.0])[1], 0.25)
 
 
-# ------------------------------------------------------------------------------------------------- Phase 3: Algorithm 1
+# --------------------------------------------------------------------------- Phase 3: Algorithm 1
 
 
 def algorithm_1(line_j: Line, line_k: Line, plane: Plane, tolerance: float) -> np.ndarray:
@@ -221,7 +221,7 @@ def test_planes_answer_by_adding_up_values() -> None:
     assert line.answers(np.array([1]), np.array([4]))[0] == pytest.approx(values[:, 1:5].sum())
 
 
-# ------------------------------------------------------------------------------------------------- Phase 3: Algorithm 2
+# --------------------------------------------------------------------------- Phase 3: Algorithm 2
 
 
 def quadrants_of(joint: np.ndarray) -> np.ndarray:
@@ -280,7 +280,7 @@ def test_batches_do_not_matter() -> None:
     assert np.isfinite(together).all()
 
 
-# ------------------------------------------------------------------------------------------------ hierarchies, wavelets
+# -------------------------------------------------------------------------- hierarchies, wavelets
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- one attribute
+# ---------------------------------------------------------------------------------- one attribute
 
 
 def covariance(kernel: Kernel, cells: int) -> Floats:
@@ -112,7 +112,7 @@ def test_densities_without_data_are_even_and_with_much_are_the_data() -> None:
     assert density(np.zeros(1), np.zeros((1, 1)), np.ones(1)).frequencies.tolist() == [1.0]
 
 
-# ------------------------------------------------------------------------------------------------------------------- pairs
+# ------------------------------------------------------------------------------------------ pairs
 
 
 def margins(rng: np.random.Generator, cells: tuple[int, int]) -> tuple[Floats, Floats]:
@@ -225,7 +225,7 @@ def test_scales_maximise_their_evidence() -> None:
     assert max(Scales(found.tau, found.mu + by).evidence(fits) for by in (-0.05, 0.05)) < most
 
 
-# ---------------------------------------------------------------------------------------------------------- many attributes
+# -------------------------------------------------------------------------------- many attributes
 
 
 def pairs_of(joint: Floats) -> Floats:
@@ -294,7 +294,7 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
         assert (np.array(edges)[axis.nearest(np.array(edges))] == edges).all()
 
 
-# ------------------------------------------------------------------------------------------------------------ from reports
+# ----------------------------------------------------------------------------------- from reports
 
 
 @pytest.mark.parametrize("seed", [9, 10, 11, 12])
