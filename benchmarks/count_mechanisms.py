@@ -22,10 +22,11 @@ import numpy as np
 from tqdm import tqdm
 
 from mechdesign import Privacy, design, named
-from mechdesign.formulation import fold, mechanism_program, reflection
+from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2
 from mechdesign.lp.highs import FloatProgram, solve
 from mechdesign.lp.simplex import Problem
+from mechdesign.lp.symmetry import fold
 from mechdesign.properties import resolve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)

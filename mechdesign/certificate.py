@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief
 from mechdesign.exceptions import MechanismError
-from mechdesign.formulation import Program, mechanism_program
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import Loss
+from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 

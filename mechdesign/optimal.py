@@ -12,8 +12,9 @@ import numpy as np
 from mechdesign._support.text import shown
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.exceptions import CertificateRejected
-from mechdesign.formulation import fold, mechanism_program, unfolded
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, Loss
+from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike, closure, resolve

@@ -25,8 +25,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.formulation import Program, is_privacy, reflection
+from mechdesign.formulation import is_privacy, reflection
 from mechdesign.lp.constraints import IntArray, Rows
+from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 
 _UNRELATED = 1 << 40

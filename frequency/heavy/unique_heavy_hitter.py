@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,12 @@ from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource, bit_source
 
-if TYPE_CHECKING:
-    from frequency.heavy.one_bit import Sampled
+
+class IdleReporting(Protocol):
+    """A channel that has reports for users without an item, too."""
+
+    def idle(self, users: int, source: BitSource) -> Reports: ...
+    def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports: ...
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         return self.privatized(self.channel, values, rng)
 
     def privatized(
-        self, channel: CodeSign | Sampled, values: Any, rng: np.random.Generator | None
+        self, channel: IdleReporting, values: Any, rng: np.random.Generator | None
     ) -> Reports:
         """The same by a channel for items that has reports for users without one."""
         words, held = self.held_words(values)

@@ -19,11 +19,11 @@ from scipy import sparse
 from tqdm import tqdm
 
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.formulation import Program
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import FloatArray, FloatProgram, solve, to_float
+from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
 
 Counts: TypeAlias = tuple[int, ...]

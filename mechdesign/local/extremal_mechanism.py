@@ -14,11 +14,11 @@ from flint import ctx, fmpq
 
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import brief, shown
-from mechdesign.formulation import Program
 from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
 from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.utilities.sublinear_utility import PRECISION, Pattern, Utility

@@ -27,9 +27,9 @@ from flint import fmpq
 from scipy import sparse
 
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.formulation import Program
 from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
 from mechdesign.lp.highs import FloatArray, FloatProgram, Progress, solve, to_float
+from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, Line, Problem, Vertex, repaired
 
 MAX_REFINEMENTS = 40

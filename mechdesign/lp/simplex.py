@@ -17,8 +17,8 @@ import numpy.typing as npt
 from flint import fmpq
 
 from mechdesign.exceptions import Infeasible
-from mechdesign.formulation import Program
 from mechdesign.lp.basis import ONE, ZERO, Factorization, to_fmpq
+from mechdesign.lp.program import Program
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 

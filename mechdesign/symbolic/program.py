@@ -17,9 +17,10 @@ from typing import NamedTuple
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
 
 from mechdesign.exceptions import SolverFailure
-from mechdesign.formulation import Folded, fold, mechanism_program, reflection, unfolded
+from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import to_fmpq
+from mechdesign.lp.symmetry import Folded, fold, unfolded
 from mechdesign.optimal import Design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property

@@ -13,11 +13,11 @@ import numpy as np
 from flint import fmpq
 
 from mechdesign._support.numbers import Rational, exact
-from mechdesign.formulation import Program
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
 from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import (
     Merged,
     Number,

@@ -13,17 +13,12 @@ import pytest
 import mechdesign.properties as properties
 from mechdesign import Privacy, Property, Rows, named
 from mechdesign.certificate import dual_bound
-from mechdesign.formulation import (
-    Program,
-    fold,
-    mechanism_program,
-    privacy_rows,
-    reflection,
-    unfolded,
-)
+from mechdesign.formulation import mechanism_program, privacy_rows, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Power, prior
 from mechdesign.lp.constraints import canonical
 from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
+from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.properties import SEVEN, OutputRatio, resolve
 
 NINE = Privacy("9/10")

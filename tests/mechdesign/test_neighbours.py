@@ -31,11 +31,12 @@ from mechdesign import (
 from mechdesign import files as formats
 from mechdesign.certificate import dual_bound
 from mechdesign.cli import main
-from mechdesign.formulation import fold, mechanism_program, privacy_rows, unfolded
+from mechdesign.formulation import mechanism_program, privacy_rows
 from mechdesign.losses import L0, L1, L2, Power, prior
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.lp.exact_solution import _bounding, certify
 from mechdesign.lp.simplex import Problem
+from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.properties import resolve
 from mechdesign.reformulation import compact
 

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Mechanism, Privacy, design, named
-from mechdesign.formulation import mechanism_program, unfolded
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, binomial
 from mechdesign.lp.constraints import Rows
 from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.symmetry import unfolded
 from mechdesign.properties import SEVEN, Property, resolve
 from tests.mechdesign import brute
 

@@ -30,12 +30,13 @@ from mechdesign import (
     named,
 )
 from mechdesign.certificate import dual_bound
-from mechdesign.formulation import fold, mechanism_program, reflection, unfolded
+from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial, prior
 from mechdesign.lp.basis import to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import Optimum
 from mechdesign.lp.simplex import Basis, Line, Problem, Vertex
+from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.properties import SEVEN, resolve
 
 NINE = Privacy("9/10")

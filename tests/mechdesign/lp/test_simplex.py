@@ -11,11 +11,13 @@ import pytest
 from flint import fmpq, fmpq_mat
 
 from mechdesign import Infeasible, Privacy, Rows
-from mechdesign.formulation import Program, fold, mechanism_program, reflection, unfolded
+from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Power, binomial
 from mechdesign.lp.basis import SingularBasis, to_fmpq
 from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, Line, Problem, Vertex, repaired
+from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.properties import SEVEN, resolve
 
 NINE = Privacy("9/10")
