@@ -1,7 +1,8 @@
-"""Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends, and where polynomials keep their signs.
+"""Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends, and where
+polynomials keep their signs.
 
-Integer polynomials are factored, and the real roots of the factors isolated by Descartes' rule of signs and bisection. No float
-takes part.
+Integer polynomials are factored, and the real roots of the factors isolated by Descartes' rule of
+signs and bisection. No float takes part.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from mechdesign.formula import ALPHA, ONE, falls, written
 
 @total_ordering
 class Root:
-    """An irrational algebraic number in (0, 1); compares exactly with others and with rational numbers.
+    """An irrational algebraic number in (0, 1); compares exactly with others and with rational
+    numbers.
 
     Attributes
     ----------
@@ -114,7 +116,10 @@ def between(low: Endpoint, high: Endpoint) -> Fraction:
 
 @dataclass(frozen=True)
 class Interval:
-    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``. 0 and 1 never do."""
+    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
+
+    0 and 1 never do.
+    """
 
     low: Endpoint
     high: Endpoint
@@ -156,7 +161,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Region:
-    """A set of alpha in (0, 1): ``inside`` says, in turn, for the cells between ``points`` and the points, whether they belong.
+    """A set of alpha in (0, 1): ``inside`` says, in turn, for the cells between ``points`` and the
+    points, whether they belong.
 
     Two regions are equal exactly if they are the same set.
     """
@@ -166,7 +172,9 @@ class Region:
 
     @classmethod
     def of(cls, points: Sequence[Endpoint], inside: Sequence[bool]) -> Region:
-        """The region with these points, in increasing order, without those at which nothing changes."""
+        """The region with these points, in increasing order, without those at which nothing
+        changes.
+        """
         kept = [k for k in range(len(points)) if len(set(inside[2 * k : 2 * k + 3])) > 1]
         flags = [flag for k in kept for flag in inside[2 * k : 2 * k + 2]]
         return cls(tuple(points[k] for k in kept), (*flags, inside[-1]))
@@ -198,7 +206,8 @@ class Region:
             if flag and start is None:
                 start = k
             elif not flag and start is not None:
-                # Flag k even is of the cell above ends[k / 2], k odd of the point ends[(k + 1) / 2].
+                # Flag k is of the cell above ends[k / 2] if k is even, else of the point
+                # ends[(k + 1) / 2].
                 found.append(
                     Interval(
                         ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)
@@ -245,7 +254,9 @@ def roots(polynomial: fmpz_poly) -> list[Endpoint]:
 
 @lru_cache(maxsize=4096)
 def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
-    """The roots in (0, 1) of an irreducible polynomial, by Descartes' rule of signs and bisection (Vincent, Collins, Akritas)."""
+    """The roots in (0, 1) of an irreducible polynomial, by Descartes' rule of signs and bisection
+    (Vincent, Collins, Akritas).
+    """
     if len(coefficients) == 2:
         root = Fraction(-coefficients[0], coefficients[1])
         return (root,) if 0 < root < 1 else ()
@@ -267,12 +278,16 @@ def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
 
 
 def _on_half_line(polynomial: fmpz_poly) -> list[int]:
-    """Coefficients of (1+x)^degree p(1/(1+x)): as many changes of sign as p has roots in (0, 1), or more by an even number."""
+    """Coefficients of (1+x)^degree p(1/(1+x)): as many changes of sign as p has roots in (0, 1), or
+    more by an even number.
+    """
     return [int(c) for c in fmpz_poly(polynomial.coeffs()[::-1])(ALPHA + 1).coeffs()]
 
 
 def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -> Region:
-    """The alpha in (0, 1) at which all the first polynomials are at least 0 and none of the second is 0."""
+    """The alpha in (0, 1) at which all the first polynomials are at least 0 and none of the second
+    is 0.
+    """
     excluded = {root for polynomial in nonzero for root in roots(polynomial)}
     distinct = {tuple(map(int, p.coeffs())): p for p in nonnegative}
     decided = [
@@ -287,7 +302,8 @@ def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -
         sample = to_fmpq(between(point, following))
         negative = [zeros for p, zeros in decided if p(sample) < 0]
         if point != 0:
-            # A polynomial that is not 0 at a point has there the sign that it has in the cell beyond.
+            # A polynomial that is not 0 at a point has there the sign that it has in the cell
+            # beyond.
             inside.append(point not in excluded and all(point in zeros for zeros in negative))
         inside.append(not negative)
     return Region.of(points, inside)
@@ -295,7 +311,8 @@ def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -
 
 def nonnegative(numerators: Iterable[fmpz_poly], denominator: fmpz_poly) -> Region:
     """The alpha in (0, 1) at which every ``numerator / denominator`` is finite and at least 0."""
-    # Times the square of the denominator; only its sign matters, and mostly it is the same everywhere.
+    # Times the square of the denominator; only its sign matters, and mostly it is the same
+    # everywhere.
     sign = denominator if roots(denominator) else ONE if denominator(fmpq(1, 2)) > 0 else -ONE
     return where((numerator * sign for numerator in numerators), [denominator])
 

@@ -1,4 +1,6 @@
-"""The rows of a property or a program for all alpha at once: coefficients that are polynomials in alpha."""
+"""The rows of a property or a program for all alpha at once: coefficients that are polynomials in
+alpha.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.rows import IntArray, Rows
 
 SAMPLES = tuple(Fraction(k, 1009) for k in (211, 499, 661, 787))
-"""Where rows are evaluated to see how they depend on alpha: numbers at which nothing happens by coincidence."""
+"""Where rows are evaluated to see how they depend on alpha: numbers at which nothing happens by
+coincidence.
+"""
 
 MAX_DEGREE = 32
 """The largest power of alpha that is followed, which only a `Metric` with such distances needs."""
@@ -26,12 +30,14 @@ _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
 
 class NotPolynomial(MechanismError, ValueError):
-    """Rows depend on alpha in another way than by coefficients that are polynomials of low degree."""
+    """Rows depend on alpha otherwise than by coefficients that are polynomials of low degree."""
 
 
 @dataclass(frozen=True, eq=False)
 class AlphaRows:
-    """`Rows` with polynomials in alpha for ``coefficients`` and ``bound``, multiplied by ``scale`` > 0 to make them integer."""
+    """`Rows` with polynomials in alpha for ``coefficients`` and ``bound``, multiplied by ``scale``
+    > 0 to make them integer.
+    """
 
     cells: IntArray
     coefficients: Polynomials
@@ -40,7 +46,9 @@ class AlphaRows:
     scale: int
 
     def slacks(self, weights: Polynomials, denominator: fmpz_poly) -> Iterable[fmpz_poly]:
-        """Left side minus bound at ``weights / denominator``, times the denominator, of each row; of equalities minus that, too."""
+        """Left side minus bound at ``weights / denominator``, times the denominator, of each row;
+        of equalities minus that, too.
+        """
         offset = self.bound * denominator
         for row in self.cells.tolist():
             slack = sum(
@@ -54,12 +62,14 @@ class AlphaRows:
 def rows_in_alpha(
     make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbours
 ) -> list[AlphaRows]:
-    """The rows that ``make`` gives for a privacy, for all alpha < 1: interpolated at three alphas and checked at a fourth.
+    """The rows that ``make`` gives for a privacy, for all alpha < 1: interpolated at three alphas
+    and checked at a fourth.
 
-    For a `Metric` with distances up to d > 2 at d + 1 alphas and one more, but d at most `MAX_DEGREE`.
+    For a `Metric` with distances up to d > 2 at d + 1 alphas and one more, but d at most
+    `MAX_DEGREE`.
 
-    Raises NotPolynomial when the rows are not the same at all of them but for coefficients that are polynomials of degree at most
-    two, or d.
+    Raises NotPolynomial when the rows are not the same at all of them but for coefficients that are
+    polynomials of degree at most two, or d.
     """
     found, nodes = [], _nodes(neighbours)
     samples = [list(make(Privacy(alpha, neighbours))) for alpha in nodes]

@@ -1,7 +1,9 @@
-"""SymbolicMechanism: a table of rational functions of alpha, and what is true of it for every alpha in (0, 1) at once.
+"""SymbolicMechanism: a table of rational functions of alpha, and what is true of it for every alpha
+in (0, 1) at once.
 
-Privacy and the seven properties are linear inequalities between entries, so that for a table in alpha each is a statement
-about the signs of polynomials. Where it holds is a finite union of intervals, found exactly: `mechdesign.algebraic`.
+Privacy and the seven properties are linear inequalities between entries, so that for a table in
+alpha each is a statement about the signs of polynomials. Where it holds is a finite union of
+intervals, found exactly: `mechdesign.algebraic`.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ class SymbolicAudit:
     Attributes
     ----------
     private
-        The alpha at which no entry is negative and none exceeds 1/alpha times the one of a neighbouring input.
+        The alpha at which no entry is negative and none exceeds 1/alpha times the one of a
+        neighbouring input.
     tight
         Whether some ratio is exactly 1/alpha for every alpha: no privacy is left unused.
     violations
-        (output i, inputs (j, j'), alpha at which P[i, j'] < alpha P[i, j]), for every entry and neighbour that break it anywhere.
+        (output i, inputs (j, j'), alpha at which P[i, j'] < alpha P[i, j]), for every entry and
+        neighbour that break it anywhere.
 
     Under a `Metric` alpha^d takes the place of alpha for neighbours at distance d.
     """
@@ -53,10 +57,12 @@ class SymbolicAudit:
 
 @dataclass(frozen=True, eq=False)
 class SymbolicMechanism:
-    """A table ``P[i, j] = weights[i][j] / denominator`` of rational functions of alpha that claims privacy alpha.
+    """A table ``P[i, j] = weights[i][j] / denominator`` of rational functions of alpha that claims
+    privacy alpha.
 
-    Columns sum to one identically, or InvalidMechanism is raised. Signs and privacy are not checked on construction:
-    `audit` proves them, or says where they fail. ``m[i, j]`` is an entry as a `Formula`.
+    Columns sum to one identically, or InvalidMechanism is raised. Signs and privacy are not checked
+    on construction: `audit` proves them, or says where they fail. ``m[i, j]`` is an entry as a
+    `Formula`.
     """
 
     weights: tuple[tuple[fmpz_poly, ...], ...]
@@ -73,7 +79,8 @@ class SymbolicMechanism:
         for j, column in enumerate(zip(*self.weights, strict=True)):
             if sum(column, NIL) != self.denominator:
                 raise InvalidMechanism(
-                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, not to 1 for all alpha"
+                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, "
+                    "not to 1 for all alpha"
                 )
         object.__setattr__(self, "weights", tuple(map(tuple, self.weights)))
         privacy = Privacy(1, self.neighbours)
@@ -108,7 +115,10 @@ class SymbolicMechanism:
         return tuple(tuple(self[i, j] for j in range(self.inputs)) for i in range(self.outputs))
 
     def at(self, alpha: Rational) -> Mechanism:
-        """The exact mechanism for one alpha. InvalidMechanism where an entry is negative, ZeroDivisionError at a pole."""
+        """The exact mechanism for one alpha.
+
+        InvalidMechanism where an entry is negative, ZeroDivisionError at a pole.
+        """
         privacy = Privacy(alpha, self.neighbours)
         point = to_fmpq(privacy.alpha)
         scale = self.denominator(point)
@@ -153,9 +163,11 @@ class SymbolicMechanism:
         return SymbolicAudit(private, tight, tuple(item for item in broken if item[2]))
 
     def where(self, item: PropertyLike) -> Region:
-        """The alpha at which a property holds. As in `Mechanism.properties`, a rectangular table has none of the seven but S.
+        """The alpha at which a property holds. As in `Mechanism.properties`, a rectangular table
+        has none of the seven but S.
 
-        Raises NotPolynomial for rows of your own that depend on alpha in another way than `rows_in_alpha` can follow.
+        Raises NotPolynomial for rows of your own that depend on alpha in another way than
+        `rows_in_alpha` can follow.
         """
         wanted = resolve(item)
         if self.outputs != self.inputs and wanted in SEVEN and wanted.short != "S":
@@ -171,10 +183,14 @@ class SymbolicMechanism:
         return {item.short: self.where(item) for item in SEVEN}
 
     def loss(self, loss: Loss) -> Formula:
-        """The expected cost under the loss's prior. ValueError for a worst case, which is no rational function."""
+        """The expected cost under the loss's prior.
+
+        ValueError for a worst case, which is no rational function.
+        """
         if loss.worst_case:
             raise ValueError(
-                "the worst case over the inputs is the largest of several functions of alpha; ask for a prior instead"
+                "the worst case over the inputs is the largest of several functions of alpha; "
+                "ask for a prior instead"
             )
         costs, prior = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
         prices = [cost * share for row in costs for cost, share in zip(row, prior, strict=True)]

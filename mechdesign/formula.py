@@ -17,7 +17,8 @@ ALPHA, ONE, NIL = fmpz_poly([0, 1]), fmpz_poly([1]), fmpz_poly([])
 
 
 class Formula:
-    """A rational function of alpha in lowest terms: ``numerator / denominator``, integer polynomials.
+    """A rational function of alpha in lowest terms: ``numerator / denominator``, integer
+    polynomials.
 
     Call it with an exact number; `str`, `latex` give its factors.
 
@@ -80,7 +81,9 @@ def _power(base: str, exponent: int, latex: bool) -> str:
 
 
 def written(polynomial: fmpz_poly, latex: bool) -> str:
-    """A polynomial written out, lowest power first, unless only the highest has a positive coefficient to begin with."""
+    """A polynomial written out, lowest power first, unless only the highest has a positive
+    coefficient to begin with.
+    """
     terms = [(k, int(c)) for k, c in enumerate(polynomial.coeffs()) if c != 0]
     text = ""
     for k, c in terms[::-1] if terms[0][1] < 0 < terms[-1][1] else terms:
@@ -91,7 +94,9 @@ def written(polynomial: fmpz_poly, latex: bool) -> str:
 
 
 def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[str, int]:
-    """A polynomial as a product of factors, positive just below 1, and their number; ``alone``: one sum needs no parentheses."""
+    """A polynomial as a product of factors, positive just below 1, and their number; ``alone``: one
+    sum needs no parentheses.
+    """
     if polynomial.is_zero():
         return "0", 1
     constant, factors = polynomial.factor()
