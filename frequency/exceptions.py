@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from mechdesign.text import printable, shown
+from mechdesign.text import shown
 
 
 class FrequencyError(Exception):
-    """Base of every error that this package raises on purpose; its message is safe to print."""
-
-    def __str__(self) -> str:
-        return printable(super().__str__())
+    """Base of every error that this package raises on purpose."""
 
 
 class InvalidValue(FrequencyError, ValueError):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import copyreg
 from fractions import Fraction
 
-from mechdesign.text import brief, printable, shown
+from mechdesign.text import brief, shown
 
 
 class MechanismError(Exception):
-    """Base of every error that this package raises on purpose; its message is safe to print."""
-
-    def __str__(self) -> str:
-        return printable(super().__str__())
+    """Base of every error that this package raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # The message is made from the attributes, so that the default way (call the class with the message) would not do.

@@ -1,8 +1,10 @@
-"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every alpha in (0, 1) at once.
+"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every
+alpha in (0, 1) at once.
 
-Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which find the formulas of optimal
-designs (`mechdesign.parametric`), the tables (`mechdesign.alphatable`), their entries (`mechdesign.formula`) and the sets of
-alphas for which something is true (`mechdesign.algebraic`).
+Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
+find the formulas of optimal designs (`mechdesign.parametric`), the tables
+(`mechdesign.alphatable`), their entries (`mechdesign.formula`) and the sets of alphas for which
+something is true (`mechdesign.algebraic`).
 
 >>> geometric(4).audit().holds
 True
@@ -23,7 +25,7 @@ from mechdesign.alpharows import NotPolynomial
 from mechdesign.alphatable import SymbolicAudit, SymbolicMechanism
 from mechdesign.formula import ALPHA, NIL, ONE, Formula
 from mechdesign.named import explicit_fair_power
-from mechdesign.parametric import Piece, explain, parametric
+from mechdesign.parametric import Piece, Unproved, explain, parametric
 from mechdesign.privacy import Neighbours
 from mechdesign.text import shown
 
@@ -37,6 +39,7 @@ __all__ = [
     "Root",
     "SymbolicAudit",
     "SymbolicMechanism",
+    "Unproved",
     "explain",
     "explicit_fair",
     "geometric",
@@ -64,7 +67,10 @@ def geometric(n: int) -> SymbolicMechanism:
 
 
 def explicit_fair(n: int) -> SymbolicMechanism:
-    """EM for counts 0 .. n, see `named.explicit_fair`. Its exponents are whole numbers for odd n, too."""
+    """EM for counts 0 .. n, see `named.explicit_fair`.
+
+    Its exponents are whole numbers for odd n, too.
+    """
     size = _counts(n)
     cells = [ALPHA ** explicit_fair_power(i, j, n) for i in range(size) for j in range(size)]
     return _mechanism(cells, size, sum(cells[::size], NIL))
@@ -93,7 +99,8 @@ def krr(k: int) -> SymbolicMechanism:
 
 
 def optimized_unary(k: int) -> SymbolicMechanism:
-    """OUE over k items (thesis 2.4): the own bit is told with probability 1/2, every other is 1 with alpha / (1 + alpha).
+    """OUE over k items (thesis 2.4): the own bit is told with probability 1/2, every other is 1
+    with alpha / (1 + alpha).
 
     Output o is the vector of the binary digits of o, 2^k in all; local privacy.
     """
@@ -103,9 +110,11 @@ def optimized_unary(k: int) -> SymbolicMechanism:
 
 
 def hadamard(order: int) -> SymbolicMechanism:
-    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7): one of order - 1 coefficients, its sign by randomized response.
+    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7): one of order - 1 coefficients,
+    its sign by randomized response.
 
-    Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left out. Local privacy.
+    Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left
+    out. Local privacy.
     """
     if _items(order) < 2 or order & (order - 1):
         raise ValueError(
@@ -119,7 +128,8 @@ def hadamard(order: int) -> SymbolicMechanism:
 
 
 def subset_selection(k: int, size: int) -> SymbolicMechanism:
-    """Subset selection over k items (Ye and Barg 2018): a set of ``size`` items, alpha times as likely without one's own.
+    """Subset selection over k items (Ye and Barg 2018): a set of ``size`` items, alpha times as
+    likely without one's own.
 
     Outputs are the sets in lexicographic order; local privacy. With size 1 this is GRR.
     """
