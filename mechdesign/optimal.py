@@ -17,8 +17,9 @@ from mechdesign.losses import L0, Loss
 from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
-from mechdesign.properties import PropertyLike, closure, resolve
-from mechdesign.reformulation import compact
+from mechdesign.program import fold, mechanism_program, unfolded
+from mechdesign.properties import Property, PropertyLike, closure, resolve
+from mechdesign.text import shown
 
 
 @dataclass(frozen=True)
@@ -76,24 +77,9 @@ def design(
 
     from mechdesign.lp.exact_solution import certify
 
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
-    loss = L0() if loss is None else loss
-    if not isinstance(loss, Loss):
-        raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
-    if isinstance(properties, str):
-        raise TypeError(
-            f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
-        )
-    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
-    if len({item.short for item in wanted}) < len(wanted):
-        raise ValueError(
-            "two different properties share a short name:"
-            f" {', '.join(item.text for item in wanted)}"
-        )
-    size = int(n) + 1
+    size, loss, wanted = checked(n, loss, properties)
     with tqdm(
         desc=f"design n = {n}",
         bar_format="{desc}{postfix} [{elapsed}]",
@@ -138,3 +124,24 @@ def design(
         Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate),
         certificate,
     )
+
+
+def checked(
+    n: int, loss: Loss | None, properties: Iterable[PropertyLike]
+) -> tuple[int, Loss, tuple[Property, ...]]:
+    """What is asked of `design` besides privacy: how many counts, the loss, the properties; TypeError or ValueError if amiss."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
+    loss = L0() if loss is None else loss
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
+    if isinstance(properties, str):
+        raise TypeError(
+            f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
+        )
+    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
+    if len({item.short for item in wanted}) < len(wanted):
+        raise ValueError(
+            f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
+        )
+    return int(n) + 1, loss, wanted

@@ -1,4 +1,16 @@
-"""The named mechanisms in closed form, for every alpha at once."""
+"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every
+alpha in (0, 1) at once.
+
+Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
+find the formulas of optimal designs (`mechdesign.parametric`), the tables
+(`mechdesign.alphatable`), their entries (`mechdesign.formula`) and the sets of alphas for which
+something is true (`mechdesign.algebraic`).
+
+>>> geometric(4).audit().holds
+True
+>>> print(geometric(4).where("WH"))
+0 < α ≤ 2/3
+"""
 
 from __future__ import annotations
 
@@ -10,9 +22,32 @@ from flint import fmpz_poly
 
 from mechdesign._support.text import shown
 from mechdesign.named import explicit_fair_power
+from mechdesign.parametric import Piece, Unproved, explain, parametric
 from mechdesign.privacy import Neighbours
-from mechdesign.symbolic.rational_function import ALPHA, NIL, ONE
-from mechdesign.symbolic.table import SymbolicMechanism
+from mechdesign.text import shown
+
+__all__ = [
+    "ALPHA",
+    "Formula",
+    "Interval",
+    "NotPolynomial",
+    "Piece",
+    "Region",
+    "Root",
+    "SymbolicAudit",
+    "SymbolicMechanism",
+    "Unproved",
+    "explain",
+    "explicit_fair",
+    "geometric",
+    "hadamard",
+    "krr",
+    "optimized_unary",
+    "parametric",
+    "randomized_response",
+    "subset_selection",
+    "uniform",
+]
 
 
 def geometric(n: int) -> SymbolicMechanism:
@@ -29,8 +64,9 @@ def geometric(n: int) -> SymbolicMechanism:
 
 
 def explicit_fair(n: int) -> SymbolicMechanism:
-    """EM for counts 0 .. n, see `named.explicit_fair`. Its exponents are whole numbers for odd n,
-    too.
+    """EM for counts 0 .. n, see `named.explicit_fair`.
+
+    Its exponents are whole numbers for odd n, too.
     """
     size = _counts(n)
     cells = [ALPHA ** explicit_fair_power(i, j, n) for i in range(size) for j in range(size)]

@@ -30,7 +30,7 @@ _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
 
 class NotPolynomial(MechanismError, ValueError):
-    """Rows depend on alpha in another way than by coefficients that are polynomials of low degree."""
+    """Rows depend on alpha otherwise than by coefficients that are polynomials of low degree."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
 (0, 1).
 
-The formula of a design, see `mechdesign.symbolic.program`, is optimal on an interval: a piece. Beyond
+The formula of a design, see `mechdesign.alphaprogram`, is optimal on an interval: a piece. Beyond
 the end of one piece another design is taken, until (0, 1) is covered: parametric linear
 programming, with proofs.
 
@@ -13,21 +13,24 @@ programming, with proofs.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from mechdesign.algebraic import Endpoint, Interval, between
+from mechdesign.alphaprogram import AlphaProgram, Proof, Vertex
+from mechdesign.alphatable import SymbolicMechanism
 from mechdesign.certificate import Verification
+from mechdesign.design import Design, checked, design
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss
 from mechdesign.optimal import Design, design
 from mechdesign.privacy import Neighbours, Privacy
-from mechdesign.properties import Property, PropertyLike, resolve
-from mechdesign.symbolic.constraints import SAMPLES
-from mechdesign.symbolic.program import AlphaProgram, Proof, Vertex
-from mechdesign.symbolic.rational_function import Formula
-from mechdesign.symbolic.semialgebraic import Endpoint, Interval, between
-from mechdesign.symbolic.table import SymbolicMechanism
+from mechdesign.properties import Property, PropertyLike
+
+_TRIES = 8
+"""How many alphas may fail before what lies between two numbers is given up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +101,14 @@ class Piece:
     def __str__(self) -> str:
         wanted = " ".join(item.text for item in self.properties) or "no properties"
         return (
-            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, where"
-            f" {self.interval}, is {self.objective}:\n{self.mechanism}\nproperties:"
-            f" {', '.join(self._kept(latex=False)) or 'none'}"
+            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, "
+            f"where {self.interval}, is {self.objective}:\n"
+            f"{self.mechanism}\n"
+            f"properties: {', '.join(self._kept(latex=False)) or 'none'}"
         )
 
     def latex(self) -> str:
-        """Table, loss, interval and properties as a LaTeX ``aligned`` block, without dollar signs."""
+        """Table, loss, interval, properties as a LaTeX ``aligned`` block, without dollar signs."""
         kept = r",\;".join(self._kept(latex=True)) or r"\text{none}"
         lines = (
             rf"P &= {self.mechanism.latex()}",
@@ -118,9 +122,7 @@ class Piece:
         return f"$\\displaystyle {self.latex()}$"
 
     def _kept(self, latex: bool) -> Iterator[str]:
-        """The properties that hold in the interval; with the part of it in parentheses where it is
-        not all.
-        """
+        """The properties that hold in the interval, or in the part of it given in parentheses."""
         for short, region in self.mechanism.properties().items():
             part = region & self.interval.region
             if part:
@@ -129,28 +131,56 @@ class Piece:
                 yield name if whole else f"{name} ({alphas})"
 
 
+@dataclass(frozen=True)
+class Unproved:
+    """Alphas for which `parametric` found no proof, in place of the pieces that would be there.
+
+    Attributes
+    ----------
+    interval
+        Between two pieces, or before the first or after the last of them.
+    reason
+        What went wrong, and at which alpha.
+    """
+
+    interval: Interval
+    reason: str
+
+    def verify(self) -> Verification:
+        """Never true: nothing is claimed."""
+        return Verification(False, f"nothing is proved where {self.interval}: {self.reason}")
+
+    def __str__(self) -> str:
+        return self.verify().reason
+
+
 def explain(design: Design) -> Piece:
     """The formula behind a design, and all the alpha around the design's for which it is optimal.
 
     At an alpha where one optimal formula gives way to another, the one is given of which the design
     is a value. Where it is a value of neither, but lies between, the interval is that single alpha.
+    A table between several optimal ones, or one that is not symmetric where the statement is, is
+    explained by another with the same loss.
 
     Raises
     ------
     ValueError
         The design is for alpha = 1, the end of all pieces.
     SolverFailure
-        The design is no vertex of its program, or not proved optimal (its certificate has a gap).
+        The design is not proved optimal (its certificate has a gap).
     NotPolynomial
         A property of your own depends on alpha in another way than a polynomial of degree at most
-        two, or inputs are at distances beyond `mechdesign.symbolic.constraints.MAX_DEGREE`.
+        two, or inputs are at distances beyond `mechdesign.alpharows.MAX_DEGREE`.
     """
     statement, mechanism = design.certificate, design.mechanism
     if mechanism.outputs != mechanism.inputs:
         raise NotSquare(
-            f"only square designs can be followed in alpha, this one is {mechanism.outputs} x"
-            f" {mechanism.inputs}"
+            "only square designs can be followed in alpha, "
+            f"this one is {mechanism.outputs} x {mechanism.inputs}"
         )
+    verdict = statement.verify(mechanism)
+    if not (verdict and statement.optimal):
+        raise SolverFailure(f"the design is not proved optimal: {verdict.reason}")
     walk = _Walk(
         AlphaProgram(
             mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties
@@ -160,9 +190,9 @@ def explain(design: Design) -> Piece:
     piece = walk.piece(walk.program.vertex(design))
     if piece.interval.low == piece.interval.high:
         for limit in (Fraction(0), Fraction(1)):
-            beside = walk.piece(walk.beside(alpha, limit))
-            if beside.mechanism.at(alpha) == mechanism:
-                return beside
+            vertex = walk.beside(alpha, limit)
+            if vertex is not None and vertex.mechanism.at(alpha) == mechanism:
+                return walk.piece(vertex)
     return piece
 
 
@@ -172,55 +202,78 @@ def parametric(
     properties: Iterable[PropertyLike] = (),
     *,
     neighbours: Neighbours = "adjacent",
-) -> tuple[Piece, ...]:
+) -> tuple[Piece | Unproved, ...]:
     """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
     beginning where the last ends.
 
     At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha
     at once; from one piece to the next the objective changes, or the table would cease to be
-    feasible. Errors are those of `design` and `explain`.
+    feasible. Where `design` fails at some alphas others nearby are taken; should that be in vain,
+    an `Unproved` interval says so, and the pieces on both sides stand.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `design`.
+    Infeasible
+        No mechanism has all the properties at some alpha.
+    NotPolynomial
+        As in `explain`.
+    SolverFailure
+        Nothing could be proved for any alpha.
     """
-    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
-    # Which checks the question, too
-    first = design(n, Privacy(SAMPLES[1], neighbours), loss, wanted)
-    program = AlphaProgram(
-        first.mechanism.inputs, first.mechanism.privacy.neighbours, first.certificate.loss, wanted
-    )
-    return tuple(_Walk(program).cover())
+    size, loss, wanted = checked(n, loss, properties)
+    neighbours = Privacy(1, neighbours).neighbours
+    return tuple(_Walk(AlphaProgram(size, neighbours, loss, wanted)).cover())
 
 
 class _Walk:
     """Vertices of one program, found as they are needed, and the pieces they make up."""
 
     def __init__(self, program: AlphaProgram) -> None:
-        self.program, self.known = program, list[Vertex]()
+        self.program, self.known, self.failed = program, list[Vertex](), dict[Fraction, str]()
 
-    def sample(self, start: Endpoint, end: Endpoint) -> Vertex:
-        """A vertex that is optimal somewhere strictly between two numbers, and not only in a point."""
-        low, high = min(start, end), max(start, end)
-        while True:
+    def sample(self, start: Endpoint, end: Endpoint) -> Vertex | None:
+        """A vertex that is optimal somewhere strictly between two numbers, on more than a point;
+        None if none is found.
+        """
+        stretches = deque([(min(start, end), max(start, end))])
+        failures = 0
+        while failures < _TRIES:
+            low, high = stretches.popleft()
             alpha = between(low, high)
-            for vertex in self.known:
-                if vertex.interval.low < alpha < vertex.interval.high:
-                    return vertex
-            program = self.program
-            privacy = Privacy(alpha, program.neighbours)
-            vertex = program.vertex(
-                design(program.size - 1, privacy, program.loss, program.properties)
-            )
-            if vertex.interval.low < vertex.interval.high:
+            stretches += [(low, alpha), (alpha, high)]
+            for known in self.known:
+                if known.interval.low < alpha < known.interval.high:
+                    return known
+            vertex = self._vertex(alpha)
+            if vertex is None:
+                failures += 1
+            elif vertex.interval.low < vertex.interval.high:
                 self.known.append(vertex)
                 return vertex
-            high = alpha
+        return None
 
-    def beside(self, alpha: Fraction, limit: Endpoint) -> Vertex:
-        """The vertex that is optimal from ``alpha`` on in the direction of ``limit``."""
+    def _vertex(self, alpha: Fraction) -> Vertex | None:
+        program = self.program
+        if alpha not in self.failed:
+            try:
+                privacy = Privacy(alpha, program.neighbours)
+                return program.vertex(
+                    design(program.size - 1, privacy, program.loss, program.properties)
+                )
+            except SolverFailure as error:
+                self.failed[alpha] = f"{error} (at alpha = {alpha})"
+        return None
+
+    def beside(self, alpha: Fraction, limit: Endpoint) -> Vertex | None:
+        """The vertex that is optimal from ``alpha`` on towards ``limit``, if it is found."""
         upwards = limit > alpha
-        while True:
-            vertex = self.sample(alpha, limit)
+        while (vertex := self.sample(alpha, limit)) is not None:
             limit = vertex.interval.low if upwards else vertex.interval.high
             if (limit <= alpha) if upwards else (limit >= alpha):
-                return vertex
+                break
+        return vertex
 
     def piece(self, vertex: Vertex) -> Piece:
         """All that is around a vertex where its table is feasible and its objective optimal."""
@@ -250,8 +303,7 @@ class _Walk:
         collects why.
         """
         upwards = limit > start
-        while start != limit:
-            vertex = self.sample(start, limit)
+        while start != limit and (vertex := self.sample(start, limit)) is not None:
             near, far = vertex.interval.low, vertex.interval.high
             if not upwards:
                 near, far = far, near
@@ -267,24 +319,37 @@ class _Walk:
         return start
 
     def pieces(self, low: Endpoint, high: Endpoint) -> list[Piece]:
-        """As many pieces as it takes to cover everything between two numbers; they overlap."""
-        if low >= high:
+        """As many pieces as cover what can be proved between two numbers; they may overlap."""
+        if low >= high or (vertex := self.sample(low, high)) is None:
             return []
-        piece = self.piece(self.sample(low, high))
+        piece = self.piece(vertex)
         return [
             piece,
             *self.pieces(low, piece.interval.low),
             *self.pieces(piece.interval.high, high),
         ]
 
-    def cover(self) -> Iterator[Piece]:
+    def cover(self) -> Iterator[Piece | Unproved]:
         """A partition of (0, 1), each piece the one that reaches farthest."""
         found = self.pieces(Fraction(0), Fraction(1))
+        if not found:
+            raise SolverFailure(next(iter(self.failed.values())))
         reached: Endpoint = Fraction(0)
         while reached < 1:
             best = max(
                 (piece for piece in found if piece.interval.low <= reached),
                 key=lambda piece: piece.interval.high,
+                default=None,
             )
-            yield replace(best, interval=Interval.of(reached, best.interval.high))
-            reached = best.interval.high
+            if best is not None and best.interval.high > reached:
+                yield replace(best, interval=Interval.of(reached, best.interval.high))
+                reached = best.interval.high
+                continue
+            beyond = min(
+                (piece.interval.low for piece in found if piece.interval.low > reached),
+                default=Fraction(1),
+            )
+            gap = Interval(reached, beyond, (False, False))
+            reasons = [why for alpha, why in self.failed.items() if alpha in gap]
+            yield Unproved(gap, [*reasons, *self.failed.values()][0])
+            reached = beyond

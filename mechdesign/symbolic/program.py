@@ -1,21 +1,32 @@
 """The linear program of a design for all alpha at once: its rows, and the vertices that stay
 optimal over an interval.
 
-A design at one alpha is a vertex of its program: the solution of a square system of tight rows.
-Solved over the rational functions of alpha, the system gives every entry, and every multiplier of
-the proof, as a formula. The formulas are feasible, hence optimal, exactly as long as certain
-polynomials keep their signs.
+A vertex of the program at one alpha is the solution of a square system of tight rows. Solved over
+the rational functions of alpha, the system gives every entry, and every multiplier of the proof, as
+a formula. The formulas are feasible, hence optimal, exactly as long as certain polynomials keep
+their signs.
+
+A design was found by another program, shorter but of the same optimum (`mechdesign.compact`). So
+its table, and more often its multipliers, need not be basic in this one; `mechdesign.basicsolution`
+makes them so.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
 
+from mechdesign.algebraic import Interval, Region, nonnegative
+from mechdesign.alpharows import SAMPLES, rows_in_alpha
+from mechdesign.alphatable import SymbolicMechanism
+from mechdesign.basicsolution import basic, pivots
+from mechdesign.design import Design
+from mechdesign.exact import ZERO, to_fmpq
 from mechdesign.exceptions import SolverFailure
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
@@ -146,7 +157,10 @@ class AlphaProgram:
         )
 
     def vertex(self, design: Design) -> Vertex:
-        """The formulas of which an optimal design and its multipliers are the values at its alpha."""
+        """The formulas of which an optimal design is the value at its alpha.
+
+        Those of one vertex, should it lie between several.
+        """
         alpha = design.mechanism.privacy.alpha
         if alpha == 1:
             raise ValueError("formulas are for alpha in (0, 1), the design is for alpha = 1")
@@ -183,14 +197,44 @@ class AlphaProgram:
         )
 
     def _basis(self, design: Design) -> tuple[list[int], list[int]]:
-        """As many tight rows as columns, independent, among them those that the design's table and
-        multipliers need.
-        """
+        """As many tight rows as columns, independent: a basis of the design made a vertex."""
         alpha, size = to_fmpq(design.mechanism.privacy.alpha), self.size
         flat = [to_fmpq(entry) for row in design.mechanism.table for entry in row]
         flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
-        x = dict(zip(self.orbit, flat, strict=True))
-        y = [fmpq(0)] * len(self.lines)
+        share, table = Counter(self.orbit), dict.fromkeys(range(len(self.cost)), ZERO)
+        for v, value in zip(self.orbit, flat, strict=True):
+            table[v] += value / share[v]
+        terms = [{v: a(alpha) for v, a in line.terms.items()} for line in self.lines]
+        columns: list[dict[int, fmpq]] = [{} for _ in self.cost]
+        for r, row in enumerate(terms):
+            for v, a in row.items():
+                columns[v][r] = -a
+        bounds = [line.bound(alpha) for line in self.lines]
+        equalities = {r for r, line in enumerate(self.lines) if line.equality}
+        x, slack = basic(table, terms, bounds)
+        y, reduced = basic(
+            self._multipliers(design), columns, [-fmpq(cost) for cost in self.cost], equalities
+        )
+        tight = [r for r, value in enumerate(slack) if value == 0]
+        # First what must be basic, last the equalities that say what others say; -1 - r is the
+        # slack of row r.
+        needed = [v for v, value in x.items() if value != 0]
+        idle = [r for r in tight if y[r] == 0]
+        order = needed + [-1 - r for r in idle if r not in equalities]
+        order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
+        order += [-1 - r for r in idle if r in equalities]
+        matrix = [
+            [terms[r].get(v, ZERO) if v >= 0 else fmpq(v == -1 - r) for v in order] for r in tight
+        ]
+        chosen = {order[k] for k in pivots(matrix)}
+        if len(chosen) < len(tight) or not chosen.issuperset(needed):
+            raise SolverFailure("the table and the multipliers of the design do not fit")
+        rows = [r for r in tight if -1 - r not in chosen]
+        return rows, [v for v in order if v >= 0 and v in chosen]
+
+    def _multipliers(self, design: Design) -> dict[int, fmpq]:
+        """Those of a design, of the rows of the folded program."""
+        y = dict.fromkeys(range(len(self.lines)), ZERO)
         for name, origin, sign in zip(
             self.names, self.folded.origin, self.folded.sign, strict=True
         ):
@@ -199,37 +243,7 @@ class AlphaProgram:
                     y[origin[r]] += (
                         int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
                     )
-        reduced = [fmpq(cost) for cost in self.cost]
-        tight = dict[int, dict[int, fmpq]]()
-        for r, line in enumerate(self.lines):
-            terms = {v: a(alpha) for v, a in line.terms.items()}
-            for v, a in terms.items():
-                reduced[v] -= a * y[r]
-            if sum((a * x[v] for v, a in terms.items()), -line.bound(alpha)) == 0:
-                tight[r] = terms
-        # Those that must be basic come first, equalities that say what others say last; -1 - r is
-        # the slack of row r.
-        needed = [v for v, value in x.items() if value > 0]
-        idle = [r for r in tight if y[r] == 0]
-        order = needed + [-1 - r for r in idle if not self.lines[r].equality]
-        order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
-        order += [-1 - r for r in idle if self.lines[r].equality]
-        entries = [
-            terms.get(v, fmpq(0)) if v >= 0 else fmpq(v == -1 - r)
-            for r, terms in tight.items()
-            for v in order
-        ]
-        echelon, rank = fmpq_mat(len(tight), len(order), entries).rref()
-        basic = {
-            order[next(k for k in range(len(order)) if echelon[row, k] != 0)] for row in range(rank)
-        }
-        if rank < len(tight) or not basic.issuperset(needed):
-            raise SolverFailure(
-                "the design is no vertex of its program, so that it does not determine a formula"
-            )
-        return [r for r in tight if -1 - r not in basic], [
-            v for v in order if v >= 0 and v in basic
-        ]
+        return y
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:

@@ -114,8 +114,9 @@ def between(low: Endpoint, high: Endpoint) -> Fraction:
 
 @dataclass(frozen=True)
 class Interval:
-    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``. 0 and 1 never
-    do.
+    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
+
+    0 and 1 never do.
     """
 
     low: Endpoint
@@ -203,8 +204,8 @@ class Region:
             if flag and start is None:
                 start = k
             elif not flag and start is not None:
-                # Flag k even is of the cell above ends[k / 2], k odd of the point ends[(k + 1) /
-                # 2].
+                # Flag k is of the cell above ends[k / 2] if k is even, else of the point
+                # ends[(k + 1) / 2].
                 found.append(
                     Interval(
                         ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)

@@ -3,7 +3,7 @@ in (0, 1) at once.
 
 Privacy and the seven properties are linear inequalities between entries, so that for a table in
 alpha each is a statement about the signs of polynomials. Where it holds is a finite union of
-intervals, found exactly: `mechdesign.symbolic.semialgebraic`.
+intervals, found exactly: `mechdesign.algebraic`.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class SymbolicMechanism:
         for j, column in enumerate(zip(*self.weights, strict=True)):
             if sum(column, NIL) != self.denominator:
                 raise InvalidMechanism(
-                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, not to 1"
-                    " for all alpha"
+                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, "
+                    "not to 1 for all alpha"
                 )
         object.__setattr__(self, "weights", tuple(map(tuple, self.weights)))
         privacy = Privacy(1, self.neighbours)
@@ -115,8 +115,9 @@ class SymbolicMechanism:
         return tuple(tuple(self[i, j] for j in range(self.inputs)) for i in range(self.outputs))
 
     def at(self, alpha: Rational) -> Mechanism:
-        """The exact mechanism for one alpha. InvalidMechanism where an entry is negative,
-        ZeroDivisionError at a pole.
+        """The exact mechanism for one alpha.
+
+        InvalidMechanism where an entry is negative, ZeroDivisionError at a pole.
         """
         privacy = Privacy(alpha, self.neighbours)
         point = to_fmpq(privacy.alpha)
@@ -182,13 +183,14 @@ class SymbolicMechanism:
         return {item.short: self.where(item) for item in SEVEN}
 
     def loss(self, loss: Loss) -> Formula:
-        """The expected cost under the loss's prior. ValueError for a worst case, which is no
-        rational function.
+        """The expected cost under the loss's prior.
+
+        ValueError for a worst case, which is no rational function.
         """
         if loss.worst_case:
             raise ValueError(
-                "the worst case over the inputs is the largest of several functions of alpha; ask"
-                " for a prior instead"
+                "the worst case over the inputs is the largest of several functions of alpha; "
+                "ask for a prior instead"
             )
         costs, prior = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
         prices = [cost * share for row in costs for cost, share in zip(row, prior, strict=True)]
