@@ -17,9 +17,8 @@ from mechdesign.losses import L0, Loss
 from mechdesign.lp.symmetry import fold, unfolded
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
-from mechdesign.program import fold, mechanism_program, unfolded
 from mechdesign.properties import Property, PropertyLike, closure, resolve
-from mechdesign.text import shown
+from mechdesign.reformulation import compact
 
 
 @dataclass(frozen=True)

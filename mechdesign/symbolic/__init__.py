@@ -23,7 +23,7 @@ from mechdesign.symbolic.closed_forms import (
     uniform,
 )
 from mechdesign.symbolic.constraints import NotPolynomial
-from mechdesign.symbolic.critical_regions import Piece, explain, parametric
+from mechdesign.symbolic.critical_regions import Piece, Unproved, explain, parametric
 from mechdesign.symbolic.rational_function import ALPHA, Formula
 from mechdesign.symbolic.semialgebraic import Interval, Region, Root
 from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
@@ -38,6 +38,7 @@ __all__ = [
     "Root",
     "SymbolicAudit",
     "SymbolicMechanism",
+    "Unproved",
     "explain",
     "explicit_fair",
     "geometric",

@@ -1,16 +1,4 @@
-"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every
-alpha in (0, 1) at once.
-
-Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
-find the formulas of optimal designs (`mechdesign.parametric`), the tables
-(`mechdesign.alphatable`), their entries (`mechdesign.formula`) and the sets of alphas for which
-something is true (`mechdesign.algebraic`).
-
->>> geometric(4).audit().holds
-True
->>> print(geometric(4).where("WH"))
-0 < α ≤ 2/3
-"""
+"""The named mechanisms in closed form, for every alpha at once."""
 
 from __future__ import annotations
 
@@ -22,32 +10,9 @@ from flint import fmpz_poly
 
 from mechdesign._support.text import shown
 from mechdesign.named import explicit_fair_power
-from mechdesign.parametric import Piece, Unproved, explain, parametric
 from mechdesign.privacy import Neighbours
-from mechdesign.text import shown
-
-__all__ = [
-    "ALPHA",
-    "Formula",
-    "Interval",
-    "NotPolynomial",
-    "Piece",
-    "Region",
-    "Root",
-    "SymbolicAudit",
-    "SymbolicMechanism",
-    "Unproved",
-    "explain",
-    "explicit_fair",
-    "geometric",
-    "hadamard",
-    "krr",
-    "optimized_unary",
-    "parametric",
-    "randomized_response",
-    "subset_selection",
-    "uniform",
-]
+from mechdesign.symbolic.rational_function import ALPHA, NIL, ONE
+from mechdesign.symbolic.table import SymbolicMechanism
 
 
 def geometric(n: int) -> SymbolicMechanism:

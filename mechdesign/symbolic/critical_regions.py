@@ -1,7 +1,7 @@
 """Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
 (0, 1).
 
-The formula of a design, see `mechdesign.alphaprogram`, is optimal on an interval: a piece. Beyond
+The formula of a design, see `mechdesign.symbolic.program`, is optimal on an interval: a piece. Beyond
 the end of one piece another design is taken, until (0, 1) is covered: parametric linear
 programming, with proofs.
 
@@ -18,16 +18,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechdesign.algebraic import Endpoint, Interval, between
-from mechdesign.alphaprogram import AlphaProgram, Proof, Vertex
-from mechdesign.alphatable import SymbolicMechanism
 from mechdesign.certificate import Verification
-from mechdesign.design import Design, checked, design
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss
-from mechdesign.optimal import Design, design
+from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property, PropertyLike
+from mechdesign.symbolic.program import AlphaProgram, Proof, Vertex
+from mechdesign.symbolic.rational_function import Formula
+from mechdesign.symbolic.semialgebraic import Endpoint, Interval, between
+from mechdesign.symbolic.table import SymbolicMechanism
 
 _TRIES = 8
 """How many alphas may fail before what lies between two numbers is given up."""
@@ -170,7 +170,7 @@ def explain(design: Design) -> Piece:
         The design is not proved optimal (its certificate has a gap).
     NotPolynomial
         A property of your own depends on alpha in another way than a polynomial of degree at most
-        two, or inputs are at distances beyond `mechdesign.alpharows.MAX_DEGREE`.
+        two, or inputs are at distances beyond `mechdesign.symbolic.constraints.MAX_DEGREE`.
     """
     statement, mechanism = design.certificate, design.mechanism
     if mechanism.outputs != mechanism.inputs:

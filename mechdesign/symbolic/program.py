@@ -6,8 +6,8 @@ the rational functions of alpha, the system gives every entry, and every multipl
 a formula. The formulas are feasible, hence optimal, exactly as long as certain polynomials keep
 their signs.
 
-A design was found by another program, shorter but of the same optimum (`mechdesign.compact`). So
-its table, and more often its multipliers, need not be basic in this one; `mechdesign.basicsolution`
+A design was found by another program, shorter but of the same optimum (`mechdesign.reformulation`). So
+its table, and more often its multipliers, need not be basic in this one; `mechdesign.lp.basic_solution`
 makes them so.
 """
 
@@ -21,16 +21,11 @@ from typing import NamedTuple
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
 
-from mechdesign.algebraic import Interval, Region, nonnegative
-from mechdesign.alpharows import SAMPLES, rows_in_alpha
-from mechdesign.alphatable import SymbolicMechanism
-from mechdesign.basicsolution import basic, pivots
-from mechdesign.design import Design
-from mechdesign.exact import ZERO, to_fmpq
 from mechdesign.exceptions import SolverFailure
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
-from mechdesign.lp.basis import to_fmpq
+from mechdesign.lp.basic_solution import basic, pivots
+from mechdesign.lp.basis import ZERO, to_fmpq
 from mechdesign.lp.symmetry import Folded, fold, unfolded
 from mechdesign.optimal import Design
 from mechdesign.privacy import Neighbours, Privacy

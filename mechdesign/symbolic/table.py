@@ -3,7 +3,7 @@ in (0, 1) at once.
 
 Privacy and the seven properties are linear inequalities between entries, so that for a table in
 alpha each is a statement about the signs of polynomials. Where it holds is a finite union of
-intervals, found exactly: `mechdesign.algebraic`.
+intervals, found exactly: `mechdesign.symbolic.semialgebraic`.
 """
 
 from __future__ import annotations

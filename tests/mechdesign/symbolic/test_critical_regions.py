@@ -9,11 +9,11 @@ import pytest
 from flint import fmpq, fmpq_mat
 
 from mechdesign import Design, Mechanism, Metric, Privacy, SolverFailure, design, named
-from mechdesign.algebraic import Interval, between
-from mechdesign.alphaprogram import AlphaProgram
-from mechdesign.exact import to_fmpq
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
-from mechdesign.parametric import Piece, Unproved, explain, parametric
+from mechdesign.lp.basis import to_fmpq
+from mechdesign.symbolic.critical_regions import Piece, Unproved, explain, parametric
+from mechdesign.symbolic.program import AlphaProgram
+from mechdesign.symbolic.semialgebraic import Interval, between
 
 LINE = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
 UNEVEN = Metric([[0 if j == k else 1 + (j + k) % 3 for k in range(4)] for j in range(4)])
@@ -157,7 +157,7 @@ def failing(monkeypatch, where):
             raise SolverFailure("planted")
         return design(n, privacy, loss, properties)
 
-    monkeypatch.setattr("mechdesign.parametric.design", fails)
+    monkeypatch.setattr("mechdesign.symbolic.critical_regions.design", fails)
     return asked
 
 

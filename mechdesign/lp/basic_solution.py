@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from flint import fmpq, fmpq_mat
 
-from mechdesign.exact import ONE, ZERO
+from mechdesign.lp.basis import ONE, ZERO
 
 
 def basic(
