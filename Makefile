@@ -32,11 +32,11 @@ wheel: .venv/test
 wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
-# Every table and figure of the sources: ten minutes; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
+# Every table and figure of the sources: ten minutes; writes docs/reproduction.md. DATA= a directory with adult.csv and taxis.csv.
 reproduce: .venv/test
-	$(BIN)/python -m reproduction --out REPRODUCTION.md $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m reproduction --out docs/reproduction.md $(if $(DATA),--data $(DATA))
 
-# Other libraries, each in an environment of its own; writes BENCHMARKS.md.
+# Other libraries, each in an environment of its own; writes docs/benchmarks.md.
 bench: .venv/test
 	$(BIN)/python benchmarks/compare.py
 

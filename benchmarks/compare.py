@@ -1,4 +1,4 @@
-"""This project beside other libraries, in one run: writes BENCHMARKS.md.
+"""This project beside other libraries, in one run: writes docs/benchmarks.md.
 
     python benchmarks/compare.py            about ten minutes; makes every environment anew
     python benchmarks/compare.py --quick    a minute, with the environments that are there: too little for numbers to be quoted
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made"
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "BENCHMARKS.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks.md")
     options = parser.parse_args()
 
     size = QUICK if options.quick else FULL

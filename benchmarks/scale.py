@@ -1,5 +1,5 @@
 """What a million reports cost, from the device to the estimate, and what a billion people a day
-would need: writes SCALE.md.
+would need: writes docs/scale.md.
 
     python benchmarks/scale.py                     about fifteen minutes, 2 GiB of disk
     python benchmarks/scale.py --quick --out /dev/stdout
@@ -186,7 +186,7 @@ def main() -> None:
         "--quick", action="store_true", help="few reports: shows that everything runs"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("SCALE.md"), help="the page to write (default: SCALE.md)"
+        "--out", type=Path, default=Path("docs/scale.md"), help="the page to write (default: docs/scale.md)"
     )
     parser.add_argument(
         "--place",

@@ -19,12 +19,8 @@ extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
 # Pages named like a file at the root of the repository include that file: links between such files
 # then work here too.
 mirrors = [
-    "NOTATION.md",
     "LIMITS.md",
     "CHANGELOG.md",
-    "REPRODUCTION.md",
-    "BENCHMARKS.md",
-    "SCALE.md",
     "benchmarks/README.md",
 ]
 exclude_patterns = [

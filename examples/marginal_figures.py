@@ -7,7 +7,7 @@ about them.
 Figures 4.2 - 4.10. People are drawn at random with replacement: trips from a CSV file of New York
 taxi trips with the columns pickup, dropoff, distance, fare, tip, tolls, payment, pickup_borough and
 dropoff_borough (without it, from made-up trips with similar associations), and viewers from a model
-in which all genres go together. Where the text and the figures disagree, NOTATION.md says so.
+in which all genres go together. Where the text and the figures disagree, docs/notation.md says so.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python examples/thesis_figures.py --out figures
 
 Figures 6.1, 6.6, 6.7, 6.8 and 6.10 - 6.13. Where the text and the exact values disagree,
-NOTATION.md says so.
+docs/notation.md says so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Hold every table and figure of the five sources against this toolkit: `python -m reproduction
---out REPRODUCTION.md`.
+--out docs/reproduction.md`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCES = ("count_mechanisms", "marginals", "succinct_histograms", "ranges", "ce
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
     parser.add_argument(
-        "--out", type=Path, default=Path("REPRODUCTION.md"), help="the page to write"
+        "--out", type=Path, default=Path("docs/reproduction.md"), help="the page to write"
     )
     parser.add_argument(
         "--quick",

@@ -38,7 +38,7 @@ def test_labels_are_distinct() -> None:
 
 
 def test_the_page_of_the_repository_is_of_these_claims() -> None:
-    text = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| \*\*(.*?)\*\* \|", text, re.MULTILINE) == [
         load(name).claims[k].label for name, k in PLACES
     ]

@@ -102,7 +102,7 @@ for domain, printed in PRINTED.items():
 
 # %% [markdown]
 # In this row the thesis's numbers for ranges at 2^16 are 8 to 13 % below the prediction, and agree with that for ranges that begin
-# at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8) and 12 % above it (see NOTATION.md). What holds: the four are
+# at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8) and 12 % above it (see docs/notation.md). What holds: the four are
 # within a quarter of each other, so that nobody is punished much for a bad branching.
 #
 # For a *trusted* curator that is not so, as the thesis points out in Table 5.4: at D = 2^8, B = 16 has 36 % of the variance of

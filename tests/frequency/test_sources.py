@@ -1,5 +1,5 @@
 """Statements of the sources about frequency oracles: those that hold, and what is true where they
-do not (NOTATION.md).
+do not (docs/notation.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Statements of the sources about range queries: those that hold, and what is true where they do
-not (NOTATION.md).
+not (docs/notation.md).
 """
 
 from __future__ import annotations

@@ -763,7 +763,7 @@ WEAKLY_HONEST = {
         ((2 * polynomial(-2, 1, 11), 25 * ALPHA**2), Q(2, 3), 1),
     ],
 }
-"""n -> (loss, from alpha, to alpha): what NOTATION.md prints as closed forms of the weakly honest
+"""n -> (loss, from alpha, to alpha): what docs/notation.md prints as closed forms of the weakly honest
 mechanism.
 """
 
@@ -825,12 +825,12 @@ PUBLISHED = [
         "0.881239... (where α^3 + 2α^2 + 2α - 4 = 0) ≤ α < 1",
     ),
 ]
-"""The tables of NOTATION.md beyond GM, and where they are optimal."""
+"""The tables of docs/notation.md beyond GM, and where they are optimal."""
 
 
 @pytest.mark.parametrize(("table", "alphas"), PUBLISHED)
 def test_published_tables_of_the_weakly_honest_mechanism(table, alphas):
-    """Private and weakly honest exactly where NOTATION.md says, and at the least possible loss."""
+    """Private and weakly honest exactly where docs/notation.md says, and at the least possible loss."""
     n = table.inputs - 1
     assert str(table.audit().private & table.where("WH")) == alphas
     assert table.where("S") == ALL
@@ -838,7 +838,7 @@ def test_published_tables_of_the_weakly_honest_mechanism(table, alphas):
 
 
 def bound_for_weak_honesty(n, alpha):
-    """NOTATION.md: the middle column, or the mean of the middle two, bounds P[0, 0] + P[n, n];
+    """docs/notation.md: the middle column, or the mean of the middle two, bounds P[0, 0] + P[n, n];
     other diagonal entries are least.
     """
     m, odd = divmod(n, 2)
@@ -861,7 +861,7 @@ def bound_for_column_monotonicity(n, alpha):
 
 @pytest.mark.parametrize("n", range(2, 11))
 def test_the_closed_form_for_every_number_of_people(n):
-    """WH alone: GM's loss up to n/(n+2), from there on the bound of NOTATION.md, which is thus
+    """WH alone: GM's loss up to n/(n+2), from there on the bound of docs/notation.md, which is thus
     attained. Asking for RM and S as well never costs anything, at no alpha.
     """
     low, high = objectives(parametric(n, L0(), ["WH"]))
@@ -877,7 +877,7 @@ def test_the_closed_form_for_every_number_of_people(n):
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_the_closed_form_with_column_monotonicity(n):
-    """WH + RM + CM: GM's loss up to 1/2, and the bound of NOTATION.md from m/(m+1) on, m = n // 2;
+    """WH + RM + CM: GM's loss up to 1/2, and the bound of docs/notation.md from m/(m+1) on, m = n // 2;
     other formulas between.
     """
     pieces = objectives(parametric(n, L0(), ["WH", "RM", "CM", "S"]))
