@@ -8,7 +8,6 @@ same file is known wherever it is copied to. Pages carry checksums.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 from collections import Counter
@@ -26,6 +25,7 @@ from frequency.channel import Channel, Reports
 from frequency.description import channel_of
 from frequency.exceptions import InvalidReport
 from mechdesign.formats import replacing
+from mechdesign.text import from_json, keyed, shown
 
 try:
     import pyarrow as pa
@@ -169,8 +169,13 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     header = _header(schema)
     if header.get("format") != FORMAT or not isinstance(header.get("id"), str):
         raise RefusedFile("it does not say that it holds reports")
-    if header.get("version") != VERSION:
-        raise RefusedFile(f"version {header.get('version')!r:.20}, this library reads {VERSION}")
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:
+        raise RefusedFile(f"version {shown(version)}, this library reads {VERSION}")
+    try:
+        keyed(header, "format", "version", "parameters", "id")
+    except ValueError as error:
+        raise RefusedFile(f"its header: {error}") from error
     if header.get("parameters") != channel._signature:
         raise RefusedFile(
             f"foreign: its reports are of {differing(str(header.get('parameters')), channel._signature)}"
@@ -241,8 +246,8 @@ def _refusing() -> Iterator[None]:
 
 def _header(schema: Any) -> dict[str, Any]:
     try:
-        header = json.loads((schema.metadata or {}).get(_KEY, b"null"))
-    except (ValueError, RecursionError):
+        header = from_json((schema.metadata or {}).get(_KEY, b"null"))
+    except ValueError:
         return {}
     return header if isinstance(header, dict) else {}
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mechdesign.exceptions import InvalidFile, MechanismError
-from mechdesign.formats import replacing
+from mechdesign.formats import content_of, replacing
 from mechdesign.privacy import face_value
 from mechdesign.rational import Rational
-from mechdesign.text import aligned, brief, from_text, shown, to_text
+from mechdesign.text import aligned, brief, from_text, keyed, shown, to_text
 
 FORMAT, VERSION = "mechdesign.ledger", 1
 
@@ -202,24 +202,14 @@ class Ledger:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
         """Read what `save` wrote. InvalidFile for anything else, and for one that spends more than its budget."""
+        content = content_of(path, FORMAT, VERSION, "epsilon", "entries")
         try:
-            content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (
-                FORMAT,
-                VERSION,
-            ):
-                raise InvalidFile(
-                    f"{path}: not a ledger (format {FORMAT!r}, version {VERSION} expected)"
-                )
             ledger = Ledger(from_text(content["epsilon"]))
             for entry in content["entries"]:
+                keyed(entry, "epsilon", "what", "people")
                 ledger.spend(from_text(entry["epsilon"]), entry["what"], entry["people"])
-        except InvalidFile:
-            raise
-        except (ValueError, KeyError, TypeError, RecursionError, MechanismError) as error:
-            raise InvalidFile(
-                f"{path}: not an intact ledger: {type(error).__name__}: {str(error)[:200]}"
-            ) from error
+        except (ValueError, TypeError, MechanismError) as error:
+            raise InvalidFile(f"{path}: not an intact ledger: {shown(error)}") from error
         return ledger
 
     def __reduce__(self) -> NoReturn:

@@ -27,9 +27,22 @@ from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
-from mechdesign.text import comma_separated, from_text, integer_from_text, integer_to_text, to_text
+from mechdesign.text import (
+    JSON_BYTES,
+    comma_separated,
+    from_json,
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    keyed,
+    shown,
+    to_text,
+)
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
+
+_KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
+"""Of what `described` makes."""
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -94,32 +107,51 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
-    return checked(content_of(path, FORMAT, VERSION), str(path))
+    content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
+    return checked({key: content[key] for key in _KEYS}, str(path))
 
 
-def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What a JSON file of this kind and version holds; InvalidFile unless its digest is right."""
+def content_of(
+    path: str | os.PathLike[str], kind: str, version: int, *names: str
+) -> dict[str, Any]:
+    """What a JSON file of this kind and version holds.
+
+    Parameters
+    ----------
+    names
+        The keys that it has, beside "format" and "version": these and no others. If "digest" is one
+        of them, it is checked.
+
+    Raises
+    ------
+    InvalidFile
+        The file is none, can be read in several ways (`from_json`), or its digest is wrong.
+    """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        with open(path, "rb") as stream:
+            content = from_json(stream.read(JSON_BYTES + 1))
         digest = digest_of(content) if isinstance(content, dict) else None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != kind:
         raise InvalidFile(
             f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
         )
-    if content.get("version") != version or isinstance(content["version"], bool):
-        raise InvalidFile(
-            f"{path}: version {content.get('version')!r}, this library reads version {version}"
-        )
-    if content.get("digest") != digest:
+    found = content.get("version")
+    if type(found) is not int or found != version:
+        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {version}")
+    try:
+        keyed(content, "format", "version", *names)
+    except ValueError as error:
+        raise InvalidFile(f"{path}: {error}") from error
+    if "digest" in names and content["digest"] != digest:
         raise InvalidFile(
             f"{path}: the digest does not match: the file was changed after it was written"
         )
     return content
 
 
-def checked(content: dict[str, Any], place: str) -> Mechanism:
+def checked(content: Any, place: str) -> Mechanism:
     """The mechanism that `described` made this of, after checking everything that it claims; ``place`` is named in errors."""
     try:
         mechanism = _parse(content)
@@ -171,12 +203,14 @@ def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
 
 
-def _parse(content: dict[str, Any]) -> Mechanism:
+def _parse(content: Any) -> Mechanism:
+    content = keyed(content, *_KEYS)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
-        neighbours = [tuple(pair) for pair in neighbours]
+        neighbours = [tuple(_list(pair)) for pair in neighbours]
     elif isinstance(neighbours, dict):
-        neighbours = Metric(**neighbours)
+        table = _list(keyed(neighbours, "distances")["distances"])
+        neighbours = Metric([_list(row) for row in table])
     privacy = Privacy(from_text(content["alpha"]), neighbours)
     weights = [
         [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
@@ -213,18 +247,26 @@ def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:
     }
 
 
-def _certificate_from_json(content: dict[str, Any], privacy: Privacy) -> Certificate:
+def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
+    keyed(content, "loss", "properties", "objective", "bound", "multipliers")
     return Certificate(
         privacy,
         _loss_from_json(content["loss"]),
-        tuple(_property(text) for text in content["properties"]),
+        tuple(_property(text) for text in _list(content["properties"])),
         from_text(content["objective"]),
         from_text(content["bound"]),
         {
-            name: {int(r): from_text(value) for r, value in chosen.items()}
+            name: {_index(r): from_text(value) for r, value in chosen.items()}
             for name, chosen in content["multipliers"].items()
         },
     )
+
+
+def _index(text: str) -> int:
+    """The number of a row, written in the one way in which `int` and `str` agree."""
+    if not (text.isascii() and text.isdigit() and str(int(text)) == text):
+        raise ValueError(f"expected the number of a row, got {shown(text)}")
+    return int(text)
 
 
 def _property(text: str) -> Property:
@@ -250,17 +292,19 @@ def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _loss_from_json(content: dict[str, Any]) -> Loss:
-    prior: list[Fraction] | None = (
-        None if content["prior"] is None else [from_text(weight) for weight in content["prior"]]
-    )
+def _loss_from_json(content: Any) -> Loss:
+    own = ("costs",) if "costs" in content else ("power", "d")
+    keyed(content, *own, "prior", "worst_case")
+    prior: list[Fraction] | None = None
+    if content["prior"] is not None:
+        prior = [from_text(weight) for weight in _list(content["prior"])]
+    worst_case = content["worst_case"]
+    if not isinstance(worst_case, bool):
+        raise TypeError(f"worst_case is true or false, got {shown(worst_case)}")
     if "costs" in content:
-        return Costs(
-            [[from_text(cost) for cost in row] for row in content["costs"]],
-            prior,
-            content["worst_case"],
-        )
-    return Power(from_text(content["power"]), content["d"], prior, content["worst_case"])
+        costs = [[from_text(cost) for cost in _list(row)] for row in _list(content["costs"])]
+        return Costs(costs, prior, worst_case)
+    return Power(from_text(content["power"]), content["d"], prior, worst_case)
 
 
 def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:

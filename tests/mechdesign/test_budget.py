@@ -182,12 +182,16 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
     [
         {"format": "mechdesign.mechanism"},
         {"version": 2},
+        {"version": 1.0},
+        {"version": True},
+        {"comment": "harmless"},
         {"epsilon": 1},
         {"epsilon": "0.5"},
         {"epsilon": "1/4"},
         {"epsilon": "-1"},
         {"entries": None},
         {"entries": [{"epsilon": "1/2", "what": "x"}]},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": None, "note": ""}]},
         {"entries": [{"epsilon": "1/2", "what": "x", "people": None}] * 2},
         {"entries": [{"epsilon": "1/2", "what": "x", "people": [3]}]},
     ],
@@ -199,6 +203,14 @@ def test_damaged_files_are_refused(tmp_path, change):
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, **change}))
     with pytest.raises(InvalidFile):
+        Ledger.load(path)
+
+
+def test_a_ledger_with_two_budgets_is_refused(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger("1").save(path)
+    path.write_text(path.read_text().replace('"epsilon": "1"', '"epsilon": "1", "epsilon": "9"'))
+    with pytest.raises(InvalidFile, match="'epsilon' occurs twice"):
         Ledger.load(path)
 
 

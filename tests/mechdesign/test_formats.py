@@ -192,6 +192,43 @@ def test_what_is_no_mechanism_file_is_refused(content: str, tmp_path: Path) -> N
         Mechanism.load(path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(version=1.0),
+        lambda c: c.update(version=True),
+        lambda c: c.update(comment="harmless"),
+        lambda c: c["certificate"].update(comment="harmless"),
+        lambda c: c["certificate"]["loss"].update(comment="harmless"),
+        lambda c: c["certificate"]["loss"].update(worst_case=0),
+        lambda c: c["certificate"]["multipliers"]["column sums"].update({"00": "0"}),
+        lambda c: c["certificate"]["multipliers"]["column sums"].update({"+1": "0"}),
+        lambda c: c.update(neighbours={"distances": [[0, 1], [1, 0]], "pairs": []}),
+    ],
+)
+def test_what_no_writer_writes_is_refused_even_where_it_is_harmless(
+    change: Callable[[dict[str, Any]], None], saved: Path
+) -> None:
+    resealed(saved, change)
+    with pytest.raises(InvalidFile):
+        Mechanism.load(saved)
+
+
+def test_a_key_that_occurs_twice_is_refused_whichever_of_them_the_digest_is_of(
+    saved: Path,
+) -> None:
+    text = saved.read_text()
+    for twice in (
+        text.replace('"alpha": "9/10"', '"alpha": "99/100",\n "alpha": "9/10"'),
+        text.replace('"alpha": "9/10"', '"alpha": "9/10",\n "alpha": "9/10"'),
+        text.replace('"prior": null', '"prior": null, "prior": null'),
+    ):
+        assert twice != text
+        saved.write_text(twice)
+        with pytest.raises(InvalidFile, match="occurs twice"):
+            Mechanism.load(saved)
+
+
 def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
     class Ends(Property):
         short = "FORMATS-ENDS"
