@@ -1,15 +1,18 @@
 """Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and errors.
 
-Every function returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it, and a notebook that has run
-``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
+Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
+``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
+shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
 are exact expectations, turned into floats only to be drawn.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +26,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from tqdm import tqdm
 
 from mechdesign.exceptions import NotSquare
+from mechdesign.formats import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 from mechdesign.rational import Rational, exact
@@ -42,6 +46,18 @@ _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
 
 _PRINTED = 9
 """Tables of at most this many rows and columns (n <= 8) have their entries printed."""
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, replacing the file in one step or not at all.
+
+    Parameters
+    ----------
+    path
+        Its suffix says which format: .png, .pdf, .svg, or another that matplotlib writes.
+    """
+    with replacing(path) as stream:
+        figure.savefig(stream, format=Path(path).suffix[1:])
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
