@@ -516,7 +516,7 @@ def _plan(options: argparse.Namespace) -> int:
         n=options.n,
         epsilon=options.epsilon,
         error=options.error,
-        ledger=None if options.ledger is None else Ledger.load(options.ledger),
+        ledger=None if options.ledger is None else Ledger.open(options.ledger),
         **details,
     )
     print(found)
