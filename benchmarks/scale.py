@@ -186,7 +186,10 @@ def main() -> None:
         "--quick", action="store_true", help="few reports: shows that everything runs"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("docs/scale.md"), help="the page to write (default: docs/scale.md)"
+        "--out",
+        type=Path,
+        default=Path("docs/scale.md"),
+        help="the page to write (default: docs/scale.md)",
     )
     parser.add_argument(
         "--place",

@@ -68,7 +68,9 @@ def answers(axes: Axes, rng: np.random.Generator) -> None:
     axes.errorbar(
         items, middle, bars, fmt="o", color=ESTIMATE, ecolor=BAND, elinewidth=3, label="estimate"
     )
-    axes.plot(items, truth[:shown], "_", color=TRUTH, markersize=13, markeredgewidth=2, label="truth")
+    axes.plot(
+        items, truth[:shown], "_", color=TRUTH, markersize=13, markeredgewidth=2, label="truth"
+    )
     axes.set(xlabel="answer, the first 12 of 1024", ylabel="fraction of users", ylim=(0, None))
     axes.set_title("Answers, collected privately (ε = 1)", fontsize=11)
     axes.legend(frameon=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from mechdesign._support.text import shown
+from mechdesign._support.text import printable, shown
 
 
 class FrequencyError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; its message is safe to print."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidValue(FrequencyError, ValueError):

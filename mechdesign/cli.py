@@ -324,6 +324,8 @@ def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
             continue
         if target.is_dir() or not target.name:
             raise ValueError(f"{target} is a directory")
+        if target.is_symlink() and not target.exists():
+            raise ValueError(f"{target} is a symbolic link that leads nowhere")
         if target.exists() and not options.force:
             raise ValueError(f"{target} exists; use --force to overwrite it")
         if not target.parent.is_dir():
@@ -360,9 +362,8 @@ def _design(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from mechdesign import plot
 
-        plot.heatmaps(
-            {f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}": found.mechanism}
-        ).savefig(options.plot)
+        title = f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}"
+        plot.save(plot.heatmaps({title: found.mechanism}), options.plot)
         print(f"wrote {options.plot}")
     return 0
 
@@ -515,7 +516,7 @@ def _plot(options: argparse.Namespace) -> int:
             mechanisms, uniform
         )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
-    figure.savefig(options.out)
+    plot.save(figure, options.out)
     print(f"wrote {options.out}")
     return 0
 
@@ -537,7 +538,7 @@ def _plan(options: argparse.Namespace) -> int:
         n=options.n,
         epsilon=options.epsilon,
         error=options.error,
-        ledger=None if options.ledger is None else Ledger.load(options.ledger),
+        ledger=None if options.ledger is None else Ledger.open(options.ledger),
         **details,
     )
     print(found)
@@ -546,7 +547,9 @@ def _plan(options: argparse.Namespace) -> int:
             stream.write(found.csv().encode())
         print(f"wrote {options.out}")
     if options.plot is not None:
-        found.plot().savefig(options.plot)
+        from mechdesign import plot
+
+        plot.save(found.plot(), options.plot)
         print(f"wrote {options.plot}")
     return 0
 

@@ -19,6 +19,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+_KEYS = {
+    "format",
+    "version",
+    "alpha",
+    "neighbours",
+    "denominator",
+    "weights",
+    "certificate",
+    "digest",
+}
+
 
 class Device:
     """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is
@@ -30,8 +41,7 @@ class Device:
 
     def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            columns = self._checked(content)
+            columns = self._checked(_read(path))
         except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             raise ValueError(f"malformed: {error!r:.100}") from error
         self.cumulative = [list(accumulate(column)) for column in columns]
@@ -39,8 +49,11 @@ class Device:
 
     def _checked(self, content: Any) -> list[list[int]]:
         """The columns of integer weights, after everything that was claimed has been checked."""
-        if content["format"] != "mechdesign.mechanism" or content["version"] != 1:
+        version = content["version"]
+        if content["format"] != "mechdesign.mechanism" or type(version) is not int or version != 1:
             raise ValueError("not a mechanism file of version 1")
+        if set(content) != _KEYS:
+            raise ValueError(f"the keys are not {', '.join(sorted(_KEYS))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
         found = hashlib.sha256(
             json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
@@ -85,6 +98,26 @@ class Device:
                 f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}"
             )
         return bisect_right(self.cumulative[count], self.below(self.denominator))
+
+
+def _read(path: str) -> Any:
+    """A JSON file that can be read in one way only."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            raise ValueError("an object has a key twice")
+        return content
+
+    def refused(text: str) -> None:
+        raise ValueError(f"{text:.20} is not in a mechanism file")
+
+    return json.loads(
+        Path(path).read_text(encoding="utf-8"),
+        object_pairs_hook=once,
+        parse_float=refused,
+        parse_constant=refused,
+    )
 
 
 def _integer(text: str) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copyreg
 from fractions import Fraction
 
-from mechdesign._support.text import brief, shown
+from mechdesign._support.text import brief, printable, shown
 
 
 class MechanismError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; its message is safe to print."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
     def __reduce__(self) -> tuple[object, ...]:
         # The message is made from the attributes, so that the default way (call the class with the

@@ -10,11 +10,13 @@ other tools; they cannot be loaded.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -24,10 +26,14 @@ from typing import IO, Any
 import numpy as np
 
 from mechdesign._support.text import (
+    JSON_BYTES,
     comma_separated,
+    from_json,
     from_text,
     integer_from_text,
     integer_to_text,
+    keyed,
+    shown,
     to_text,
 )
 from mechdesign.certificate import Certificate
@@ -38,6 +44,12 @@ from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
+
+_KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
+"""Of what `described` makes."""
+
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows would otherwise translate line ends."""
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -69,21 +81,43 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a file beside ``path`` that takes its place when all has been written, and is
-    removed if anything fails.
+    """A stream to a file beside ``path`` that takes its place, durably, when all has been written.
+
+    If anything fails, the file beside is removed, and ``path`` is what it was. A file that is
+    replaced keeps its permission bits; of a symbolic link, the file that it leads to is replaced.
+
+    Raises
+    ------
+    OSError
+        ``path`` is a symbolic link that leads nowhere, or there is something that is no regular
+        file; or nothing can be written there.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    mode = None
+    if target.exists():
+        status = target.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+        mode = stat.S_IMODE(status.st_mode)
+    elif os.path.islink(path):
+        raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    with aside.open("xb") as stream:
-        try:
+    # No one may read what is written before they may read the file that it replaces.
+    opened = os.open(
+        aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600
+    )
+    try:
+        with open(opened, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            aside.replace(target)
-            _sync(target.parent)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
+        if mode is not None:
+            aside.chmod(mode)
+        aside.replace(target)
+        _sync(target.parent)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def _sync(directory: Path) -> None:
@@ -106,35 +140,52 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
-    return checked(content_of(path, FORMAT, VERSION), str(path))
+    content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
+    return checked({key: content[key] for key in _KEYS}, str(path))
 
 
-def content_of(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """What a JSON file of this kind and version holds; InvalidFile unless its digest is right."""
+def content_of(
+    path: str | os.PathLike[str], kind: str, version: int, *names: str
+) -> dict[str, Any]:
+    """What a JSON file of this kind and version holds.
+
+    Parameters
+    ----------
+    names
+        The keys that it has, beside "format" and "version": these and no others. If "digest" is one
+        of them, it is checked.
+
+    Raises
+    ------
+    InvalidFile
+        The file is none, can be read in several ways (`from_json`), or its digest is wrong.
+    """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        with open(path, "rb") as stream:
+            content = from_json(stream.read(JSON_BYTES + 1))
         digest = digest_of(content) if isinstance(content, dict) else None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != kind:
         raise InvalidFile(
             f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
         )
-    if content.get("version") != version or isinstance(content["version"], bool):
-        raise InvalidFile(
-            f"{path}: version {content.get('version')!r}, this library reads version {version}"
-        )
-    if content.get("digest") != digest:
+    found = content.get("version")
+    if type(found) is not int or found != version:
+        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {version}")
+    try:
+        keyed(content, "format", "version", *names)
+    except ValueError as error:
+        raise InvalidFile(f"{path}: {error}") from error
+    if "digest" in names and content["digest"] != digest:
         raise InvalidFile(
             f"{path}: the digest does not match: the file was changed after it was written"
         )
     return content
 
 
-def checked(content: dict[str, Any], place: str) -> Mechanism:
-    """The mechanism that `described` made this of, after checking everything that it claims;
-    ``place`` is named in errors.
-    """
+def checked(content: Any, place: str) -> Mechanism:
+    """The mechanism that `described` made this of, after checking everything that it claims; ``place`` is named in errors."""
     try:
         mechanism = _parse(content)
     except MechanismError:
@@ -185,12 +236,14 @@ def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
 
 
-def _parse(content: dict[str, Any]) -> Mechanism:
+def _parse(content: Any) -> Mechanism:
+    content = keyed(content, *_KEYS)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
-        neighbours = [tuple(pair) for pair in neighbours]
+        neighbours = [tuple(_list(pair)) for pair in neighbours]
     elif isinstance(neighbours, dict):
-        neighbours = Metric(**neighbours)
+        table = _list(keyed(neighbours, "distances")["distances"])
+        neighbours = Metric([_list(row) for row in table])
     privacy = Privacy(from_text(content["alpha"]), neighbours)
     weights = [
         [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
@@ -227,18 +280,26 @@ def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:
     }
 
 
-def _certificate_from_json(content: dict[str, Any], privacy: Privacy) -> Certificate:
+def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
+    keyed(content, "loss", "properties", "objective", "bound", "multipliers")
     return Certificate(
         privacy,
         _loss_from_json(content["loss"]),
-        tuple(_property(text) for text in content["properties"]),
+        tuple(_property(text) for text in _list(content["properties"])),
         from_text(content["objective"]),
         from_text(content["bound"]),
         {
-            name: {int(r): from_text(value) for r, value in chosen.items()}
+            name: {_index(r): from_text(value) for r, value in chosen.items()}
             for name, chosen in content["multipliers"].items()
         },
     )
+
+
+def _index(text: str) -> int:
+    """The number of a row, written in the one way in which `int` and `str` agree."""
+    if not (text.isascii() and text.isdigit() and str(int(text)) == text):
+        raise ValueError(f"expected the number of a row, got {shown(text)}")
+    return int(text)
 
 
 def _property(text: str) -> Property:
@@ -265,17 +326,19 @@ def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _loss_from_json(content: dict[str, Any]) -> Loss:
-    prior: list[Fraction] | None = (
-        None if content["prior"] is None else [from_text(weight) for weight in content["prior"]]
-    )
+def _loss_from_json(content: Any) -> Loss:
+    own = ("costs",) if "costs" in content else ("power", "d")
+    keyed(content, *own, "prior", "worst_case")
+    prior: list[Fraction] | None = None
+    if content["prior"] is not None:
+        prior = [from_text(weight) for weight in _list(content["prior"])]
+    worst_case = content["worst_case"]
+    if not isinstance(worst_case, bool):
+        raise TypeError(f"worst_case is true or false, got {shown(worst_case)}")
     if "costs" in content:
-        return Costs(
-            [[from_text(cost) for cost in row] for row in content["costs"]],
-            prior,
-            content["worst_case"],
-        )
-    return Power(from_text(content["power"]), content["d"], prior, content["worst_case"])
+        costs = [[from_text(cost) for cost in _list(row)] for row in _list(content["costs"])]
+        return Costs(costs, prior, worst_case)
+    return Power(from_text(content["power"]), content["d"], prior, worst_case)
 
 
 def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:

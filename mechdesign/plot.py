@@ -1,17 +1,19 @@
 """Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and
 errors.
 
-Every function returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it, and a
-notebook that has run ``%matplotlib inline`` shows it. No window opens and pyplot keeps no
-reference, so there is nothing to close. All values are exact expectations, turned into floats only
-to be drawn.
+Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
+``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
+shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
+are exact expectations, turned into floats only to be drawn.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +27,7 @@ from tqdm import tqdm
 
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.exceptions import NotSquare
+from mechdesign.files import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 
@@ -40,6 +43,18 @@ _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
 
 _PRINTED = 9
 """Tables of at most this many rows and columns (n <= 8) have their entries printed."""
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, replacing the file in one step or not at all.
+
+    Parameters
+    ----------
+    path
+        Its suffix says which format: .png, .pdf, .svg, or another that matplotlib writes.
+    """
+    with replacing(path) as stream:
+        figure.savefig(stream, format=Path(path).suffix[1:])
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:

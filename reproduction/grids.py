@@ -1162,7 +1162,11 @@ SOURCE = Source(
     " Privacy, PVLDB 14(3), 2020. Its figures have no numbers in the text; what is compared is what"
     " the text says of them, and what could be read off Figure 1.",
     (
-        Claim("Table 1", "notation", not_reproduced("-", "A list of symbols: docs/notation.md has it.")),
+        Claim(
+            "Table 1",
+            "notation",
+            not_reproduced("-", "A list of symbols: docs/notation.md has it."),
+        ),
         Claim("Section 3.5, (8)", "square wave", square_wave),
         Claim("Algorithm 2", "answers about many attributes", algorithm_2),
         Claim("Sections 4.3, 4.4", "thresholds of convergence", thresholds),

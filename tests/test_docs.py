@@ -26,7 +26,13 @@ PAGES = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_print_what_is_shown(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_print_what_is_shown(
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
     # The end of a block of code would be taken for output.
     text = re.sub("^```.*$", "", PAGES[page].read_text(encoding="utf-8"), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(

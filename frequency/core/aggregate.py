@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
+from mechdesign._support.text import from_json, keyed, shown
 
 VERSION = 1
 _MAGIC = b"LDPF"
@@ -101,9 +102,7 @@ class Aggregate:
             message = bytes(memoryview(message))
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(message[:-_DIGEST])
-            if header.get("kind") != "aggregate":
-                raise ValueError(f"it holds {header.get('kind')!r}, not an aggregate")
+            header, body = unpack(message[:-_DIGEST], "aggregate", "parameters", "n", "shape")
             n, shape, parameters = header["n"], header["shape"], header["parameters"]
             if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
                 raise ValueError("the header is not of an aggregate")
@@ -123,9 +122,20 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
     return _MAGIC + len(text).to_bytes(4, "little") + text + body
 
 
-def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and body of a message; ValueError with the reason for anything that `pack` has not
-    made.
+def unpack(message: bytes, kind: str, *names: str) -> tuple[dict[str, Any], bytes]:
+    """Header and body of a message.
+
+    Parameters
+    ----------
+    kind
+        What it holds.
+    names
+        The keys of its header, beside "version" and "kind": these and no others.
+
+    Raises
+    ------
+    ValueError
+        With the reason, for anything that `pack` has not made of such a header.
     """
     if message[:4] != _MAGIC:
         raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
@@ -133,19 +143,15 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
     if len(message) < max(end, 8):
         raise ValueError(f"cut short within the header: {len(message)} bytes")
     try:
-        header = json.loads(message[8:end].decode())
-    except (ValueError, RecursionError) as error:
+        header = from_json(message[8:end])
+    except ValueError as error:
         raise ValueError(f"the header is not JSON: {error}") from error
-    if (
-        not isinstance(header, dict)
-        or header.get("version") != VERSION
-        or isinstance(header["version"], bool)
-    ):
-        raise ValueError(
-            f"version {header.get('version') if isinstance(header, dict) else None!r}, this library"
-            f" reads {VERSION}"
-        )
-    return header, message[end:]
+    version = header.get("version") if isinstance(header, dict) else None
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"version {shown(version)}, this library reads {VERSION}")
+    if header.get("kind") != kind:
+        raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
+    return keyed(header, "version", "kind", *names), message[end:]
 
 
 def differing(ours: str, theirs: str) -> str:
@@ -153,14 +159,17 @@ def differing(ours: str, theirs: str) -> str:
     in ...".
     """
     try:
-        mine, other = json.loads(ours), json.loads(theirs)
+        mine, other = from_json(ours), from_json(theirs)
         names = [content["protocol"] for content in (mine, other)]
         if names[0] != names[1]:
             return f"{names[0]!s:.60} and of {names[1]!s:.60}"
-        keys = sorted(key for key in {*mine, *other} if mine.get(key) != other.get(key))
-        # From which the others follow
-        keys = [key for key in keys if key in ("domain", "alpha")] or keys
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        keys = sorted(
+            key for key in {*mine, *other} if canonical(mine.get(key)) != canonical(other.get(key))
+        )
+        keys = [
+            key for key in keys if key in ("domain", "alpha")
+        ] or keys  # from which the others follow
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
     return (
@@ -169,6 +178,6 @@ def differing(ours: str, theirs: str) -> str:
     )
 
 
-def canonical(content: dict[str, Any]) -> str:
+def canonical(content: Any) -> str:
     """The one JSON text of ``content``."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))

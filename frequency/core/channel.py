@@ -195,21 +195,17 @@ class Channel(ABC):
             the rest is returned.
         """
         try:
-            header, body = unpack(bytes(memoryview(message)))
-            count = header.get("count")
-            if (
-                header.get("kind") != "reports"
-                or type(count) is not int
-                or not 0 <= count < 1 << 63
-            ):
-                raise ValueError("it does not hold reports")
+            header, body = unpack(bytes(memoryview(message)), "reports", "parameters", "count")
+            count = header["count"]
+            if type(count) is not int or not 0 <= count < 1 << 63:
+                raise ValueError(f"{shown(count)} is not a number of reports")
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
-        if header.get("parameters") != self._signature:
+        if header["parameters"] != self._signature:
             return self._refuse(
                 "foreign",
                 max(count, 1),
-                f"reports of {header.get('parameters')!r:.300}, not of {self._signature}",
+                f"reports of {header['parameters']!r:.300}, not of {self._signature}",
                 tally,
             )
         size = self.report_dtype.itemsize

@@ -251,9 +251,7 @@ class State:
         try:
             if hashlib.sha256(message[:-32]).digest() != message[-32:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(message[:-32])
-            if header.get("kind") != "counted files":
-                raise ValueError("it holds no state of a collection")
+            header, body = unpack(message[:-32], "counted files", "files")
             aggregate = Aggregate.from_bytes(body)
             files = [
                 (str(place), str(name), int(n), dict(left_out))

@@ -9,7 +9,6 @@ copied to. Pages carry checksums.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 from collections import Counter
@@ -26,6 +25,7 @@ from frequency.core.aggregate import canonical, differing
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
 from frequency.exceptions import InvalidReport
+from mechdesign._support.text import from_json, keyed, shown
 from mechdesign.files import replacing
 
 try:
@@ -181,8 +181,13 @@ def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     header = _header(schema)
     if header.get("format") != FORMAT or not isinstance(header.get("id"), str):
         raise RefusedFile("it does not say that it holds reports")
-    if header.get("version") != VERSION:
-        raise RefusedFile(f"version {header.get('version')!r:.20}, this library reads {VERSION}")
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:
+        raise RefusedFile(f"version {shown(version)}, this library reads {VERSION}")
+    try:
+        keyed(header, "format", "version", "parameters", "id")
+    except ValueError as error:
+        raise RefusedFile(f"its header: {error}") from error
     if header.get("parameters") != channel._signature:
         raise RefusedFile(
             "foreign: its reports are of"
@@ -254,8 +259,8 @@ def _refusing() -> Iterator[None]:
 
 def _header(schema: Any) -> dict[str, Any]:
     try:
-        header = json.loads((schema.metadata or {}).get(_KEY, b"null"))
-    except (ValueError, RecursionError):
+        header = from_json((schema.metadata or {}).get(_KEY, b"null"))
+    except ValueError:
         return {}
     return header if isinstance(header, dict) else {}
 

@@ -21,7 +21,7 @@ from frequency.core.channel import Channel
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
-from mechdesign._support.text import from_text, to_text
+from mechdesign._support.text import from_json, from_text, keyed, shown, to_text
 from mechdesign.files import checked, content_of, described, digest_of, replacing
 
 FORMAT, VERSION = "mechdesign.protocol", 1
@@ -68,10 +68,10 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         with arguments that this library does not have, or with parameters that this version of the
         library would not draw its reports by.
     """
-    content = content_of(path, FORMAT, VERSION)
+    content = content_of(path, FORMAT, VERSION, "protocol", "arguments", "agreed", "digest")
     try:
         theirs = content["agreed"]
-        protocol = _decoded(content, str(path))
+        protocol = _decoded({key: content[key] for key in ("protocol", "arguments")}, str(path))
         ours = _agreed(protocol)
     except (
         LookupError,
@@ -82,7 +82,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         RecursionError,
     ) as error:
         raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
-    if ours != theirs:
+    if canonical(ours) != canonical(theirs):  # in which 1, 1.0 and true differ
         raise InvalidFile(
             f"{path}: this library would draw reports otherwise: of"
             f" {differing(canonical(ours), canonical(theirs))}"
@@ -91,7 +91,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
 
 
 def _agreed(protocol: Any) -> dict[str, Any]:
-    agreed: dict[str, Any] = json.loads(channel_of(protocol)._signature)
+    agreed: dict[str, Any] = from_json(channel_of(protocol)._signature)
     return agreed
 
 
@@ -144,6 +144,7 @@ def _decoded(value: Any, place: str) -> Any:
     if not isinstance(value, dict):
         return value
     if "protocol" in value:
+        keyed(value, "protocol", "arguments")
         module, _, name = value["protocol"].rpartition(".")
         kind = getattr(import_module(module), name, None) if module in _MODULES else None
         if (
@@ -153,8 +154,16 @@ def _decoded(value: Any, place: str) -> Any:
         ):
             raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
         return kind(**{name: _decoded(item, place) for name, item in value["arguments"].items()})
-    if "fraction" in value:
-        return from_text(value["fraction"])
-    if "mechanism" in value:
-        return checked(value["mechanism"], place)
-    return dict(value["sizes"]) if "sizes" in value else Domain(dict(value["attributes"]))
+    if len(value) != 1:
+        raise ValueError(f"expected an object with one key, got {shown(value)}")
+    ((form, content),) = value.items()
+    if form == "fraction":
+        return from_text(content)
+    if form == "mechanism":
+        return checked(content, place)
+    if form not in ("sizes", "attributes"):
+        raise ValueError(f"unknown key {shown(form)}")
+    sizes = dict(content)
+    if len(sizes) < len(content):
+        raise ValueError(f"an attribute occurs twice in {shown(content)}")
+    return sizes if form == "sizes" else Domain(sizes)

@@ -1,13 +1,17 @@
-"""Rational numbers as text: exact and read back, for files; or brief, for messages. Tables of text."""
+"""Numbers, tables and JSON as text: exact and read back, for files; or brief and safe to print."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 _DECIMAL_LIMIT = 1 << 2048
 """Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long
@@ -16,13 +20,56 @@ decimal conversions.
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
+JSON_DEPTH = 64
+"""The deepest nesting of lists and objects that `from_json` reads."""
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table's rows as lines, the columns as wide as they must be."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+JSON_BYTES = 1 << 28
+"""The longest text that `from_json` reads."""
+
+_INVISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        (0x034F, 0x034F),  # combining grapheme joiner
+        (0x115F, 0x1160),  # Hangul fillers, here and below
+        (0x17B4, 0x17B5),  # Khmer inherent vowels
+        (0x180B, 0x180F),  # Mongolian variation selectors
+        (0x2800, 0x2800),  # blank Braille pattern
+        (0x3164, 0x3164),
+        (0xFE00, 0xFE0F),  # variation selectors
+        (0xFFA0, 0xFFA0),
+        (0xE0100, 0xE01EF),  # more variation selectors
+    )
+    for code in range(first, last + 1)
+)
+"""Characters that take no room or show nothing, although `str.isprintable` accepts them."""
+
+
+def printable(text: str) -> str:
+    r"""``text`` in one line that is safe to print, whoever wrote it.
+
+    Control characters, line breaks, characters that reverse the direction of text, those that are
+    invisible and lone surrogates are escaped as in a Python string. Everything else stays.
+
+    >>> print(printable("ages\x1b[2J, 18\u202eto 64\n"))
+    ages\x1b[2J, 18\u202eto 64\n
+    """
+    if text.isprintable() and _INVISIBLE.isdisjoint(text):
+        return text
+    return "".join(
+        character
+        if character.isprintable() and character not in _INVISIBLE
+        else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
+
+
+def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
+    """A table's rows as lines that are safe to print, the columns as wide as they must be."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        for row in cells
     ]
 
 
@@ -31,6 +78,77 @@ def comma_separated(rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     return text.getvalue()
+
+
+def from_json(text: str | bytes) -> Any:
+    """What a JSON text says, if it can be read in one way only.
+
+    Parameters
+    ----------
+    text
+        At most `JSON_BYTES` long; bytes are UTF-8.
+
+    Raises
+    ------
+    ValueError
+        No JSON, too long, nested deeper than `JSON_DEPTH`, an object with a key twice, or a number
+        that is no finite float.
+
+    >>> from_json('{"alpha": "99/100", "alpha": "1/2"}')
+    Traceback (most recent call last):
+        ...
+    ValueError: the key 'alpha' occurs twice
+    """
+    if len(text) > JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
+    try:
+        value = json.loads(
+            text.decode() if isinstance(text, bytes) else text,
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except RecursionError as error:
+        raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
+    level, depth = [value], 0
+    while level := [
+        inner
+        for outer in level
+        if isinstance(outer, (list, dict))
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        depth += 1
+        if depth > JSON_DEPTH:
+            raise ValueError(f"nested deeper than {JSON_DEPTH}")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} occurs twice")
+    return content
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text:.20} is no finite number")
+    return value
+
+
+def keyed(content: Any, *names: str) -> dict[str, Any]:
+    """``content``, if it is an object with these keys and no others; else ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError(f"expected an object, got {shown(content)}")
+    for name in names:
+        if name not in content:
+            raise ValueError(f"the key {name!r} is missing")
+    for key in content:
+        if key not in names:
+            raise ValueError(f"unknown key {shown(key)}; known: {', '.join(names)}")
+    return content
 
 
 def integer_to_text(value: int) -> str:
@@ -81,6 +199,6 @@ def shown(value: object) -> str:
     their length.
     """
     try:
-        return f"{value!r:.60}"
+        return printable(f"{value!r:.60}")
     except ValueError:
         return f"a huge {type(value).__name__}"

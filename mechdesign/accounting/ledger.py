@@ -5,20 +5,26 @@ exact numbers.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from threading import RLock
+from typing import NoReturn
 
+from mechdesign._support.locking import locked
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import aligned, brief, from_text, shown, to_text
+from mechdesign._support.text import aligned, brief, from_text, keyed, shown, to_text
 from mechdesign.exceptions import InvalidFile, MechanismError
-from mechdesign.files import replacing
+from mechdesign.files import content_of, replacing
 from mechdesign.privacy import face_value
 
 FORMAT, VERSION = "mechdesign.ledger", 1
+
+NUMBER_BITS = 2048
+"""The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
 NOT_COVERED = """not covered:
 - tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by subsampling or shuffling
@@ -51,9 +57,7 @@ class AlreadySpent(MechanismError, ValueError):
 
 
 class LedgerChanged(MechanismError):
-    """The file has collections that this ledger does not: someone else has spent since it was
-    loaded. Nothing was written.
-    """
+    """The file is of another budget, or lacks or adds collections. Nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,61 @@ class Entry:
     people: tuple[str, ...] | None
 
 
+class _Account:
+    """A budget, the collections, and the sums that every spend asks for."""
+
+    def __init__(self, epsilon: Fraction) -> None:
+        self.epsilon = epsilon
+        self.entries: list[Entry] = []
+        self._names: set[str] = set()
+        self._everybody = Fraction(0)
+        self._groups: dict[str, Fraction] = {}
+        """What each group has spent beyond what everybody has."""
+        self._largest = Fraction(0)
+        """The largest of these."""
+        self._denominator = _bounded(epsilon, 1)
+
+    def left(self, groups: tuple[str, ...] | None) -> Fraction:
+        beyond = self._largest
+        if groups is not None:
+            beyond = max(self._groups.get(group, Fraction(0)) for group in groups)
+        return self.epsilon - self._everybody - beyond
+
+    def check(self, entry: Entry) -> None:
+        """Raise unless the entry may be added."""
+        if entry.what in self._names:
+            raise AlreadySpent(
+                f"{entry.what!r} is spent already: a second collection needs a name of its own; "
+                "nothing was recorded"
+            )
+        left = self.left(entry.people)
+        if entry.epsilon > left:
+            raise BudgetExceeded(entry.epsilon, left, entry.what)
+        _bounded(entry.epsilon, self._denominator)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry that `check` accepts."""
+        self._denominator = math.lcm(self._denominator, entry.epsilon.denominator)
+        self.entries.append(entry)
+        self._names.add(entry.what)
+        if entry.people is None:
+            self._everybody += entry.epsilon
+            return
+        for group in entry.people:
+            before = self._groups.get(group)
+            self._groups[group] = entry.epsilon if before is None else before + entry.epsilon
+            self._largest = max(self._largest, self._groups[group])
+
+
 class Ledger:
     """The budget of every person, and what collections have spent of it, by basic composition.
 
     Collections from the same people add up. Those from disjoint groups do not: what counts is the
     largest sum over groups, and a collection from everybody counts for every group. That groups are
     disjoint is the caller's word.
+
+    A ledger lives in a file: see `open`. One that is made by its class is in memory only, until
+    `save`. Threads may share either.
 
     A ledger is mutable, and there is one of it. Were it a value, each of two holders could spend
     the whole, and ``spend`` without keeping its result would lose a collection. So it cannot be
@@ -80,9 +133,9 @@ class Ledger:
     Parameters
     ----------
     epsilon
-        Of a person, in all: at least 0. Numbers are exact and nothing is rounded: a float stands
-        for the binary number that it is, so that 0.1 is a little more than 1/10 and does not fit
-        three times into "0.3". Strings mean what they say.
+        Of a person, in all: at least 0. Numbers are exact and nothing is rounded: a float stands for
+        the binary number that it is, so that 0.1 is a little more than 1/10 and does not fit three
+        times into "0.3". Strings mean what they say.
 
     Not covered, and printed below the table: `NOT_COVERED`.
 
@@ -95,23 +148,77 @@ class Ledger:
     """
 
     def __init__(self, epsilon: float | Rational) -> None:
-        self._epsilon = face_value(epsilon)
-        self._entries: list[Entry] = []
+        self._account = _Account(face_value(epsilon))
+        self._path: Path | None = None
+        self._closed = False
+        self._guard = RLock()
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], epsilon: float | Rational | None = None) -> Ledger:
+        """The ledger in a file, which any number of processes and threads may spend from at once.
+
+        `spend` reads the file again and has written it, durably, before it returns: nothing is
+        spent twice, and no collection is forgotten, whenever a process ends. What is left is always
+        what the file says now. Used with ``with``, the ledger cannot be spent from afterwards.
+
+        Parameters
+        ----------
+        path
+            A JSON file, which `save` could have written. Beside it ``path`` with ".lock" appended
+            keeps others waiting, for as long as a spend takes.
+        epsilon
+            The budget. Without a file one is made; that of a file must be the same. None: there
+            must be a file.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no file, and no epsilon.
+        LedgerChanged
+            The file has another budget.
+        InvalidFile
+            It is not a ledger, or spends more than its budget.
+
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "budget.json"
+        >>> with Ledger.open(path, epsilon="1") as ledger:
+        ...     ledger.spend("0.4", "ages")
+        >>> Ledger.open(path).remaining
+        Fraction(3, 5)
+        """
+        ledger = Ledger(0 if epsilon is None else epsilon)
+        ledger._path = Path(os.path.realpath(path))
+        if epsilon is None:
+            ledger._account = _read(ledger._path)
+            return ledger
+        with locked(ledger._path):
+            if not ledger._path.exists():
+                _write(ledger._path, ledger._account.epsilon, [])
+            ledger._refresh()
+        return ledger
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closed = True
 
     @property
     def epsilon(self) -> Fraction:
         """The budget of a person."""
-        return self._epsilon
+        return self._account.epsilon
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The collections, in the order in which they were spent."""
-        return tuple(self._entries)
+        with self._guard:
+            self._refresh()
+            return tuple(self._account.entries)
 
     def spend(
         self, epsilon: float | Rational, what: str, people: str | Iterable[str] | None = None
     ) -> None:
-        """Record a collection, before it begins.
+        """Record a collection, before it begins. It is recorded when this returns.
 
         Parameters
         ----------
@@ -129,19 +236,25 @@ class Ledger:
             Some of these people would lose more than their budget.
         AlreadySpent
             A collection of this name is recorded.
+        LedgerChanged
+            The file lacks collections that this ledger knows, or has another budget.
+        OSError
+            The file could not be written. The collection is not recorded here; should it be in the
+            file all the same (the disk failed after the file was replaced), it counts from then on.
         """
-        cost, groups = face_value(epsilon), _groups(people)
-        if cost == 0:
-            raise ValueError("a collection costs an epsilon above 0")
-        if not isinstance(what, str) or not what.strip():
-            raise ValueError(f"a collection needs a name, got {shown(what)}")
-        if any(entry.what == what for entry in self._entries):
-            raise AlreadySpent(
-                f"{what!r} is spent already: a second collection needs a name of its own; nothing"
-                " was recorded"
-            )
-        self.require(cost, what, groups)
-        self._entries.append(Entry(cost, what, groups))
+        entry = _entry(epsilon, what, people)
+        if self._path is None:
+            with self._guard:
+                self._account.check(entry)
+                self._account.add(entry)
+            return
+        if self._closed:
+            raise ValueError(f"the ledger in {self._path} is closed; nothing was recorded")
+        with self._guard, locked(self._path):
+            self._refresh()
+            self._account.check(entry)
+            _write(self._path, self.epsilon, [*self._account.entries, entry])
+            self._account.add(entry)
 
     def require(
         self, epsilon: float | Rational, what: str = "", people: str | Iterable[str] | None = None
@@ -154,112 +267,149 @@ class Ledger:
     def left(self, people: str | Iterable[str] | None = None) -> Fraction:
         """What every member of these groups (None: everybody) has left."""
         groups = _groups(people)
-        everybody = sum(
-            (entry.epsilon for entry in self._entries if entry.people is None), Fraction(0)
-        )
-        sums = self._sums()
-        return (
-            self._epsilon
-            - everybody
-            - max((sums.get(group, Fraction(0)) for group in groups or sums), default=Fraction(0))
-        )
+        with self._guard:
+            self._refresh()
+            return self._account.left(groups)
 
     @property
     def spent(self) -> Fraction:
         """The most that anybody has spent."""
-        return self._epsilon - self.left()
+        return self.epsilon - self.left()
 
     @property
     def remaining(self) -> Fraction:
         """What everybody has left: what a collection from everybody may cost."""
         return self.left()
 
-    def _sums(self) -> dict[str, Fraction]:
-        """What each group has spent beyond what everybody has."""
-        sums: dict[str, Fraction] = {}
-        for entry in self._entries:
-            for group in entry.people or ():
-                sums[group] = sums.get(group, Fraction(0)) + entry.epsilon
-        return sums
+    def _refresh(self) -> None:
+        """Read the file of an open ledger again."""
+        if self._path is None or self._closed:
+            return
+        found = _read(self._path)
+        if found.epsilon != self.epsilon:
+            raise LedgerChanged(
+                f"{self._path} is a ledger of {_text(found.epsilon)}, not of {_text(self.epsilon)}"
+            )
+        if not _continues(found, self._account):
+            raise LedgerChanged(f"{self._path} lacks collections that were in it before")
+        self._account = found
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON, replacing the file in one step or not at all. There is no lock: one process
-        at a time.
+        """Write JSON, replacing the file in one step or not at all.
 
-        Raises LedgerChanged when the file is another budget, or has collections that this ledger
-        does not; InvalidFile when it is no ledger.
+        Raises
+        ------
+        LedgerChanged
+            The file is another budget, or has collections that this ledger does not: someone else
+            has spent since it was loaded.
+        InvalidFile
+            The file is no ledger.
         """
-        if Path(path).exists():
-            other = Ledger.load(path)
-            if (
-                other.epsilon != self.epsilon
-                or other._entries != self._entries[: len(other._entries)]
-            ):
+        with self._guard, locked(path):
+            self._refresh()
+            if Path(path).exists() and not _continues(self._account, _read(path)):
                 raise LedgerChanged(
                     f"{path} has what this ledger does not: load it again; nothing was written"
                 )
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "epsilon": to_text(self._epsilon),
-            "entries": [
-                {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.people}
-                for entry in self._entries
-            ],
-        }
-        with replacing(path) as stream:
-            stream.write((json.dumps(content, indent=1) + "\n").encode())
+            _write(path, self.epsilon, self._account.entries)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
-        """Read what `save` wrote. InvalidFile for anything else, and for one that spends more than
-        its budget.
+        """A ledger in memory, with what a file holds now: to look at, or to spend from and `save`.
+
+        Raises
+        ------
+        InvalidFile
+            It is not a ledger, or spends more than its budget.
         """
-        try:
-            content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (
-                FORMAT,
-                VERSION,
-            ):
-                raise InvalidFile(
-                    f"{path}: not a ledger (format {FORMAT!r}, version {VERSION} expected)"
-                )
-            ledger = Ledger(from_text(content["epsilon"]))
-            for entry in content["entries"]:
-                ledger.spend(from_text(entry["epsilon"]), entry["what"], entry["people"])
-        except InvalidFile:
-            raise
-        except (ValueError, KeyError, TypeError, RecursionError, MechanismError) as error:
-            raise InvalidFile(
-                f"{path}: not an intact ledger: {type(error).__name__}: {str(error)[:200]}"
-            ) from error
+        ledger = Ledger(0)
+        ledger._account = _read(path)
         return ledger
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a ledger cannot be copied or pickled: each copy would spend the whole budget; use save"
-            " and load"
+            "a ledger cannot be copied or pickled: each copy would spend the whole budget; "
+            "open its file wherever it is spent from"
         )
 
     def __str__(self) -> str:
         rows = [("collection", "people", "epsilon")]
-        for entry in self._entries:
-            rows.append(
-                (
-                    entry.what,
-                    "everybody" if entry.people is None else ", ".join(entry.people),
-                    _text(entry.epsilon),
-                )
-            )
-        rows.append(("spent", "by whoever has spent the most", _text(self.spent)))
-        rows.append(("remaining", f"of {_text(self._epsilon)}", _text(self.remaining)))
+        for entry in self.entries:
+            people = "everybody" if entry.people is None else ", ".join(entry.people)
+            rows.append((entry.what, people, _text(entry.epsilon)))
+        account = self._account
+        left = account.left(None)
+        rows.append(("spent", "by whoever has spent the most", _text(account.epsilon - left)))
+        rows.append(("remaining", f"of {_text(account.epsilon)}", _text(left)))
         return "\n".join([*aligned(rows), NOT_COVERED])
 
     def __repr__(self) -> str:
+        account = self._account
         return (
-            f"<Ledger of {_text(self._epsilon)}: {len(self._entries)} collections,"
-            f" {_text(self.remaining)} remaining>"
+            f"<Ledger of {_text(account.epsilon)}: {len(account.entries)} collections, "
+            f"{_text(account.left(None))} remaining>"
         )
+
+
+def _read(path: str | os.PathLike[str]) -> _Account:
+    """What a file holds; InvalidFile unless it is a ledger that keeps its budget."""
+    content = content_of(path, FORMAT, VERSION, "epsilon", "entries")
+    try:
+        account = _Account(from_text(content["epsilon"]))
+        if not isinstance(content["entries"], list):
+            raise ValueError(f"entries are a list, got {shown(content['entries'])}")
+        for found in content["entries"]:
+            keyed(found, "epsilon", "what", "people")
+            people = found["people"]
+            entry = _entry(from_text(found["epsilon"]), found["what"], people)
+            if people is not None and people != list(entry.people or ()):
+                raise ValueError(f"people are a list of different groups, got {shown(people)}")
+            account.check(entry)
+            account.add(entry)
+    except (ValueError, TypeError, MechanismError) as error:
+        raise InvalidFile(f"{path}: not an intact ledger: {error!s:.300}") from error
+    return account
+
+
+def _write(path: str | os.PathLike[str], epsilon: Fraction, entries: Sequence[Entry]) -> None:
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "epsilon": to_text(epsilon),
+        "entries": [
+            {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.people}
+            for entry in entries
+        ],
+    }
+    with replacing(path) as stream:
+        stream.write((json.dumps(content, indent=1) + "\n").encode())
+
+
+def _continues(later: _Account, earlier: _Account) -> bool:
+    """Whether all that ``earlier`` has is in ``later``, of the same budget, in the same order."""
+    known = earlier.entries
+    return later.epsilon == earlier.epsilon and later.entries[: len(known)] == known
+
+
+def _entry(epsilon: float | Rational, what: str, people: str | Iterable[str] | None) -> Entry:
+    cost, groups = face_value(epsilon), _groups(people)
+    if cost == 0:
+        raise ValueError("a collection costs an epsilon above 0")
+    if not isinstance(what, str) or not what.strip():
+        raise ValueError(f"a collection needs a name, got {shown(what)}")
+    return Entry(cost, what, groups)
+
+
+def _bounded(epsilon: Fraction, denominator: int) -> int:
+    """The common denominator of an epsilon and others; ValueError if numbers become too long."""
+    if max(epsilon.numerator, epsilon.denominator).bit_length() <= NUMBER_BITS:
+        common = math.lcm(denominator, epsilon.denominator)
+        if common.bit_length() <= NUMBER_BITS:
+            return common
+    raise ValueError(
+        f"epsilon {_text(epsilon)}: sums of what is spent are exact, and would have numbers of more "
+        f"than {NUMBER_BITS} bits; nothing was recorded"
+    )
 
 
 def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:

@@ -72,7 +72,8 @@ def plan(
         The target, above 0, in the task's unit.
     ledger
         A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all
-        that remains; or, if n and error are given, at most that.
+        that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
+        remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
     details
         See the task.
 
@@ -94,12 +95,14 @@ def plan(
     largest = LARGEST_EPSILON
     if ledger is not None and epsilon is not None:
         ledger.require(epsilon, "this plan")
-    elif ledger is not None and ledger.remaining <= 0:
-        raise BudgetExceeded(LEAST_EPSILON, ledger.remaining, "this plan")
-    elif ledger is not None and (target is None or (n is None and asked.people_report)):
-        epsilon = ledger.remaining
     elif ledger is not None:
-        largest = min(largest, ledger.remaining)
+        remaining = ledger.remaining  # asked once: others may be spending from the same file
+        if remaining <= 0:
+            raise BudgetExceeded(LEAST_EPSILON, remaining, "this plan")
+        if target is None or (n is None and asked.people_report):
+            epsilon = remaining
+        else:
+            largest = min(largest, remaining)
     _check_given(asked, n, epsilon, target)
     if target is None:
         return ranked(asked, "error", None, dict.fromkeys(asked.names, (epsilon, n)))

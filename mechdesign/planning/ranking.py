@@ -11,7 +11,7 @@ from fractions import Fraction
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from mechdesign._support.text import aligned, brief
+from mechdesign._support.text import aligned, brief, printable
 from mechdesign.planning.task import InvalidRequest, Task, predicted_error
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Plan:
                 f" {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''}"
                 f" {self.bound}"
             )
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def ranked(

@@ -372,3 +372,44 @@ def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_ratio_beyond_floats_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--n", "2", "--alpha", "1e-400"]) == 0
     assert "1.00000" in capsys.readouterr().out
+
+
+FULL_DISK = """
+import resource, sys
+from mechdesign import plot
+from mechdesign.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+print(*(main([*line.split(), "--force"]) for line in sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None:
+    (here / "true.csv").write_text("count\n" + "3\n" * 100)
+    commands = {
+        "design --n 2 --alpha 1/2 --out": "d.json",
+        "design --n 2 --alpha 1/2 --plot": "d.png",
+        "release wm.json --input true.csv --column count --out": "r.csv",
+        "plot wm.json --out": "p.pdf",
+        "plan count --domain 4 --epsilon 1 --out": "l.csv",
+        "plan count --domain 4 --epsilon 1 --plot": "l.svg",
+    }
+    for name in commands.values():
+        (here / name).write_text("precious")
+    before = sorted(here.iterdir())
+    lines = [f"{command} {name}" for command, name in commands.items()]
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *lines], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.splitlines()[-1] == "2 2 2 2 2 2"
+    assert run.stderr.count("File too large") == len(commands)
+    assert sorted(here.iterdir()) == before
+    assert {(here / name).read_text() for name in commands.values()} == {"precious"}
+
+
+def test_a_symbolic_link_that_leads_nowhere_is_refused_before_any_work(
+    wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "link.png").symlink_to(here / "absent.png")
+    assert main(["plot", "wm.json", "--out", "link.png", "--force"]) == 2
+    assert "leads nowhere" in capsys.readouterr().err
+    assert not (here / "absent.png").exists()

@@ -197,3 +197,28 @@ def test_what_is_no_mechanism_file_is_a_value_error(content: str, tmp_path: Path
     (tmp_path / "m.json").write_text(content)
     with pytest.raises(ValueError, match=r"."):
         device.Device(str(tmp_path / "m.json"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"alpha": "1/2"', '"alpha": "99/100", "alpha": "1/2"'),
+        ('"alpha": "1/2"', '"alpha": "1/2", "comment": "harmless"'),
+        ('"version": 1', '"version": 1.0'),
+        ('"version": 1', '"version": true'),
+        ('"certificate": null', '"certificate": {"a": 1, "a": 1}'),
+        ('"certificate": null', '"certificate": NaN'),
+    ],
+)
+def test_a_file_with_more_than_one_reading_is_refused(old: str, new: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    named.geometric(3, "1/2").save(path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    content = json.loads(path.read_text())
+    path.write_text(path.read_text().replace(content["digest"], formats.digest_of(content)))
+    with pytest.raises(ValueError, match=r"twice|version 1|keys|not in a mechanism file"):
+        device.Device(str(path))
+    with pytest.raises(MechanismError):
+        Mechanism.load(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -238,6 +239,21 @@ def aggregate_header(oracle: Oracle, **other: Any) -> dict[str, Any]:
     }
 
 
+class Pairs(list[tuple[str, Any]]):
+    """A JSON object as it is written; every other list is a plain one."""
+
+
+def strict(value: Any, depth: int = 0) -> Any:
+    """A parsed value with its objects as dicts; ValueError where it has no one meaning."""
+    if depth > 64 or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(value)
+    if isinstance(value, Pairs):
+        if len({key for key, _ in value}) < len(value):
+            raise ValueError(value)
+        return {key: strict(inner, depth + 1) for key, inner in value}
+    return [strict(inner, depth + 1) for inner in value] if isinstance(value, list) else value
+
+
 def slow_header(data: bytes) -> tuple[dict[str, Any], bytes] | None:
     if len(data) < 8 or data[:4] != b"LDPF":
         return None
@@ -245,14 +261,11 @@ def slow_header(data: bytes) -> tuple[dict[str, Any], bytes] | None:
     if end > len(data):
         return None
     try:
-        header = json.loads(data[8:end].decode("utf-8"))
+        header = strict(json.loads(data[8:end].decode("utf-8"), object_pairs_hook=Pairs))
     except (ValueError, RecursionError):
         return None
-    if (
-        not isinstance(header, dict)
-        or isinstance(header.get("version"), bool)
-        or header.get("version") != 1
-    ):
+    version = header.get("version") if isinstance(header, dict) else None
+    if type(version) is not int or version != 1:
         return None
     return header, data[end:]
 
@@ -262,7 +275,12 @@ def slow_read(name: str, data: bytes) -> tuple[list[bytes], Counter[str]]:
     found = slow_header(data)
     header, body = found or ({}, b"")
     count = header.get("count")
-    if header.get("kind") != "reports" or type(count) is not int or not 0 <= count < 1 << 63:
+    if (
+        header.keys() != {"version", "kind", "parameters", "count"}
+        or header["kind"] != "reports"
+        or type(count) is not int
+        or not 0 <= count < 1 << 63
+    ):
         return [], Counter(malformed=1)
     if header.get("parameters") != signature(ORACLES[name]):
         return [], Counter(foreign=max(count, 1))
@@ -460,7 +478,7 @@ def odd_headers(header: dict[str, Any]) -> Iterator[str | bytes]:
         assert part in text
         yield text.replace(part, f'"{key}":{odd}')
         if len(odd) < 10:
-            yield text[:-1] + f',"{key}":{odd}}}'  # twice: the last one counts
+            yield text[:-1] + f',"{key}":{odd}}}'  # twice: refused
             yield f'{{"{key}":{odd},' + text[1:]
     for key in header:
         yield json.dumps({other: value for other, value in header.items() if other != key})

@@ -179,15 +179,20 @@ def rewritten(path, change):
         (lambda c: c.update(format="x"), "not a protocol file"),
         (lambda c: c.update(version=2), "version 2"),
         (lambda c: c.update(version=True), "version True"),
+        (lambda c: c.update(version=1.0), "version 1.0"),
+        (lambda c: c.update(comment="harmless"), "unknown key 'comment'"),
+        (lambda c: c["arguments"].update(domain={"fraction": "16", "more": 1}), "one key"),
+        (lambda c: c["arguments"].update(domain={"number": "16"}), "unknown key 'number'"),
+        (lambda c: c["agreed"].update(domain=16.0), "would draw reports otherwise.*domain"),
         (lambda c: c.update(protocol="os.system"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.choose"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.Estimate"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.np"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.Oracle"), "TypeError"),
         (lambda c: c.update(protocol=5), "AttributeError"),
-        (lambda c: c.pop("protocol"), "KeyError"),
-        (lambda c: c.pop("arguments"), "KeyError"),
-        (lambda c: c.pop("agreed"), "KeyError"),
+        (lambda c: c.pop("protocol"), "'protocol' is missing"),
+        (lambda c: c.pop("arguments"), "'arguments' is missing"),
+        (lambda c: c.pop("agreed"), "'agreed' is missing"),
         (lambda c: c["arguments"].update(domain=-1), "domain must be"),
         (
             lambda c: c["arguments"].update(domain={"fraction": "1/0"}),
@@ -224,6 +229,20 @@ def test_a_protocol_file_that_was_changed_or_cut_is_refused(tmp_path):
         path.write_text(damaged)
         with pytest.raises(InvalidFile):
             load_protocol(path)
+
+
+def test_what_occurs_twice_in_a_protocol_file_is_refused(tmp_path):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    path.write_text(path.read_text().replace('"domain": 16', '"domain": 4, "domain": 16', 1))
+    with pytest.raises(InvalidFile, match="'domain' occurs twice"):
+        load_protocol(path)
+    protocol = frequency.marginals.InpHT(frequency.marginals.Domain({"a": 2, "b": 3}), 2, 1.0)
+    save_protocol(path, protocol)
+    assert load_protocol(path) == protocol
+    rewritten(path, lambda c: c["arguments"]["domain"]["attributes"].append(["a", 2]))
+    with pytest.raises(InvalidFile, match="occurs twice"):
+        load_protocol(path)
 
 
 def test_a_designed_mechanism_in_a_protocol_file_is_audited_again(tmp_path):
@@ -348,6 +367,9 @@ GOOD = {"index": pa.array([3], pa.uint8()), "sign": pa.array([1], pa.int8())}
         (GOOD | {"index": pa.array([None], pa.uint8())}, {}, "column 'index' has nulls"),
         ({"index": GOOD["index"]}, {}, "column 'sign' is missing"),
         (GOOD, {"version": 2}, "version 2"),
+        (GOOD, {"version": 1.0}, "version 1.0"),
+        (GOOD, {"version": True}, "version True"),
+        (GOOD, {"comment": "harmless"}, "unknown key 'comment'"),
         (GOOD, {"format": "other"}, "does not say that it holds reports"),
         (GOOD, {"id": 3}, "does not say that it holds reports"),
         (GOOD, {"parameters": HRR(16, 1.5)._signature}, "foreign.*alpha"),
