@@ -28,8 +28,10 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    # The tests may be of an installed package
-    for folder in (Path(mechdesign.__file__).parent, ROOT / "examples"):
+    for folder in (
+        Path(mechdesign.__file__).parent,
+        ROOT / "examples",
+    ):  # the tests may be of an installed package
         shutil.copytree(folder, tmp_path / folder.name)
     return tmp_path
 
