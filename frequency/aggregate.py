@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign.text import from_json, keyed, shown
+from mechdesign.text import from_json, keyed, printable, shown
 
 VERSION = 1
 _MAGIC = b"LDPF"
@@ -73,7 +73,7 @@ class Aggregate:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Aggregate of {self.n} reports, {self.parameters}>"
+        return f"<Aggregate of {self.n} reports, {printable(self.parameters)}>"
 
     def to_bytes(self) -> bytes:
         """A message that `Oracle.aggregate_from_bytes` reads back."""

@@ -34,7 +34,7 @@ from frequency.exceptions import IncompatibleAggregate
 from frequency.parquet import Footer, RefusedFile, batch_of, batches, footer_of
 from mechdesign import InvalidFile
 from mechdesign.formats import replacing
-from mechdesign.text import shown
+from mechdesign.text import printable, shown
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -79,7 +79,7 @@ class Collected:
             f"  {path}: left out {', '.join(f'{count} {reason}' for reason, count in reasons.items())}"
             for path, reasons in self.left_out.items()
         ]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 # ------------------------------------------------------------------------------------------------ what a worker does

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
 from mechdesign.formats import replacing
-from mechdesign.text import comma_separated
+from mechdesign.text import comma_separated, printable
 
 
 def collect(add: AddCommand) -> None:
@@ -73,8 +73,8 @@ def _collect(options: argparse.Namespace) -> int:
             f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written"
         )
     save_aggregate(options.out, collected.aggregate)
-    print(_printable(str(collected)))
-    print(f"wrote {options.out}")
+    print(collected)
+    say(f"wrote {options.out}")
     if options.refused is not None:
         rows = [
             ["file", "reports left out", "reason"],
@@ -86,19 +86,9 @@ def _collect(options: argparse.Namespace) -> int:
             for reason, count in reasons.items()
         ]
         with replacing(options.refused) as stream:
-            stream.write(_printable(comma_separated(rows)).encode())
-        print(f"wrote {options.refused}")
+            stream.write(comma_separated([map(printable, row) for row in rows]).encode())
+        say(f"wrote {options.refused}")
     return 1 if collected.refused or collected.left_out else 0
-
-
-def _printable(text: str) -> str:
-    """Names of files, and what files say of themselves, may hold anything: no escape sequence reaches the terminal."""
-    return "".join(
-        c
-        if c.isprintable() or c in "\r\n"
-        else c.encode("unicode_escape", "surrogatepass").decode()
-        for c in text
-    )
 
 
 def _check_apart(options: argparse.Namespace) -> None:

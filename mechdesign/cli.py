@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import NoReturn, TextIO, TypeAlias, cast
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from mechdesign.planner import Unreachable, plan
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
-from mechdesign.text import brief, comma_separated
+from mechdesign.text import brief, comma_separated, printable
 
 _NO = (
     PrivacyViolation,
@@ -78,11 +78,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("mechdesign: interrupted; nothing was written", file=sys.stderr)
         return 130
     except _NO as error:
-        print(f"mechdesign: {error}", file=sys.stderr)
+        say(f"mechdesign: {error}", sys.stderr)
         return 1
     except (MechanismError, ValueError, OSError, ImportError) as error:
-        print(f"mechdesign: {error}", file=sys.stderr)
+        say(f"mechdesign: {error}", sys.stderr)
         return 2
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line, to standard output if None: escaped, whoever named what is in it."""
+    print(printable(line), file=stream)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 AddCommand: TypeAlias = Callable[
@@ -93,7 +103,7 @@ AddCommand: TypeAlias = Callable[
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
@@ -341,13 +351,13 @@ def _design(options: argparse.Namespace) -> int:
     _describe(found.mechanism)
     if options.out is not None:
         found.save(options.out)
-        print(f"wrote {options.out}")
+        say(f"wrote {options.out}")
     if options.plot is not None:
         from mechdesign import plot
 
         title = f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}"
         plot.save(plot.heatmaps({title: found.mechanism}), options.plot)
-        print(f"wrote {options.plot}")
+        say(f"wrote {options.plot}")
     return 0
 
 
@@ -393,12 +403,12 @@ def _describe(mechanism: Mechanism) -> None:
     if mechanism.certificate is None:
         print("certificate  none")
     else:
-        print(f"certificate  {mechanism.certificate}")
+        say(f"certificate  {mechanism.certificate}")
 
 
 def _audit(options: argparse.Namespace) -> int:
     _describe(load(options.file))
-    print(f"{options.file}: digest, table, privacy and certificate checked")
+    say(f"{options.file}: digest, table, privacy and certificate checked")
     return 0
 
 
@@ -424,7 +434,7 @@ def _release(options: argparse.Namespace) -> int:
     rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
     with replacing(options.out) as stream:
         stream.write(comma_separated([[*options.keep, options.column], *rows]).encode())
-    print(f"wrote {options.out}: {len(released)} counts")
+    say(f"wrote {options.out}: {len(released)} counts")
     if options.seed is not None:
         print(
             "mechdesign: --seed was given: these counts are reproducible and therefore not private",
@@ -485,7 +495,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     check_targets(options, options.out)
     check_suffix(options.out, *_PICTURES)
-    mechanisms = {str(path): load(path) for path in options.files}
+    mechanisms = {printable(str(path)): load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:
@@ -495,7 +505,7 @@ def _plot(options: argparse.Namespace) -> int:
         )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
     plot.save(figure, options.out)
-    print(f"wrote {options.out}")
+    say(f"wrote {options.out}")
     return 0
 
 
@@ -523,12 +533,12 @@ def _plan(options: argparse.Namespace) -> int:
     if options.out is not None:
         with replacing(options.out) as stream:
             stream.write(found.csv().encode())
-        print(f"wrote {options.out}")
+        say(f"wrote {options.out}")
     if options.plot is not None:
         from mechdesign import plot
 
         plot.save(found.plot(), options.plot)
-        print(f"wrote {options.plot}")
+        say(f"wrote {options.plot}")
     return 0
 
 

@@ -21,7 +21,7 @@ from mechdesign.budget import BudgetExceeded, Ledger
 from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import face_value
 from mechdesign.rational import Rational
-from mechdesign.text import aligned, brief, shown
+from mechdesign.text import aligned, brief, printable, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -281,7 +281,7 @@ class Plan:
             lines.append(
                 f"at epsilon {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''} {self.bound}"
             )
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def plan(

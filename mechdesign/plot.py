@@ -30,7 +30,7 @@ from mechdesign.formats import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 from mechdesign.rational import Rational, exact
-from mechdesign.text import brief
+from mechdesign.text import brief, printable
 
 if TYPE_CHECKING:
     from mechdesign.planner import Plan
@@ -136,7 +136,7 @@ def l0_against_n(
         for n, item in zip(ns, row, strict=True):
             if (item.outputs, item.inputs) != (n + 1, n + 1):
                 raise ValueError(
-                    f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
+                    f"{printable(name)} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
                 )
     return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 
@@ -381,7 +381,8 @@ def _people(mechanisms: Mapping[str, Mechanism]) -> int:
             first, n = name, mechanism.inputs - 1
         if mechanism.inputs != n + 1:
             raise ValueError(
-                f"one figure needs one n: {first} has n = {n}, {name} has n = {mechanism.inputs - 1}"
+                f"one figure needs one n: {printable(first)} has n = {n}, "
+                f"{printable(name)} has n = {mechanism.inputs - 1}"
             )
     return n
 

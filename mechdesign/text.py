@@ -61,6 +61,11 @@ def printable(text: str) -> str:
     )
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names for a message, with commas between them, safe to print."""
+    return ", ".join(map(printable, names))
+
+
 def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
     """A table's rows as lines that are safe to print, the columns as wide as they must be."""
     cells = [[printable(cell) for cell in row] for row in rows]

@@ -19,9 +19,9 @@ from frequency.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
 from mechdesign.formats import replacing
-from mechdesign.text import comma_separated
+from mechdesign.text import comma_separated, printable
 from rangeq.grids import ConjunctionProtocol
 from rangeq.protocol import RangeProtocol
 from rangeq.shaped import Shaped
@@ -82,13 +82,14 @@ def _query(options: argparse.Namespace) -> int:
         [answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))]
         for answer in answers
     ]
-    text = comma_separated([["query", "estimate", "low", "high"], *rows])
+    head = ["query", "estimate", "low", "high"]
     if options.out is None:
-        print(text, end="")
+        shown = [[printable(query), *numbers] for query, *numbers in rows]
+        print(comma_separated([head, *shown]), end="")
     else:
         with replacing(options.out) as stream:
-            stream.write(text.encode())
-        print(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
+            stream.write(comma_separated([head, *rows]).encode())
+        say(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
     if answers and all(answer.low != answer.low for answer in answers):
         print(f"mechdesign: {type(protocol).__name__} has no confidence intervals", file=sys.stderr)
     return 0

@@ -22,7 +22,7 @@ from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracle import Oracle, checked_users
 from frequency.unary import OUE
 from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign.text import listed, shown
 
 Names = tuple[str, ...]
 
@@ -375,7 +375,7 @@ class CALM(ViewProtocol):
         """Names of 1 .. k distinct attributes, with at most 2^20 cells; ValueError for others."""
         names = super().checked(attributes)
         if self.domain.project(names).size > MOST_CELLS:
-            raise ValueError(f"the marginal of {', '.join(names)} has more than {MOST_CELLS} cells")
+            raise ValueError(f"the marginal of {listed(names)} has more than {MOST_CELLS} cells")
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:

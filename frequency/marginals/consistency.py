@@ -18,6 +18,7 @@ from frequency.marginals.domain import Domain
 from frequency.marginals.em import InpEM
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, _spread
+from mechdesign.text import listed
 
 Names = tuple[str, ...]
 
@@ -247,7 +248,7 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     for view in estimate.domain.views(protocol.k) if n else ():
         variance = float(estimate.variances(view).mean())
         if math.isnan(variance):
-            raise ValueError(f"the errors of the marginal of {', '.join(view)} are unknown")
+            raise ValueError(f"the errors of the marginal of {listed(view)} are unknown")
         if math.isfinite(variance):
             found.append(
                 Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance))

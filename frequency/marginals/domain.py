@@ -14,7 +14,7 @@ import numpy.typing as npt
 from frequency.channel import Floats, Items
 from frequency.exceptions import InvalidValue
 from mechdesign.sampling import checked_counts
-from mechdesign.text import shown
+from mechdesign.text import listed, shown
 
 LARGEST = 1 << 62
 """How many different records there may be."""
@@ -101,7 +101,7 @@ class Domain:
         if unknown or not names or len(set(names)) < len(names):
             what = f"{shown(unknown[0])} is none" if unknown else f"got {shown(names)}"
             raise ValueError(
-                f"attributes must be distinct names among {', '.join(self._sizes)}; {what}"
+                f"attributes must be distinct names among {listed(self._sizes)}; {what}"
             )
         return names
 

@@ -11,7 +11,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Floats
 from frequency.estimate import Interval, Linear, normal_quantile
 from frequency.postprocess import norm_sub
-from mechdesign.text import shown
+from mechdesign.text import printable, shown
 
 if TYPE_CHECKING:
     from frequency.marginals.protocol import MarginalProtocol
@@ -89,7 +89,9 @@ class MarginalEstimate:
                 for value in values
             )
             if not whole or not all(0 <= value < size for value in values):
-                raise ValueError(f"{name} has the values 0 .. {size - 1}, got {shown(given)}")
+                raise ValueError(
+                    f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
+                )
             weights = np.asarray(
                 np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64
             )

@@ -20,6 +20,7 @@ from frequency.marginals.protocol import MarginalProtocol
 from frequency.mixture import Mixture, weights_of
 from frequency.oracle import Oracle
 from frequency.unary import OUE
+from mechdesign.text import listed
 
 LARGEST_VIEWS = 1 << 20
 """How many sets of attributes users may report on."""
@@ -86,7 +87,7 @@ class ViewProtocol(MarginalProtocol):
                 held = self.domain.project(view)
                 found.append((part, held.cells(np.arange(held.size), attributes)))
         if not found:
-            raise ValueError(f"no view holds {', '.join(attributes)}")
+            raise ValueError(f"no view holds {listed(attributes)}")
         return found
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from frequency.channel import Items
 from frequency.marginals.domain import checked_records
-from mechdesign.text import shown
+from mechdesign.text import listed, shown
 from rangeq.ends import InvalidRange
 
 _LARGEST = 1 << 32
@@ -75,7 +75,7 @@ class Attributes:
         )
         if whole and 0 <= attribute < len(self):
             return int(attribute)
-        known = f"one of {', '.join(self.names)}, or a place 0 .. {len(self) - 1}"
+        known = f"one of {listed(self.names)}, or a place 0 .. {len(self) - 1}"
         raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
 
     def table(self, records: Any) -> Items:
