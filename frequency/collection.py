@@ -276,8 +276,8 @@ def aggregate_files(
 ) -> Collected:
     """Count all reports of files and directories, each file exactly once.
 
-    Memory holds the counts twice, and for each worker its counts, one batch of reports and a page of a file. Progress shows on a
-    terminal.
+    Memory holds the counts twice, and for each worker its counts, one batch of reports and a row group of a
+    file. Progress shows on a terminal.
 
     Parameters
     ----------

@@ -320,10 +320,21 @@ def test_a_report_that_nobody_can_have_sent_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def header_of(path):
+    return json.loads(pq.read_metadata(path).metadata[b"mechdesign"])
+
+
 def foreign(path, protocol, table, **metadata):
     """A file by another writer, with the header of ``protocol`` but for ``metadata``."""
     write_reports(path, protocol, np.zeros(0, dtype=protocol.report_dtype))
-    header = json.loads(pq.read_schema(path).metadata[b"mechdesign"]) | metadata
+    reports = np.zeros(len(table), dtype=protocol.report_dtype)
+    for name in set(table.column_names) & set(reports.dtype.names):
+        column = table[name].to_numpy()
+        if column.dtype.kind in "iu":
+            reports[name] = column.reshape(reports[name].shape)
+    groups = [[len(table), hashlib.sha256(reports).hexdigest()]]
+    header = {**header_of(path), "groups": groups, **metadata}
+    header["digest"] = metadata.get("digest", digest_of(header))
     pq.write_table(table.replace_schema_metadata({"mechdesign": json.dumps(header)}), path)
 
 
@@ -363,12 +374,19 @@ GOOD = {"index": pa.array([3], pa.uint8()), "sign": pa.array([1], pa.int8())}
         (GOOD | {"index": pa.array(["x"])}, {}, "column 'index' is string"),
         (GOOD | {"index": pa.array([None], pa.uint8())}, {}, "column 'index' has nulls"),
         ({"index": GOOD["index"]}, {}, "column 'sign' is missing"),
-        (GOOD, {"version": 2}, "version 2"),
+        (GOOD, {"version": 1}, "version 1"),
         (GOOD, {"version": 1.0}, "version 1.0"),
         (GOOD, {"version": True}, "version True"),
         (GOOD, {"comment": "harmless"}, "unknown key 'comment'"),
         (GOOD, {"format": "other"}, "does not say that it holds reports"),
-        (GOOD, {"id": 3}, "does not say that it holds reports"),
+        (GOOD, {"digest": "sha256:0"}, "damaged: what it says of itself"),
+        (GOOD, {"groups": []}, "damaged: its row groups"),
+        (GOOD, {"groups": [[2, "0" * 64]]}, "damaged: its row groups"),
+        (GOOD, {"groups": [[1, "0" * 64], [1, "0" * 64]]}, "damaged: its row groups"),
+        (GOOD, {"groups": [[1, "0" * 64]]}, "damaged: row group 0 is not what was written"),
+        (GOOD, {"groups": [[True, "0" * 64]]}, "damaged: what it says of itself"),
+        (GOOD, {"groups": [[1]]}, "damaged: what it says of itself"),
+        (GOOD, {"groups": 1}, "damaged: what it says of itself"),
         (GOOD, {"parameters": HRR(16, 1.5)._signature}, "foreign.*alpha"),
         (GOOD, {"parameters": None}, "foreign"),
         (GOOD, {"parameters": "[" * 100_000}, "foreign"),
@@ -414,6 +432,68 @@ def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
         assert list(collected.counted) == [str(good)]
         if workers > 1:
             break
+
+
+@pytest.mark.parametrize(
+    ("protocol", "users", "group"),
+    [(GRR(5, 1.0), 300, 1 << 20), (OUE(9, 1.0), 5, 1 << 20), (HRR(16, 1.0, 2), 3, 2)],
+    ids=repr,
+)
+def test_any_bit_may_flip(protocol, users, group, tmp_path, monkeypatch):
+    """Wherever it is, in pages, their headers or the footer: the file is refused, or holds the same reports."""
+    monkeypatch.setattr("frequency.parquet._GROUP", group)
+    reports = protocol.privatize(numbers(5, users), np.random.default_rng(1))
+    path = tmp_path / "reports.parquet"
+    write_reports(path, protocol, reports)
+    assert pq.read_metadata(path).num_row_groups == -(-users // group)
+    content, refused = path.read_bytes(), 0
+    with path.open("r+b", buffering=0) as stream:
+        for bit in range(8 * len(content)):
+            at = bit // 8
+            os.pwrite(stream.fileno(), bytes([content[at] ^ 1 << bit % 8]), at)
+            try:
+                found = read_reports(path, protocol)
+            except RefusedFile:
+                refused += 1
+            else:
+                assert np.array_equal(found, reports), bit
+            os.pwrite(stream.fileno(), content[at : at + 1], at)
+    assert 2 * refused > 8 * len(content)
+
+
+def test_row_groups_are_full_however_reports_come(tmp_path, monkeypatch):
+    monkeypatch.setattr("frequency.parquet._GROUP", 7)
+    protocol, path = HRR(16, 1.0), tmp_path / "reports.parquet"
+    reports = protocol.privatize(numbers(16, 40), np.random.default_rng(1))
+    array = np.zeros(3, dtype=reports.dtype)
+
+    def filled():  # anew each time
+        for start in range(0, 40, 3):
+            part = array[: len(reports[start : start + 3])]
+            part[:] = reports[start : start + 3]
+            yield part
+
+    for parts in ([reports], reports[:0], filled()):
+        expected = reports[: write_reports(path, protocol, parts)]
+        assert np.array_equal(read_reports(path, protocol), expected)
+        whole = -(-len(expected) // 7)
+        assert footer_of(path, protocol).groups == (7, 7, 7, 7, 7, 5)[:whole]
+
+
+def test_a_file_holds_no_more_than_its_size_allows(tmp_path, monkeypatch):
+    """Reports without information pack a thousandfold: a small file cannot ask for any amount of memory."""
+    monkeypatch.setattr("frequency.parquet._SMALL", 1000)
+    monkeypatch.setattr("frequency.parquet._PACKED", 2)
+    protocol, path = GRR(1, 1.0), tmp_path / "reports.parquet"
+    reports = protocol.privatize(np.zeros(30_000, dtype=int))
+    with pytest.raises(ValueError, match="write several"):
+        write_reports(path, protocol, reports)
+    assert list(tmp_path.iterdir()) == []
+    assert write_reports(path, protocol, reports[:1000]) == 1000
+    monkeypatch.setattr("frequency.parquet._SMALL", 999)
+    monkeypatch.setattr("frequency.parquet._PACKED", 1)
+    with pytest.raises(RefusedFile, match="it says that it holds 1000 reports, in"):
+        read_reports(path, protocol)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -615,6 +695,7 @@ absorb = State.absorb
 def slow(self, part):
     time.sleep(0.004)
     absorb(self, part)
+    print("absorbed", flush=True)
 State.absorb = slow
 print("ready", flush=True)
 collected = aggregate_files(protocol, "reports", workers=int(sys.argv[1]), resume="state", batch=300)
@@ -665,7 +746,9 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
             text=True,
         )
         assert run.stdout.readline() == "ready\n"
-        time.sleep(random.uniform(0, 0.06 if workers == 1 else 2))
+        for _ in range(random.integers(0, 10 if workers == 1 else 50)):
+            run.stdout.readline()
+        time.sleep(random.uniform(0, 0.004))
         run.send_signal(signal.SIGKILL)
         run.wait()
         run.stdout.close()
