@@ -173,7 +173,7 @@ def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path)
         protocol,
         estimate,
         InpRR(domain, 2, 1.0),
-        CALM(domain, 2, 1.0, n=9),
+        CALM(domain, 2, 1.0),
     ):
         assert repr(item).isprintable()
     for attributes in ([HOSTILE + "2"], [HOSTILE, HOSTILE], []):
@@ -185,7 +185,7 @@ def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path)
     counted = oracle.aggregate(oracle.privatize(np.arange(400) % 8, np.random.default_rng(1)))
     check(str(screen(oracle, {HOSTILE: counted, "b": counted})), 4)
     assert repr(Aggregate(f'"{HOSTILE}"', 0, np.zeros(8, dtype=np.int64))).isprintable()
-    check(str(choose(8, 1.0)))
+    check(str(choose(8, 1.0, n=1000)))
 
     (tmp_path / f"{HOSTILE}.parquet").write_text("no reports")
     write_reports(
