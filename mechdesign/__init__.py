@@ -21,6 +21,7 @@ from mechdesign.exceptions import (
     NotSquare,
     PrivacyViolation,
     SolverFailure,
+    TooLarge,
 )
 from mechdesign.mechanism import Audit, Mechanism
 from mechdesign.planner import InvalidRequest, Plan, UnknownTask, Unreachable, plan
@@ -56,6 +57,7 @@ __all__ = [
     "Rows",
     "SolverFailure",
     "Spread",
+    "TooLarge",
     "UnknownTask",
     "Unreachable",
     "Verification",

@@ -15,12 +15,12 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq
 from scipy import sparse
-from tqdm import tqdm
 
 from mechdesign.certify import certify
 from mechdesign.exact import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.program import Program
+from mechdesign.progress import ProgressMeter
 from mechdesign.rows import Rows
 from mechdesign.solve import FloatArray, FloatProgram, solve, to_float
 from mechdesign.utility import Pattern, Utility, upper
@@ -147,26 +147,24 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
         pool |= {counts for counts in map(patterns.counts, likely[0]) if any(counts)}
         pool |= improved([sum((likely[1][x] for x in each), ZERO) for each in patterns.classes])
     rough = not patterns.few
-    rounds = tqdm(
-        range(_MAX_ROUNDS), desc=f"extremal k = {items}", disable=not progress, leave=False
-    )
-    for _ in rounds:
-        weights, prices = (_guessed if rough else _master)(patterns, list(pool))
-        new = improved(prices)
-        rounds.set_postfix_str(f"{len(pool)} patterns", refresh=False)
-        close = (
-            not patterns.few
-            and best is not None
-            and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
-        )
-        if not new or close:
-            if not rough:
-                break
-            rough = False
-        pool |= new
-    else:
-        weights, _ = _master(patterns, list(pool))
-    rounds.close()
+    with ProgressMeter(f"extremal k = {items}", unit="rounds", shown=progress) as meter:
+        for _ in range(_MAX_ROUNDS):
+            meter.update()
+            weights, prices = (_guessed if rough else _master)(patterns, list(pool))
+            new = improved(prices)
+            meter.say(f"{len(pool)} patterns")
+            close = (
+                not patterns.few
+                and best is not None
+                and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
+            )
+            if not new or close:
+                if not rough:
+                    break
+                rough = False
+            pool |= new
+        else:
+            weights, _ = _master(patterns, list(pool))
     if best is None:
         raise SolverFailure(f"no bound on the utility was proved in {_MAX_ROUNDS} rounds")
     return weights, patterns.by_item(best[1])

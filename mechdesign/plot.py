@@ -23,12 +23,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-from tqdm import tqdm
 
 from mechdesign.exceptions import NotSquare
 from mechdesign.formats import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
+from mechdesign.progress import ProgressMeter
 from mechdesign.rational import Rational, exact
 from mechdesign.text import brief, printable
 
@@ -395,14 +395,12 @@ def _made(
 ) -> dict[str, list[Mechanism]]:
     _some(curves, "curves")
     _some(grid, name)
-    with tqdm(
-        total=len(curves) * len(grid), desc="mechanisms", disable=not progress, leave=False
-    ) as bar:
+    with ProgressMeter("mechanisms", len(curves) * len(grid), shown=progress) as meter:
 
         def row(curve: Callable[[_Point], Mechanism]) -> Iterator[Mechanism]:
             for point in grid:
                 yield curve(point)
-                bar.update()
+                meter.update()
 
         return {label: list(row(curve)) for label, curve in curves.items()}
 

@@ -14,6 +14,7 @@ import numpy as np
 from frequency.draws import WORD
 from frequency.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
+from mechdesign.progress import ProgressMeter
 from mechdesign.rational import Rational
 from mechdesign.text import shown
 from rangeq.circle import CircularHistogram, divisors, round_up, seen
@@ -122,10 +123,8 @@ def optimise(
     workload
         "ranges", "all ranges" or "prefixes", see `rangeq.tree.WORKLOADS`; a population without heavy nodes.
     progress
-        Show a bar on standard error.
+        Show how far it is, on standard error.
     """
-    from tqdm import tqdm  # here, as importing the package does not need it
-
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     candidates = [
@@ -133,10 +132,11 @@ def optimise(
         *_trees(domain, epsilon, workload),
         *_circles(domain, epsilon, workload),
     ]
-    found = [
-        (p, p.average_rmse(n, workload))
-        for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)
-    ]
+    found = []
+    with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
+        for candidate in candidates:
+            found.append((candidate, candidate.average_rmse(n, workload)))
+            meter.update()
     found.sort(key=lambda pair: pair[1])
     return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
 
