@@ -7,7 +7,6 @@ Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
@@ -18,12 +17,12 @@ import numpy as np
 
 from mechdesign import __version__, losses, named
 from mechdesign.budget import BudgetExceeded, Ledger
+from mechdesign.column import SEPARATORS, release_column
 from mechdesign.comparison import compare
 from mechdesign.design import design
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
-    InvalidCount,
     InvalidFile,
     InvalidMechanism,
     MechanismError,
@@ -36,7 +35,7 @@ from mechdesign.planner import Unreachable, plan
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.rational import exact
-from mechdesign.text import brief, comma_separated, printable
+from mechdesign.text import brief, printable
 
 _NO = (
     PrivacyViolation,
@@ -80,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _NO as error:
         say(f"mechdesign: {error}", sys.stderr)
         return 1
+    except MemoryError as error:
+        say(f"mechdesign: this takes more memory than there is. {error}", sys.stderr)
+        return 2
     except (MechanismError, ValueError, OSError, ImportError) as error:
         say(f"mechdesign: {error}", sys.stderr)
         return 2
@@ -178,6 +180,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
     )
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
+    chosen.add_argument(
+        "--however-large",
+        action="store_true",
+        help="try also what would take more than a day or 16 GiB",
+    )
     add_force(chosen)
 
     chosen = command(
@@ -205,6 +212,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="a column to copy unchanged; may be repeated",
+    )
+    chosen.add_argument(
+        "--separator",
+        choices=["tab" if each == "\t" else each for each in SEPARATORS],
+        help="between cells, in both files (default: what splits the header line the most)",
     )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
     chosen.add_argument(
@@ -288,6 +300,11 @@ def _statement(parser: argparse.ArgumentParser) -> None:
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
     budget.add_argument("--epsilon", help="rounded to the private side")
+    parser.add_argument(
+        "--allow-zero-epsilon",
+        action="store_true",
+        help="take epsilon 0 (alpha 1): answers that do not depend on the count",
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -296,9 +313,17 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def _privacy(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
-    if options.alpha is not None:
-        return Privacy(options.alpha, neighbours)
-    return Privacy.from_epsilon(options.epsilon, neighbours)
+    privacy = (
+        Privacy.from_epsilon(options.epsilon, neighbours)
+        if options.alpha is None
+        else Privacy(options.alpha, neighbours)
+    )
+    if privacy.alpha == 1 and not options.allow_zero_epsilon:
+        raise ValueError(
+            "at epsilon 0, that is alpha 1, answers do not depend on the count; "
+            "--allow-zero-epsilon if that is wanted"
+        )
+    return privacy
 
 
 def _loss(options: argparse.Namespace) -> Loss:
@@ -346,7 +371,8 @@ def _design(options: argparse.Namespace) -> int:
         _privacy(options, _neighbours(options.neighbours)),
         _loss(options),
         options.properties,
-        progress=sys.stderr.isatty(),
+        progress=True,
+        however_large=options.however_large,
     )
     _describe(found.mechanism)
     if options.out is not None:
@@ -419,61 +445,29 @@ def _release(options: argparse.Namespace) -> int:
         options.out.samefile(path) for path in (options.file, options.input) if path.exists()
     ):
         raise ValueError(f"{options.out} would replace what it is made from")
-    mechanism = load(options.file)
-    kept, texts, lines = _columns(options)
-    counts = [int(text) if text.isascii() and text.strip().isdigit() else text for text in texts]
-    rng = None if options.seed is None else np.random.default_rng(options.seed)
-    try:
-        released = mechanism.release(np.array(counts, dtype=object), rng)
-    except InvalidCount as error:
-        row = error.index if isinstance(error.index, int) else error.index[0]
-        allowed = f"an integer between 0 and {error.largest}"
-        raise ValueError(
-            f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was written"
-        ) from error
-    rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
-    with replacing(options.out) as stream:
-        stream.write(comma_separated([[*options.keep, options.column], *rows]).encode())
-    say(f"wrote {options.out}: {len(released)} counts")
+    if options.column in options.keep:
+        raise ValueError(f"--keep {options.column} would publish the true counts")
+    read = release_column(
+        load(options.file),
+        options.input,
+        options.out,
+        options.column,
+        options.keep,
+        "\t" if options.separator == "tab" else options.separator,
+        None if options.seed is None else np.random.default_rng(options.seed),
+    )
+    say(
+        f"mechdesign: read {read.rows} rows of {options.input}, "
+        f"separator {read.separator!r}, column {options.column!r}",
+        sys.stderr,
+    )
+    say(f"wrote {options.out}: {read.rows} counts")
     if options.seed is not None:
         print(
             "mechdesign: --seed was given: these counts are reproducible and therefore not private",
             file=sys.stderr,
         )
     return 0
-
-
-def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], list[int]]:
-    """The columns to keep, the column of counts, and the line on which each row ends."""
-    if options.column in options.keep:
-        raise ValueError(f"--keep {options.column} would publish the true counts")
-    try:
-        with options.input.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, strict=True)
-            header = next(reader, [])
-            rows = [(row, reader.line_num) for row in reader]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{options.input} is not a CSV file in UTF-8: {error}") from error
-    for name in (options.column, *options.keep):
-        if header.count(name) != 1:
-            raise ValueError(
-                f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is {header}"
-            )
-    while (
-        rows and not rows[-1][0]
-    ):  # empty lines at the end are no rows; elsewhere they are missing values
-        rows.pop()
-    for row, line in rows:
-        if len(row) != len(header):
-            raise ValueError(
-                f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)}; nothing was written"
-            )
-    places, count = [header.index(name) for name in options.keep], header.index(options.column)
-    return (
-        [[row[k] for k in places] for row, _ in rows],
-        [row[count] for row, _ in rows],
-        [line for _, line in rows],
-    )
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -76,10 +76,10 @@ def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
     ]
 
 
-def comma_separated(rows: Iterable[Iterable[object]]) -> str:
+def comma_separated(rows: Iterable[Iterable[object]], separator: str = ",") -> str:
     """A table's rows as CSV, with the line ends of RFC 4180."""
     text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
+    csv.writer(text, delimiter=separator).writerows(rows)
     return text.getvalue()
 
 

@@ -76,6 +76,8 @@ def _query(options: argparse.Namespace) -> int:
         aggregate = load_aggregate(options.aggregate, protocol)
     except IncompatibleAggregate as error:
         raise InvalidFile(f"{options.aggregate}: {error}") from error
+    if not aggregate.n:
+        raise ValueError(f"{options.aggregate} holds no reports: there is nothing to estimate from")
     asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
     answers = list(answered(protocol, aggregate, asked, options.confidence))
     rows = [
