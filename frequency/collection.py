@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from frequency.aggregate import Aggregate, differing, pack, unpack
 from frequency.channel import Channel, Reports
@@ -34,6 +33,7 @@ from frequency.exceptions import IncompatibleAggregate
 from frequency.parquet import Footer, RefusedFile, batch_of, batches, footer_of
 from mechdesign import InvalidFile
 from mechdesign.formats import replacing
+from mechdesign.progress import ProgressMeter
 from mechdesign.text import printable, shown
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -276,8 +276,9 @@ def aggregate_files(
 ) -> Collected:
     """Count all reports of files and directories, each file exactly once.
 
-    Memory holds the counts twice, and for each worker its counts, one batch of reports and a row group of a
-    file. Progress shows on a terminal.
+    Memory holds the counts twice, and for each worker its counts, one batch of reports and a row
+    group of a file. Progress shows on standard error: a bar on a terminal, a line every few seconds
+    elsewhere.
 
     Parameters
     ----------
@@ -319,15 +320,15 @@ def aggregate_files(
     try:
         with (
             _runner(workers, client, counting) as run,
-            tqdm(
-                total=sum(sizes.values()), unit="B", unit_scale=True, disable=None, leave=False
-            ) as bar,
+            ProgressMeter("files", sum(sizes.values()), "B") as meter,
         ):
             left = list(sizes)
             while left:
                 copies: dict[str, str] = {}
-                jobs = _jobs({path: sizes[path] for path in left}, state, size, copies, bar.update)
-                for part in run(jobs, bar.update):
+                jobs = _jobs(
+                    {path: sizes[path] for path in left}, state, size, copies, meter.update
+                )
+                for part in run(jobs, meter.update):
                     state.absorb(part)
                 # A copy takes the place of a file that turned out to be damaged.
                 left = [path for path, original in copies.items() if original not in state.counted]
