@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import shutil
 import sys
 import threading
+import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
+from typing import Self
 
 _REDRAWN, _WRITTEN = 0.2, 5.0
 """Seconds after which a bar is drawn anew, and a line is written."""
+
+_PERCENTAGE = "{desc}: {percentage:.0f}%{postfix} [{elapsed}<{remaining}]"
+_STEPS, _NO_STEPS = "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]", "{desc}{postfix} [{elapsed}]"
 
 
 class ProgressMeter:
@@ -36,27 +37,13 @@ class ProgressMeter:
     def __init__(
         self, description: str, total: int | None = None, unit: str = "", *, shown: bool = True
     ) -> None:
-        self._description, self._total, self._unit, self._shown = description, total, unit, shown
-        self._bar: tqdm[Never] | None = None
+        self._description, self._total, self._unit = description, total, unit
+        self._steps, self._text, self._began = 0, "", time.monotonic()
+        self._watch = threading.Thread(target=self._report, daemon=True) if shown else None
         self._done = threading.Event()
 
     def __enter__(self) -> Self:
-        if self._shown:
-            from tqdm import tqdm  # here, as importing the packages does not need it
-
-            terminal = sys.stderr.isatty()
-            self._bar = tqdm(
-                desc=self._description,
-                total=self._total,
-                unit=self._unit,
-                unit_scale=self._unit == "B",
-                bar_format=self._layout(terminal),
-                delay=0 if terminal else math.inf,  # it never writes by itself
-                leave=False,
-            )
-            self._watch = threading.Thread(
-                target=self._redraw if terminal else self._write, args=(self._bar,), daemon=True
-            )
+        if self._watch is not None:
             self._watch.start()
         return self
 
@@ -66,35 +53,45 @@ class ProgressMeter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._done.set()
+        self._done.set()
+        if self._watch is not None:
             self._watch.join()
-            self._bar.close()
 
     def update(self, steps: int = 1) -> None:
         """So many more steps are done."""
-        if self._bar is not None:
-            self._bar.update(steps)
+        self._steps += steps
 
     def say(self, text: str) -> None:
         """What is going on; may be called as often as one likes."""
-        if self._bar is not None:
-            self._bar.set_postfix_str(text, refresh=False)
+        self._text = text
 
-    def _layout(self, terminal: bool) -> str:
-        if self._total is not None:
-            bar, percentage = "{l_bar}{bar}{r_bar}", "{desc}: {percentage:.0f}%"
-            return bar if terminal else percentage + " [{elapsed}<{remaining}{postfix}]"
-        return (
-            "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]"
-            if self._unit
-            else "{desc}{postfix} [{elapsed}]"
-        )
-
-    def _redraw(self, bar: tqdm[Never]) -> None:
+    def _report(self) -> None:
+        if not sys.stderr.isatty():
+            while not self._done.wait(_WRITTEN):
+                print(self._line(terminal=False), file=sys.stderr, flush=True)
+            return
+        width = 0
         while not self._done.wait(_REDRAWN):
-            bar.refresh()
+            line = self._line(terminal=True)
+            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
+            width = len(line)
+        print(end="\r" + " " * width + "\r" if width else "", file=sys.stderr, flush=True)
 
-    def _write(self, bar: tqdm[Never]) -> None:
-        while not self._done.wait(_WRITTEN):
-            print(bar, file=sys.stderr, flush=True)
+    def _line(self, terminal: bool) -> str:
+        from tqdm import tqdm  # here, as what is quick does not need it
+
+        if self._total is not None:
+            layout = "{l_bar}{bar}{r_bar}" if terminal else _PERCENTAGE
+        else:
+            layout = _STEPS if self._unit else _NO_STEPS
+        return tqdm.format_meter(
+            self._steps,
+            self._total or 0,
+            time.monotonic() - self._began,
+            ncols=shutil.get_terminal_size().columns - 1 if terminal else None,
+            prefix=self._description,
+            unit=self._unit,
+            unit_scale=self._unit == "B",
+            bar_format=layout,
+            postfix=self._text,
+        )
