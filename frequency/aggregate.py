@@ -97,9 +97,10 @@ class Aggregate:
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
             header, body = unpack(message[:-_DIGEST], "aggregate", "parameters", "n", "shape")
-            n, shape, parameters = header["n"], header["shape"], header["parameters"]
-            if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
-                raise ValueError("the header is not of an aggregate")
+            n, shape = number_of_reports(header["n"]), header["shape"]
+            parameters = header["parameters"]
+            if not isinstance(parameters, str):
+                raise ValueError(f"the parameters are {shown(parameters)}, not text")
             if not isinstance(shape, list) or not all(
                 type(length) is int and length >= 0 for length in shape
             ):
@@ -146,6 +147,13 @@ def unpack(message: bytes, kind: str, *names: str) -> tuple[dict[str, Any], byte
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
     return keyed(header, "version", "kind", *names), message[end:]
+
+
+def number_of_reports(value: Any) -> int:
+    """``value``, if it is an integer in 0 .. 2^63 - 1; ValueError for what no file may hold as one."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{shown(value)} is not a number of reports")
+    return value
 
 
 def differing(ours: str, theirs: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate, canonical, differing, pack, unpack
+from frequency.aggregate import Aggregate, canonical, differing, number_of_reports, pack, unpack
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.hashing import Coins
 from frequency.screening import Sample, cells
@@ -182,20 +182,21 @@ class Channel(ABC):
         message
             What `reports_to_bytes` made, or anything that came over a network instead.
         tally
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out and counted under the reason
-            ("malformed", "foreign", "truncated", "impossible"), and the rest is returned.
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
+            the rest is returned. What a message announces but does not hold counts for at most as
+            many reports as the message has bytes.
         """
         try:
-            header, body = unpack(bytes(memoryview(message)), "reports", "parameters", "count")
-            count = header["count"]
-            if type(count) is not int or not 0 <= count < 1 << 63:
-                raise ValueError(f"{shown(count)} is not a number of reports")
+            message = bytes(memoryview(message))
+            header, body = unpack(message, "reports", "parameters", "count")
+            count = number_of_reports(header["count"])
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
         if header["parameters"] != self._signature:
             return self._refuse(
                 "foreign",
-                max(count, 1),
+                max(1, min(count, len(message))),
                 f"reports of {header['parameters']!r:.300}, not of {self._signature}",
                 tally,
             )
@@ -204,7 +205,7 @@ class Channel(ABC):
         if whole < count:
             self._refuse(
                 "truncated",
-                count - whole,
+                min(count - whole, len(message)),
                 f"{count} reports were announced, {whole} are whole",
                 tally,
             )
