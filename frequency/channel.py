@@ -270,9 +270,12 @@ class Channel(ABC):
         reports = self._accepted(reports, tally)
         return Aggregate(self._signature, len(reports), self._count(reports))
 
-    def _count(self, reports: Reports) -> npt.NDArray[np.int64]:
-        """The counts of any number of valid reports."""
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def _count(
+        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The counts of any number of valid reports, added to ``counts`` in place if there are any."""
+        if counts is None:
+            counts = np.zeros(self._shape, dtype=np.int64)
         step = max(self._batch, counts.size)  # a batch costs as much as the state is large
         for start in range(0, len(reports), step):
             counts += self._aggregate(reports[start : start + step])

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from frequency.exceptions import IncompatibleAggregate
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
 from mechdesign.formats import replacing
 from mechdesign.text import comma_separated, printable
@@ -42,42 +47,40 @@ def collect(add: AddCommand) -> None:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.refused)
     check_suffix(options.refused, ".csv")
     _check_apart(options)
-    from frequency.storage import (
+    from frequency.storage import (  # pyarrow only for those who collect
         aggregate_files,
         load_protocol,
         save_aggregate,
-    )  # pyarrow only for those who collect
+    )
 
     protocol = load_protocol(options.protocol)
-    client: Any = None
-    if options.scheduler is not None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise ImportError(
-                "--scheduler needs the extra 'distributed': in a clone, pip install '.[distributed]'"
-            ) from error
-        client = Client(options.scheduler)
+    _check_targets(options, protocol)
     try:
-        collected = aggregate_files(
-            protocol, options.paths, options.workers, options.resume, client
-        )
-    finally:
-        if client is not None:
-            client.close()
+        with _client(options.scheduler) as client:
+            collected = aggregate_files(
+                protocol, options.paths, options.workers, options.resume, client
+            )
+    except KeyboardInterrupt:
+        if options.resume is None:
+            raise
+        say(f"mechdesign: interrupted; {options.resume} keeps what was counted", sys.stderr)
+        return 130
     if not collected.counted and not collected.refused:
         raise ValueError(
             f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written"
         )
-    save_aggregate(options.out, collected.aggregate)
     print(collected)
-    say(f"wrote {options.out}")
+    if 0 < collected.found == len(collected.refused):
+        say(f"mechdesign: every file was refused; {options.out} was not written", sys.stderr)
+    else:
+        _check_replaced(options, protocol, collected.aggregate)
+        save_aggregate(options.out, collected.aggregate)
+        say(f"wrote {options.out}")
     if options.refused is not None:
         rows = [
-            ["file", "reports left out", "reason"],
+            _HEADINGS,
             *([path, "all", reason] for path, reason in collected.refused.items()),
         ]
         rows += [
@@ -91,6 +94,72 @@ def _collect(options: argparse.Namespace) -> int:
     return 1 if collected.refused or collected.left_out else 0
 
 
+_HEADINGS = ["file", "reports left out", "reason"]
+
+
+@contextmanager
+def _client(scheduler: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster, if one is named."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError(
+            "--scheduler needs the extra 'distributed': in a clone, pip install '.[distributed]'"
+        ) from error
+    logging.disable(logging.CRITICAL)  # what goes wrong is said once, as an error of the command
+    try:
+        with Client(scheduler) as client:
+            yield client
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
+    """`check_targets`; but with ``--resume`` what an earlier run of the same job wrote may be replaced.
+
+    That is an aggregate of this protocol (and, see `_check_replaced`, one that the new one
+    continues), and a table with the headings of ``--refused``.
+    """
+    for target, is_own in ((options.out, _is_aggregate), (options.refused, _is_account)):
+        resumed = options.resume is not None and target is not None and is_own(target, protocol)
+        check_targets(argparse.Namespace(force=options.force or resumed), target)
+
+
+def _is_aggregate(path: Path, protocol: Any) -> bool:
+    from frequency.storage import load_aggregate
+
+    try:
+        load_aggregate(path, protocol)
+    except (IncompatibleAggregate, OSError):
+        return False
+    return True
+
+
+def _is_account(path: Path, protocol: Any) -> bool:
+    headings = comma_separated([_HEADINGS]).encode()
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(headings)) == headings
+    except OSError:
+        return False
+
+
+def _check_replaced(options: argparse.Namespace, protocol: Any, aggregate: Any) -> None:
+    """ValueError if an aggregate would be replaced, without ``--force``, that is of other reports too."""
+    from frequency.storage import continues, load_aggregate
+
+    if options.force or not options.out.exists():
+        return
+    if not continues(protocol, aggregate, load_aggregate(options.out, protocol)):
+        raise ValueError(
+            f"{options.out} is of reports that are not in {options.resume}, which keeps what was "
+            "counted; use --force to overwrite it"
+        )
+
+
 def _check_apart(options: argparse.Namespace) -> None:
     """ValueError if a file to write is one that is read, or another one that is written."""
     written = [
@@ -102,7 +171,7 @@ def _check_apart(options: argparse.Namespace) -> None:
     reports = [
         path
         for path in written
-        if path.suffix == ".parquet" and any(place in path.parents for place in read)
+        if path.suffix.lower() == ".parquet" and any(place in path.parents for place in read)
     ]
     if len(set(written)) < len(written) or set(read) & set(written) or reports:
         raise ValueError(

@@ -238,7 +238,7 @@ def batches(
     has it.
     """
     with _refusing():
-        stream = pa.OSFile(os.fspath(path))
+        stream = pa.OSFile(os.fsencode(path))  # a name may hold any bytes
     with stream:
         with _refusing():
             file = pq.ParquetFile(
