@@ -44,12 +44,33 @@ class Interrupt:
         sys.settrace(self.before)
 
 
+class Meter:
+    """Keeps what is said of progress."""
+
+    def __init__(self, description, total, unit):
+        self.total, self.updates = total, []
+        meters.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def update(self, done):
+        self.updates.append(done)
+
+
+meters = []
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_an_interrupt_before_any_line(tmp_path, monkeypatch):
     """What was counted the day before, a large file in pieces, and small ones: no line between them is a bad moment."""
     monkeypatch.setattr(state, "_SHARE", 0)  # saved after each task, whatever the clock says
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is cut
+    monkeypatch.setattr(collection, "ProgressMeter", Meter)  # whose threads would outlive it
     monkeypatch.setattr(parquet, "_GROUP", 5)
     protocol = GRR(3, 1.0)
     reports = protocol.privatize(np.arange(40) % 3, np.random.default_rng(1))
@@ -123,26 +144,6 @@ def test_real_signals(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) > 15  # the others came too late
-
-
-class Meter:
-    """Keeps what is said of progress."""
-
-    def __init__(self, description, total, unit):
-        self.total, self.updates = total, []
-        meters.append(self)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def update(self, done):
-        self.updates.append(done)
-
-
-meters = []
 
 
 def test_progress_adds_up_to_the_bytes_of_all_files(tmp_path, monkeypatch):
