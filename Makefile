@@ -43,6 +43,7 @@ bench: .venv/test
 # And what benchmarks/README.md reports: an hour or more.
 bench-all: bench
 	$(BIN)/python benchmarks/count_mechanisms.py
+	$(BIN)/python benchmarks/release_column.py
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/shaped_ranges.py

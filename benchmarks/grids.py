@@ -1,7 +1,8 @@
 """Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage,
 seconds. Prints Markdown tables.
 
-python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...]
+python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...] [--users N]
+    [--several K ...] [--ends half|random]
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tqdm import tqdm
 
 from rangeq.grids import HDG, MSW, TDG, WaveGrid, best
 
-N, ATTRIBUTES, SIZE = 1_000_000, 6, 64
+USERS, ATTRIBUTES, SIZE = 1_000_000, 6, 64
 QUERIES = 200
 SYSTEMS: dict[str, Callable[..., Any]] = {"HDG": HDG, "TDG": TDG, "MSW": MSW, "WaveGrid": best}
 
@@ -75,6 +76,20 @@ def points(rng: np.random.Generator, n: int) -> np.ndarray:
     )
 
 
+def tight(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the domain."""
+    centre = np.where(rng.random((n, 1)) < 0.5, SIZE // 4, 3 * SIZE // 4)
+    return np.clip(np.round(centre + 3 * rng.normal(size=(n, ATTRIBUTES))).astype(int), 0, SIZE - 1)
+
+
+def checkerboard(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8, else evenly."""
+    first = rng.integers(0, SIZE, size=(n, ATTRIBUTES // 2))
+    field = 2 * rng.integers(0, 4, size=first.shape) + first // (SIZE // 8) % 2
+    second = field * (SIZE // 8) + rng.integers(0, SIZE // 8, size=first.shape)
+    return np.stack([first, second], axis=2).reshape(n, ATTRIBUTES)
+
+
 SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "Normal": lambda rng, n: binned(correlated(rng, n, 0.8)),
     "Laplace": laplace,
@@ -82,14 +97,20 @@ SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "mixture": mixture,
     "points": points,
     "uniform": lambda rng, n: rng.integers(0, SIZE, size=(n, ATTRIBUTES)),
+    "tight": tight,
+    "checkerboard": checkerboard,
 }
+USUAL = list(SETS)[:6]
 
 
 def queries(
-    rng: np.random.Generator, several: int, m: int = QUERIES
+    rng: np.random.Generator, several: int, m: int = QUERIES, ends: str = "half"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sides of half of the domain, placed anywhere."""
+    """Sides of half of the domain, placed anywhere; or with random ends."""
     places = np.sort(np.argsort(rng.random((m, ATTRIBUTES)), axis=1)[:, :several], axis=1)
+    if ends == "random":
+        left, right = np.sort(rng.integers(0, SIZE, size=(2, m, several)), axis=0)
+        return places, left, right
     left = rng.integers(0, SIZE // 2 + 1, size=(m, several))
     return places, left, left + SIZE // 2 - 1
 
@@ -113,7 +134,9 @@ def seconds(made: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
+def errors(
+    sets: list[str], epsilons: list[float], repeats: int, users: int, sizes: list[int], ends: str
+) -> None:
     rows, covered = [], []
     for name in sets:
         for epsilon in epsilons:
@@ -121,11 +144,11 @@ def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
             within: list[list[float]] = []
             for repeat in tqdm(range(repeats), desc=f"{name} {epsilon:g}", leave=False):
                 rng = np.random.default_rng([repeat, round(1000 * epsilon)])
-                records = SETS[name](rng, N)
-                asked = {several: queries(rng, several) for several in (2, 4)}
+                records = SETS[name](rng, users)
+                asked = {several: queries(rng, several, ends=ends) for several in sizes}
                 true = {several: truth(records, *query) for several, query in asked.items()}
                 for system, kind in SYSTEMS.items():
-                    protocol = kind([SIZE] * ATTRIBUTES, epsilon, N)
+                    protocol = kind([SIZE] * ATTRIBUTES, epsilon, users)
                     estimate = protocol.estimate(
                         protocol.aggregate(protocol.privatize(records, rng))
                     )
@@ -147,29 +170,31 @@ def errors(sets: list[str], epsilons: list[float], repeats: int) -> None:
                 [means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0
             )
             ratio = best_other / means["WaveGrid"]
-            cells = [f"{two:.4f} / {four:.4f}" for two, four in means.values()]
-            rows.append([name, f"{epsilon:g}", *cells, f"{ratio[0]:.1f} / {ratio[1]:.1f}"])
+            cells = [" / ".join(f"{mean:.4f}" for mean in each) for each in means.values()]
+            rows.append(
+                [name, f"{epsilon:g}", *cells, " / ".join(f"{value:.1f}" for value in ratio)]
+            )
             covered.append(
                 [name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))]
             )
     table(
-        f"Mean absolute error of {QUERIES} queries about 2 / 4 attributes, mean of {repeats}"
-        " collections",
+        f"Mean absolute error of {QUERIES} queries about {' / '.join(map(str, sizes))} attributes, "
+        f"mean of {repeats} collections",
         ["records", "epsilon", *SYSTEMS, "best other / WaveGrid"],
         rows,
     )
     table(
         "How often WaveGrid's answers are within two of their standard errors",
-        ["records", "epsilon", "2", "4"],
+        ["records", "epsilon", *map(str, sizes)],
         covered,
     )
 
 
 def costs() -> None:
     rng, rows = np.random.default_rng(7), []
-    records, asked = SETS["Normal"](rng, N), queries(rng, 4, 10_000)
+    records, asked = SETS["Normal"](rng, USERS), queries(rng, 4, 10_000)
     for system in (HDG, WaveGrid):
-        protocol = system([SIZE] * ATTRIBUTES, 1.0, N)
+        protocol = system([SIZE] * ATTRIBUTES, 1.0, USERS)
         client, reports = seconds(lambda: protocol.privatize(records, rng))
         count, aggregate = seconds(lambda: protocol.aggregate(reports))
         fit, estimate = seconds(lambda: protocol.estimate(aggregate))
@@ -209,13 +234,23 @@ def main() -> None:
         "--quick", action="store_true", help="one repeat, Normal and mixture, two epsilons"
     )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=USUAL)
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.2, 0.6, 1.0, 2.0])
+    parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument(
+        "--several", nargs="+", type=int, default=[2, 4], help="attributes of a query"
+    )
+    parser.add_argument(
+        "--ends",
+        choices=["half", "random"],
+        default="half",
+        help="ranges: half of the domain, or any",
+    )
     given = parser.parse_args()
     if given.quick:
         given.repeats, given.sets, given.epsilons = 1, ["Normal", "mixture"], [0.2, 1.0]
     one_core()
-    errors(given.sets, given.epsilons, given.repeats)
+    errors(given.sets, given.epsilons, given.repeats, given.users, given.several, given.ends)
     costs()
 
 

@@ -5,11 +5,16 @@ was refused.
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mechdesign._support.text import comma_separated
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from frequency.exceptions import IncompatibleAggregate
+from mechdesign._support.text import comma_separated, printable
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
 from mechdesign.files import replacing
 
 
@@ -46,41 +51,41 @@ def collect(add: AddCommand) -> None:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.refused)
     check_suffix(options.refused, ".csv")
     _check_apart(options)
-    # Pyarrow only for those who collect
-    from frequency.storage import aggregate_files, load_protocol, save_aggregate
+    from frequency.storage import (  # pyarrow only for those who collect
+        aggregate_files,
+        load_protocol,
+        save_aggregate,
+    )
 
     protocol = load_protocol(options.protocol)
-    client: Any = None
-    if options.scheduler is not None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise ImportError(
-                "--scheduler needs the extra 'distributed': in a clone, pip install"
-                " '.[distributed]'"
-            ) from error
-        client = Client(options.scheduler)
+    _check_targets(options, protocol)
     try:
-        collected = aggregate_files(
-            protocol, options.paths, options.workers, options.resume, client
-        )
-    finally:
-        if client is not None:
-            client.close()
+        with _client(options.scheduler) as client:
+            collected = aggregate_files(
+                protocol, options.paths, options.workers, options.resume, client
+            )
+    except KeyboardInterrupt:
+        if options.resume is None:
+            raise
+        say(f"mechdesign: interrupted; {options.resume} keeps what was counted", sys.stderr)
+        return 130
     if not collected.counted and not collected.refused:
         raise ValueError(
             f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was"
             " written"
         )
-    save_aggregate(options.out, collected.aggregate)
-    print(_printable(str(collected)))
-    print(f"wrote {options.out}")
+    print(collected)
+    if 0 < collected.found == len(collected.refused):
+        say(f"mechdesign: every file was refused; {options.out} was not written", sys.stderr)
+    else:
+        _check_replaced(options, protocol, collected.aggregate)
+        save_aggregate(options.out, collected.aggregate)
+        say(f"wrote {options.out}")
     if options.refused is not None:
         rows = [
-            ["file", "reports left out", "reason"],
+            _HEADINGS,
             *([path, "all", reason] for path, reason in collected.refused.items()),
         ]
         rows += [
@@ -89,23 +94,75 @@ def _collect(options: argparse.Namespace) -> int:
             for reason, count in reasons.items()
         ]
         with replacing(options.refused) as stream:
-            stream.write(_printable(comma_separated(rows)).encode())
-        print(f"wrote {options.refused}")
+            stream.write(comma_separated([map(printable, row) for row in rows]).encode())
+        say(f"wrote {options.refused}")
     return 1 if collected.refused or collected.left_out else 0
 
 
-def _printable(text: str) -> str:
-    """Names of files, and what files say of themselves, may hold anything: no escape sequence
-    reaches the terminal.
+_HEADINGS = ["file", "reports left out", "reason"]
+
+
+@contextmanager
+def _client(scheduler: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster, if one is named."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError(
+            "--scheduler needs the extra 'distributed': in a clone, pip install '.[distributed]'"
+        ) from error
+    logging.disable(logging.CRITICAL)  # what goes wrong is said once, as an error of the command
+    try:
+        with Client(scheduler) as client:
+            yield client
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
+    """`check_targets`; but with ``--resume`` what an earlier run of the same job wrote may be replaced.
+
+    That is an aggregate of this protocol (and, see `_check_replaced`, one that the new one
+    continues), and a table with the headings of ``--refused``.
     """
-    return "".join(
-        (
-            c
-            if c.isprintable() or c in "\r\n"
-            else c.encode("unicode_escape", "surrogatepass").decode()
+    for target, is_own in ((options.out, _is_aggregate), (options.refused, _is_account)):
+        resumed = options.resume is not None and target is not None and is_own(target, protocol)
+        check_targets(argparse.Namespace(force=options.force or resumed), target)
+
+
+def _is_aggregate(path: Path, protocol: Any) -> bool:
+    from frequency.storage import load_aggregate
+
+    try:
+        load_aggregate(path, protocol)
+    except (IncompatibleAggregate, OSError):
+        return False
+    return True
+
+
+def _is_account(path: Path, protocol: Any) -> bool:
+    headings = comma_separated([_HEADINGS]).encode()
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(headings)) == headings
+    except OSError:
+        return False
+
+
+def _check_replaced(options: argparse.Namespace, protocol: Any, aggregate: Any) -> None:
+    """ValueError if an aggregate would be replaced, without ``--force``, that is of other reports too."""
+    from frequency.storage import continues, load_aggregate
+
+    if options.force or not options.out.exists():
+        return
+    if not continues(protocol, aggregate, load_aggregate(options.out, protocol)):
+        raise ValueError(
+            f"{options.out} is of reports that are not in {options.resume}, which keeps what was "
+            "counted; use --force to overwrite it"
         )
-        for c in text
-    )
 
 
 def _check_apart(options: argparse.Namespace) -> None:
@@ -119,7 +176,7 @@ def _check_apart(options: argparse.Namespace) -> None:
     reports = [
         path
         for path in written
-        if path.suffix == ".parquet" and any(place in path.parents for place in read)
+        if path.suffix.lower() == ".parquet" and any(place in path.parents for place in read)
     ]
     if len(set(written)) < len(written) or set(read) & set(written) or reports:
         raise ValueError(

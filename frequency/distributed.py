@@ -1,15 +1,16 @@
-"""The same work on a Dask cluster: files are counted where the workers are, counts merge in a tree.
+"""The same work on a Dask cluster: files are counted where the workers are, and their counts added up here.
 
 Needs the extra ``distributed``.
 
 Tasks are pure functions of files that do not change, so that the scheduler may run again whatever a
-lost worker had done: every task counts once in what is merged, wherever and however often it ran.
+lost worker had done: the result of a task is fetched once, wherever and however often it ran.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -19,53 +20,71 @@ from dask.delayed import delayed
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.protocol import channel_of
-from frequency.storage.collection import Counting, Job, Part, merge, settle
+from frequency.exceptions import WorkersLost
+from frequency.storage.workers import Pool
 
 _FAN_IN = 8
-"""How many parts are merged into one, on the cluster, before they travel."""
+"""How many aggregates are merged into one, on the cluster, before they travel."""
+
+_PATIENCE = 120
+"""Seconds that a cluster may be without a worker while there is work."""
 
 
-def on_cluster(
-    client: Any, counting: Counting, jobs: Iterator[Job], done: Callable[[int], object]
-) -> Iterator[Part]:
-    """The settled parts of jobs, several merged into one, with as many under way as keep the
-    workers busy.
-    """
-    from distributed import as_completed  # here, as it takes a second to import
+class Cluster(Pool):
+    """Calls on the workers of a Dask cluster; their number may change meanwhile."""
 
-    def submit(function: Callable[..., Part], *arguments: Any) -> Any:
-        # The same path may hold another file in another call
-        return client.submit(function, *arguments, pure=False)
+    def __init__(self, client: Any) -> None:
+        self.client = client
 
-    def merged(futures: list[Any]) -> Any:
-        while len(futures) > 1:
-            futures = [
-                submit(merge, *futures[k : k + _FAN_IN]) for k in range(0, len(futures), _FAN_IN)
-            ]
-        return futures[0]
+    def width(self) -> int:
+        return 2 * max(1, self._threads())
 
-    def begun() -> bool:
-        group = list(islice(jobs, _FAN_IN))
-        if not group:
-            return False
-        settled = [
-            submit(settle, merged([submit(counting, task) for task in job])) for job in group
-        ]
-        future = merged(settled)
-        sizes[future.key] = sum(piece.size for job in group for task in job for piece in task)
-        waiting.add(future)
-        return True
+    def submit(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        with _lost():  # the same path may hold another file in another call: not pure
+            return self.client.submit(function, argument, pure=False)
 
-    sizes: dict[str, int] = {}
-    waiting = as_completed()
-    groups = 2 * -(-sum(client.nthreads().values()) // _FAN_IN)
-    for _ in range(groups):
-        begun()
-    for future in waiting:
-        part = future.result()
-        done(sizes.pop(future.key))
-        begun()
-        yield part
+    def finished(self, futures: Collection[Any]) -> Collection[Any]:
+        from distributed import wait  # here, as it takes a second to import
+
+        waiting = list(futures)
+        return self._patiently(partial(wait, waiting, return_when="FIRST_COMPLETED")).done
+
+    def result(self, future: Any) -> Any:
+        return self._patiently(future.result)
+
+    def _patiently(self, call: Callable[..., Any]) -> Any:
+        """What a call returns, as long as it takes, while there is a worker."""
+        while True:
+            with _lost():
+                try:
+                    return call(timeout=_PATIENCE)
+                except TimeoutError:
+                    if not self._threads():
+                        raise WorkersLost(
+                            f"the cluster has no worker, after {_PATIENCE} seconds; resume to go on"
+                        ) from None
+
+    def _threads(self) -> int:
+        if self.client.status != "running":
+            raise WorkersLost("the client is closed, or lost its scheduler; resume to go on")
+        with _lost():
+            return sum(self.client.nthreads().values())
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Turns what Dask raises when workers, the scheduler or the client are gone into WorkersLost."""
+    from distributed import CancelledError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except WorkersLost:
+        raise
+    except (KilledWorker, CancelledError, OSError) as error:
+        raise WorkersLost(
+            f"the cluster's workers or its scheduler were lost; resume to go on: {error}"
+        ) from error
 
 
 def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:

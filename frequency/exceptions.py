@@ -52,3 +52,7 @@ class InvalidEstimates(FrequencyError, ValueError):
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index
         super().__init__(message)
+
+
+class WorkersLost(FrequencyError, OSError):
+    """Processes or machines that shared the work ended, or never came. What had been counted is kept, with ``resume``."""

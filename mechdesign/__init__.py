@@ -21,6 +21,7 @@ from mechdesign.exceptions import (
     NotSquare,
     PrivacyViolation,
     SolverFailure,
+    TooLarge,
 )
 from mechdesign.lp.constraints import Rows
 from mechdesign.mechanism import Audit, Mechanism
@@ -59,6 +60,7 @@ __all__ = [
     "Rows",
     "SolverFailure",
     "Spread",
+    "TooLarge",
     "UnknownTask",
     "Unreachable",
     "Verification",

@@ -7,24 +7,23 @@ reach, a budget is spent); 2 the request was wrong, nothing was done.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import NoReturn, TextIO, TypeAlias, cast
 
 import numpy as np
 
 from mechdesign import __version__, losses, named
 from mechdesign._support.numbers import exact
-from mechdesign._support.text import brief, comma_separated
+from mechdesign._support.text import brief, printable
 from mechdesign.accounting.ledger import BudgetExceeded, Ledger
+from mechdesign.column_release import SEPARATORS, release_column
 from mechdesign.comparison import compare
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
-    InvalidCount,
     InvalidFile,
     InvalidMechanism,
     MechanismError,
@@ -79,11 +78,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("mechdesign: interrupted; nothing was written", file=sys.stderr)
         return 130
     except _NO as error:
-        print(f"mechdesign: {error}", file=sys.stderr)
+        say(f"mechdesign: {error}", sys.stderr)
         return 1
-    except (MechanismError, ValueError, OSError, ImportError) as error:
-        print(f"mechdesign: {error}", file=sys.stderr)
+    except MemoryError as error:
+        say(f"mechdesign: this takes more memory than there is. {error}", sys.stderr)
         return 2
+    except (MechanismError, ValueError, OSError, ImportError) as error:
+        say(f"mechdesign: {error}", sys.stderr)
+        return 2
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line, to standard output if None: escaped, whoever named what is in it."""
+    print(printable(line), file=stream)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 AddCommand: TypeAlias = Callable[
@@ -96,7 +108,7 @@ example.
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
@@ -173,6 +185,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
     )
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
+    chosen.add_argument(
+        "--however-large",
+        action="store_true",
+        help="try also what would take more than a day or 16 GiB",
+    )
     add_force(chosen)
 
     chosen = command(
@@ -200,6 +217,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="a column to copy unchanged; may be repeated",
+    )
+    chosen.add_argument(
+        "--separator",
+        choices=["tab" if each == "\t" else each for each in SEPARATORS],
+        help="between cells, in both files (default: what splits the header line the most)",
     )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
     chosen.add_argument(
@@ -293,6 +315,11 @@ def _statement(parser: argparse.ArgumentParser) -> None:
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
     budget.add_argument("--epsilon", help="rounded to the private side")
+    parser.add_argument(
+        "--allow-zero-epsilon",
+        action="store_true",
+        help="take epsilon 0 (alpha 1): answers that do not depend on the count",
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -301,9 +328,17 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def _privacy(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
-    if options.alpha is not None:
-        return Privacy(options.alpha, neighbours)
-    return Privacy.from_epsilon(options.epsilon, neighbours)
+    privacy = (
+        Privacy.from_epsilon(options.epsilon, neighbours)
+        if options.alpha is None
+        else Privacy(options.alpha, neighbours)
+    )
+    if privacy.alpha == 1 and not options.allow_zero_epsilon:
+        raise ValueError(
+            "at epsilon 0, that is alpha 1, answers do not depend on the count; "
+            "--allow-zero-epsilon if that is wanted"
+        )
+    return privacy
 
 
 def _loss(options: argparse.Namespace) -> Loss:
@@ -353,18 +388,19 @@ def _design(options: argparse.Namespace) -> int:
         _privacy(options, _neighbours(options.neighbours)),
         _loss(options),
         options.properties,
-        progress=sys.stderr.isatty(),
+        progress=True,
+        however_large=options.however_large,
     )
     _describe(found.mechanism)
     if options.out is not None:
         found.save(options.out)
-        print(f"wrote {options.out}")
+        say(f"wrote {options.out}")
     if options.plot is not None:
         from mechdesign import plot
 
         title = f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}"
         plot.save(plot.heatmaps({title: found.mechanism}), options.plot)
-        print(f"wrote {options.plot}")
+        say(f"wrote {options.plot}")
     return 0
 
 
@@ -413,12 +449,12 @@ def _describe(mechanism: Mechanism) -> None:
     if mechanism.certificate is None:
         print("certificate  none")
     else:
-        print(f"certificate  {mechanism.certificate}")
+        say(f"certificate  {mechanism.certificate}")
 
 
 def _audit(options: argparse.Namespace) -> int:
     _describe(load(options.file))
-    print(f"{options.file}: digest, table, privacy and certificate checked")
+    say(f"{options.file}: digest, table, privacy and certificate checked")
     return 0
 
 
@@ -429,63 +465,29 @@ def _release(options: argparse.Namespace) -> int:
         options.out.samefile(path) for path in (options.file, options.input) if path.exists()
     ):
         raise ValueError(f"{options.out} would replace what it is made from")
-    mechanism = load(options.file)
-    kept, texts, lines = _columns(options)
-    counts = [int(text) if text.isascii() and text.strip().isdigit() else text for text in texts]
-    rng = None if options.seed is None else np.random.default_rng(options.seed)
-    try:
-        released = mechanism.release(np.array(counts, dtype=object), rng)
-    except InvalidCount as error:
-        row = error.index if isinstance(error.index, int) else error.index[0]
-        allowed = f"an integer between 0 and {error.largest}"
-        raise ValueError(
-            f"{options.input}, line {lines[row]}: {texts[row]!r:.60} is not {allowed}; nothing was"
-            " written"
-        ) from error
-    rows = ([*others, count] for others, count in zip(kept, released.tolist(), strict=True))
-    with replacing(options.out) as stream:
-        stream.write(comma_separated([[*options.keep, options.column], *rows]).encode())
-    print(f"wrote {options.out}: {len(released)} counts")
+    if options.column in options.keep:
+        raise ValueError(f"--keep {options.column} would publish the true counts")
+    read = release_column(
+        load(options.file),
+        options.input,
+        options.out,
+        options.column,
+        options.keep,
+        "\t" if options.separator == "tab" else options.separator,
+        None if options.seed is None else np.random.default_rng(options.seed),
+    )
+    say(
+        f"mechdesign: read {read.rows} rows of {options.input}, "
+        f"separator {read.separator!r}, column {options.column!r}",
+        sys.stderr,
+    )
+    say(f"wrote {options.out}: {read.rows} counts")
     if options.seed is not None:
         print(
             "mechdesign: --seed was given: these counts are reproducible and therefore not private",
             file=sys.stderr,
         )
     return 0
-
-
-def _columns(options: argparse.Namespace) -> tuple[list[list[str]], list[str], list[int]]:
-    """The columns to keep, the column of counts, and the line on which each row ends."""
-    if options.column in options.keep:
-        raise ValueError(f"--keep {options.column} would publish the true counts")
-    try:
-        with options.input.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, strict=True)
-            header = next(reader, [])
-            rows = [(row, reader.line_num) for row in reader]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{options.input} is not a CSV file in UTF-8: {error}") from error
-    for name in (options.column, *options.keep):
-        if header.count(name) != 1:
-            raise ValueError(
-                f"{options.input} has {header.count(name) or 'no'} column {name!r}; its header is"
-                f" {header}"
-            )
-    # Empty lines at the end are no rows; elsewhere they are missing values
-    while rows and not rows[-1][0]:
-        rows.pop()
-    for row, line in rows:
-        if len(row) != len(header):
-            raise ValueError(
-                f"{options.input}, line {line}: {len(row)} cells under a header of {len(header)};"
-                " nothing was written"
-            )
-    places, count = [header.index(name) for name in options.keep], header.index(options.column)
-    return (
-        [[row[k] for k in places] for row, _ in rows],
-        [row[count] for row, _ in rows],
-        [line for _, line in rows],
-    )
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -507,7 +509,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     check_targets(options, options.out)
     check_suffix(options.out, *_PICTURES)
-    mechanisms = {str(path): load(path) for path in options.files}
+    mechanisms = {printable(str(path)): load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:
@@ -517,7 +519,7 @@ def _plot(options: argparse.Namespace) -> int:
         )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
     plot.save(figure, options.out)
-    print(f"wrote {options.out}")
+    say(f"wrote {options.out}")
     return 0
 
 
@@ -545,12 +547,12 @@ def _plan(options: argparse.Namespace) -> int:
     if options.out is not None:
         with replacing(options.out) as stream:
             stream.write(found.csv().encode())
-        print(f"wrote {options.out}")
+        say(f"wrote {options.out}")
     if options.plot is not None:
         from mechdesign import plot
 
         plot.save(found.plot(), options.plot)
-        print(f"wrote {options.plot}")
+        say(f"wrote {options.plot}")
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import aligned, brief
+from mechdesign._support.text import aligned, brief, printable
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
 
@@ -35,7 +35,9 @@ def compare(
     if not mechanisms:
         raise ValueError("no mechanism to compare")
     if len({mechanism.inputs for mechanism in mechanisms.values()}) > 1:
-        sizes = ", ".join(f"{name}: {mechanism.inputs}" for name, mechanism in mechanisms.items())
+        sizes = ", ".join(
+            f"{printable(name)}: {mechanism.inputs}" for name, mechanism in mechanisms.items()
+        )
         raise ValueError(f"only mechanisms with as many inputs can be compared ({sizes})")
     return Comparison(tuple(_row(name, mechanism, prior) for name, mechanism in mechanisms.items()))
 

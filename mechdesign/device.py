@@ -191,7 +191,7 @@ def main(arguments: list[str]) -> int:
             for text in texts
         ]
     except (ValueError, OSError) as error:
-        print(f"device.py: {arguments[0]}: {error}", file=sys.stderr)
+        print(f"device.py: {arguments[0]!r}: {error}", file=sys.stderr)
         return 2
     print(*released)
     return 0

@@ -85,6 +85,26 @@ class SolverFailure(MechanismError, RuntimeError):
     """The linear programming solver stopped without an answer."""
 
 
+class TooLarge(MechanismError, ValueError):
+    """A design would take more time or memory than there usually is: ``seconds`` and ``bytes``, by rules of thumb."""
+
+    def __init__(self, n: int, seconds: float, size: int) -> None:
+        self.n, self.seconds, self.bytes = n, seconds, size
+        super().__init__(
+            f"a design for n = {shown(n)} would take about {_duration(seconds)} and "
+            f"{size / 2**30:,.1f} GiB; nothing was done (however_large=True, --however-large: try)"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.n, self.seconds, self.bytes)
+
+
+def _duration(seconds: float) -> str:
+    units = (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
+    name, unit = next((pair for pair in units if seconds >= 2 * pair[1]), ("seconds", 1))
+    return f"{seconds / unit:,.0f} {name}"
+
+
 class InvalidCount(MechanismError, ValueError):
     """A true count that the mechanism has no column for. ``index`` is the position of the first bad
     one.

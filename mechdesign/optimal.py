@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from mechdesign.certificate import Certificate, dual_bound
-from mechdesign.exceptions import CertificateRejected
+from mechdesign.exceptions import CertificateRejected, TooLarge
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, Loss
 from mechdesign.lp.symmetry import fold, unfolded
@@ -19,6 +19,9 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, PropertyLike, closure, resolve
 from mechdesign.reformulation import compact
+
+_SECONDS, _BYTES = 86400, 1 << 34
+"""The most seconds and bytes that a design may be expected to take."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ def design(
     properties: Iterable[PropertyLike] = (),
     *,
     progress: bool = False,
+    however_large: bool = False,
 ) -> Design:
     """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have
     ``properties``.
@@ -59,9 +63,13 @@ def design(
         Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
     progress
         Show what is going on, on standard error.
+    however_large
+        Try also what would take more than a day or 16 GiB.
 
     Raises
     ------
+    TooLarge
+        It would, by a rule of thumb: from about n = 900 with adjacent counts as neighbours, 600 with all.
     Infeasible
         No mechanism has all the properties (the seven of the thesis are always compatible).
     SolverFailure
@@ -71,37 +79,23 @@ def design(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
-    # Here, because they bring the solver, which few who import the package need.
-    from tqdm import tqdm
-
+    # Here, because it brings the solver, which few who import the package need.
     from mechdesign.lp.exact_solution import certify
 
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
     size, loss, wanted = checked(n, loss, properties)
-    with tqdm(
-        desc=f"design n = {n}",
-        bar_format="{desc}{postfix} [{elapsed}]",
-        disable=not progress,
-        leave=False,
-    ) as bar:
-        shown_at = 0.0
-
-        def tell(text: str) -> None:
-            nonlocal shown_at
-            bar.set_postfix_str(text, refresh=False)
-            if time.monotonic() - shown_at > 0.1:  # the solver reports thousands of times a second
-                bar.refresh()
-                shown_at = time.monotonic()
-
-        tell("building the program")
+    if not however_large:
+        _refuse_huge(size, privacy)
+    with ProgressMeter(f"design n = {n}", shown=progress) as meter:
+        meter.say("building the program")
         program = mechanism_program(size, size, privacy, loss, wanted)
         shorter = compact(
             program, size, size, privacy, any(item.short == "RM" for item in closure(wanted))
         )
         folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
-        solution = certify(folded.program, tell if progress else None)
-        tell("checking the certificate")
+        solution = certify(folded.program, meter.say if progress else None)
+        meter.say("checking the certificate")
         table = [
             [solution.x[v] for v in row]
             for row in folded.orbit[: size * size].reshape(size, size).tolist()
@@ -144,3 +138,12 @@ def checked(
             f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
         )
     return int(n) + 1, loss, wanted
+
+
+def _refuse_huge(inputs: int, privacy: Privacy) -> None:
+    """TooLarge by what one core took to n = 256: 5 (n / 128)^5 s, 4 kB an entry, 75 bytes a row of privacy."""
+    size = min(inputs, 1 << 30)  # beyond, floats may overflow
+    seconds = 5 * (size / 128) ** 5
+    memory = 4000 * size**2 + 150 * size * privacy.pair_count(size)
+    if seconds > _SECONDS or memory > _BYTES:
+        raise TooLarge(inputs - 1, seconds, memory)

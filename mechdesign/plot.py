@@ -23,9 +23,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-from tqdm import tqdm
 
 from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import printable
 from mechdesign.exceptions import NotSquare
 from mechdesign.files import replacing
 from mechdesign.losses import L0, L2, binomial
@@ -136,8 +137,7 @@ def l0_against_n(
         for n, item in zip(ns, row, strict=True):
             if (item.outputs, item.inputs) != (n + 1, n + 1):
                 raise ValueError(
-                    f"{name} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not"
-                    f" {n + 1} x {n + 1}"
+                    f"{printable(name)} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
                 )
     return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 
@@ -385,8 +385,8 @@ def _people(mechanisms: Mapping[str, Mechanism]) -> int:
             first, n = name, mechanism.inputs - 1
         if mechanism.inputs != n + 1:
             raise ValueError(
-                f"one figure needs one n: {first} has n = {n}, {name} has n ="
-                f" {mechanism.inputs - 1}"
+                f"one figure needs one n: {printable(first)} has n = {n}, "
+                f"{printable(name)} has n = {mechanism.inputs - 1}"
             )
     return n
 
@@ -399,14 +399,12 @@ def _made(
 ) -> dict[str, list[Mechanism]]:
     _some(curves, "curves")
     _some(grid, name)
-    with tqdm(
-        total=len(curves) * len(grid), desc="mechanisms", disable=not progress, leave=False
-    ) as bar:
+    with ProgressMeter("mechanisms", len(curves) * len(grid), shown=progress) as meter:
 
         def row(curve: Callable[[_Point], Mechanism]) -> Iterator[Mechanism]:
             for point in grid:
                 yield curve(point)
-                bar.update()
+                meter.update()
 
         return {label: list(row(curve)) for label, curve in curves.items()}
 

@@ -212,17 +212,19 @@ class Privacy:
                     f" {inputs - 1}"
                 )
             return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
-        reach = (
-            {"adjacent": 1, "all": inputs - 1}.get(self.neighbours, 0)
-            if isinstance(self.neighbours, str)
-            else self.neighbours
-        )
         first = np.arange(inputs)
         pieces = [
             np.column_stack([first[:-gap], first[gap:]])
-            for gap in range(1, min(reach, inputs - 1) + 1)
+            for gap in range(1, _reach(self.neighbours, inputs) + 1)
         ]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
+
+    def pair_count(self, inputs: int) -> int:
+        """How many `pairs` there are, also where they would not fit into memory."""
+        if isinstance(self.neighbours, (Metric, tuple)):
+            return len(self.pairs(inputs))
+        reach = _reach(self.neighbours, inputs)
+        return reach * inputs - reach * (reach + 1) // 2
 
     def distances(self, inputs: int) -> npt.NDArray[np.int64]:
         """How many times epsilon each of `pairs` may lose, shape (pairs,): 1 unless a `Metric` says
@@ -238,6 +240,13 @@ class Privacy:
     def __repr__(self) -> str:
         alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
         return f"Privacy(alpha={alpha}, neighbours={shown(self.neighbours)})"
+
+
+def _reach(neighbours: str | int, inputs: int) -> int:
+    """The largest difference between neighbours among so many inputs."""
+    if isinstance(neighbours, str):
+        neighbours = {"adjacent": 1, "all": inputs}[neighbours]
+    return min(neighbours, inputs - 1)
 
 
 def _distance(value: int) -> int:

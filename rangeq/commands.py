@@ -21,8 +21,8 @@ from frequency.core.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
-from mechdesign._support.text import comma_separated
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets
+from mechdesign._support.text import comma_separated, printable
+from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
 from mechdesign.files import replacing
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids import ConjunctionProtocol
@@ -79,19 +79,22 @@ def _query(options: argparse.Namespace) -> int:
         aggregate = load_aggregate(options.aggregate, protocol)
     except IncompatibleAggregate as error:
         raise InvalidFile(f"{options.aggregate}: {error}") from error
+    if not aggregate.n:
+        raise ValueError(f"{options.aggregate} holds no reports: there is nothing to estimate from")
     asked = [(name, text) for name in _QUESTIONS for text in getattr(options, name)]
     answers = list(answered(protocol, aggregate, asked, options.confidence))
     rows = [
         [answer.query, *("" if value != value else value for value in map(_plain, answer[1:]))]
         for answer in answers
     ]
-    text = comma_separated([["query", "estimate", "low", "high"], *rows])
+    head = ["query", "estimate", "low", "high"]
     if options.out is None:
-        print(text, end="")
+        shown = [[printable(query), *numbers] for query, *numbers in rows]
+        print(comma_separated([head, *shown]), end="")
     else:
         with replacing(options.out) as stream:
-            stream.write(text.encode())
-        print(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
+            stream.write(comma_separated([head, *rows]).encode())
+        say(f"wrote {options.out}: {len(answers)} answers from {aggregate.n} reports")
     if answers and all(answer.low != answer.low for answer in answers):
         print(f"mechdesign: {type(protocol).__name__} has no confidence intervals", file=sys.stderr)
     return 0

@@ -42,6 +42,12 @@ def test_examples_print_what_is_shown(
     assert not failed, capsys.readouterr().out
 
 
+def test_every_block_is_run() -> None:
+    """Sessions here, the only other one by `tests/test_docs_oracle.py`."""
+    text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}
+    assert [page for page in text if "```python\n" in text[page]] == ["add/oracle.md"]
+
+
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:
     found = [getattr(package, name) for name in package.__all__]
     return [

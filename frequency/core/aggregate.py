@@ -10,15 +10,16 @@ report in it is checked by itself.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign._support.text import from_json, keyed, shown
+from mechdesign._support.text import JSON_BYTES, from_json, keyed, printable, shown
 
 VERSION = 1
 _MAGIC = b"LDPF"
@@ -77,18 +78,29 @@ class Aggregate:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Aggregate of {self.n} reports, {self.parameters}>"
+        return f"<Aggregate of {self.n} reports, {printable(self.parameters)}>"
 
     def to_bytes(self) -> bytes:
         """A message that `Oracle.aggregate_from_bytes` reads back."""
-        header = {
-            "kind": "aggregate",
-            "parameters": self.parameters,
-            "n": self.n,
-            "shape": list(self.counts.shape),
-        }
-        message = pack(header, self.counts.astype("<i8").tobytes())
-        return message + hashlib.sha256(message).digest()
+        stream = io.BytesIO()
+        self.write(stream)
+        return stream.getvalue()
+
+    def write(self, stream: IO[bytes], kind: str = "aggregate", **more: Any) -> None:
+        """Write `to_bytes` to a binary stream, without a copy of the counts.
+
+        Parameters
+        ----------
+        kind, more
+            What the message is, and further entries of its header: see `read`.
+        """
+        own = {"parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
+        counts = np.ascontiguousarray(self.counts, dtype="<i8")
+        digest = hashlib.sha256()
+        for part in (pack({**more, "kind": kind, **own}, b""), counts.reshape(-1).data):
+            digest.update(part)
+            stream.write(part)
+        stream.write(digest.digest())
 
     @staticmethod
     def from_bytes(message: bytes) -> Aggregate:
@@ -98,31 +110,43 @@ class Aggregate:
         `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
         possible.
         """
+        return Aggregate.read(message)[0]
+
+    @staticmethod
+    def read(
+        message: bytes, kind: str = "aggregate", *names: str
+    ) -> tuple[Aggregate, dict[str, Any]]:
+        """The aggregate that `write` wrote, and the header, of a message of this kind with further entries of these names."""
         try:
-            message = bytes(memoryview(message))
-            if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
+            view = memoryview(message).cast("B")
+            if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(message[:-_DIGEST], "aggregate", "parameters", "n", "shape")
-            n, shape, parameters = header["n"], header["shape"], header["parameters"]
-            if not isinstance(parameters, str) or type(n) is not int or not 0 <= n < 1 << 63:
-                raise ValueError("the header is not of an aggregate")
+            header, body = unpack(view[:-_DIGEST], kind, "parameters", "n", "shape", *names)
+            n, shape = number_of_reports(header["n"]), header["shape"]
+            parameters = header["parameters"]
+            if not isinstance(parameters, str):
+                raise ValueError(f"the parameters are {shown(parameters)}, not text")
             if not isinstance(shape, list) or not all(
                 type(length) is int and length >= 0 for length in shape
             ):
                 raise ValueError("the shape is not a list of lengths")
             counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
         except (ValueError, KeyError, TypeError) as error:
-            raise IncompatibleAggregate(f"not an aggregate: {error}") from error
-        return Aggregate(parameters, n, counts)
+            raise IncompatibleAggregate(f"no message of kind {kind!r}: {error}") from error
+        return Aggregate(parameters, n, counts), header
 
 
 def pack(header: dict[str, Any], body: bytes) -> bytes:
-    """A message; read back by `unpack`."""
+    """A message, read back by `unpack`; ValueError for a header that is too long to be."""
     text = canonical({"version": VERSION, **header}).encode()
+    if len(text) > JSON_BYTES:
+        raise ValueError(f"a header of {len(text)} bytes, more than the {JSON_BYTES} that are read")
     return _MAGIC + len(text).to_bytes(4, "little") + text + body
 
 
-def unpack(message: bytes, kind: str, *names: str) -> tuple[dict[str, Any], bytes]:
+def unpack(
+    message: bytes | memoryview, kind: str, *names: str
+) -> tuple[dict[str, Any], memoryview]:
     """Header and body of a message.
 
     Parameters
@@ -137,13 +161,14 @@ def unpack(message: bytes, kind: str, *names: str) -> tuple[dict[str, Any], byte
     ValueError
         With the reason, for anything that `pack` has not made of such a header.
     """
+    message = memoryview(message)
     if message[:4] != _MAGIC:
         raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
     end = 8 + int.from_bytes(message[4:8], "little")
     if len(message) < max(end, 8):
         raise ValueError(f"cut short within the header: {len(message)} bytes")
     try:
-        header = from_json(message[8:end])
+        header = from_json(bytes(message[8:end]))
     except ValueError as error:
         raise ValueError(f"the header is not JSON: {error}") from error
     version = header.get("version") if isinstance(header, dict) else None
@@ -152,6 +177,13 @@ def unpack(message: bytes, kind: str, *names: str) -> tuple[dict[str, Any], byte
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
     return keyed(header, "version", "kind", *names), message[end:]
+
+
+def number_of_reports(value: Any) -> int:
+    """``value``, if it is an integer in 0 .. 2^63 - 1; ValueError for what no file may hold as one."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{shown(value)} is not a number of reports")
+    return value
 
 
 def differing(ours: str, theirs: str) -> str:

@@ -18,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate, canonical, differing, pack, unpack
+from frequency.core.aggregate import (
+    Aggregate,
+    canonical,
+    differing,
+    number_of_reports,
+    pack,
+    unpack,
+)
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
@@ -192,19 +199,19 @@ class Channel(ABC):
         tally
             None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
             and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
-            the rest is returned.
+            the rest is returned. What a message announces but does not hold counts for at most as
+            many reports as the message has bytes.
         """
         try:
-            header, body = unpack(bytes(memoryview(message)), "reports", "parameters", "count")
-            count = header["count"]
-            if type(count) is not int or not 0 <= count < 1 << 63:
-                raise ValueError(f"{shown(count)} is not a number of reports")
+            message = bytes(memoryview(message))
+            header, body = unpack(message, "reports", "parameters", "count")
+            count = number_of_reports(header["count"])
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
         if header["parameters"] != self._signature:
             return self._refuse(
                 "foreign",
-                max(count, 1),
+                max(1, min(count, len(message))),
                 f"reports of {header['parameters']!r:.300}, not of {self._signature}",
                 tally,
             )
@@ -213,7 +220,7 @@ class Channel(ABC):
         if whole < count:
             self._refuse(
                 "truncated",
-                count - whole,
+                min(count - whole, len(message)),
                 f"{count} reports were announced, {whole} are whole",
                 tally,
             )
@@ -282,9 +289,12 @@ class Channel(ABC):
         reports = self._accepted(reports, tally)
         return Aggregate(self._signature, len(reports), self._count(reports))
 
-    def _count(self, reports: Reports) -> npt.NDArray[np.int64]:
-        """The counts of any number of valid reports."""
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def _count(
+        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The counts of any number of valid reports, added to ``counts`` in place if there are any."""
+        if counts is None:
+            counts = np.zeros(self._shape, dtype=np.int64)
         step = max(self._batch, counts.size)  # a batch costs as much as the state is large
         for start in range(0, len(reports), step):
             counts += self._aggregate(reports[start : start + step])

@@ -24,7 +24,7 @@ from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
+from mechdesign._support.text import listed, shown
 
 Names = tuple[str, ...]
 
@@ -398,7 +398,7 @@ class CALM(ViewProtocol):
         """Names of 1 .. k distinct attributes, with at most 2^20 cells; ValueError for others."""
         names = super().checked(attributes)
         if self.domain.project(names).size > MOST_CELLS:
-            raise ValueError(f"the marginal of {', '.join(names)} has more than {MOST_CELLS} cells")
+            raise ValueError(f"the marginal of {listed(names)} has more than {MOST_CELLS} cells")
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:

@@ -14,7 +14,7 @@ import scipy
 
 from frequency.marginals.association import mutual_information
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign._support.text import shown
+from mechdesign._support.text import printable, shown
 
 Marginals = Callable[[str, str], npt.ArrayLike]
 """A proper distribution of two attributes, shape (values of the first, values of the second), for
@@ -55,7 +55,7 @@ class Tree:
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{a} - {b}  {value:.4f}"
+            printable(f"{a} - {b}  {value:.4f}")
             for (a, b), value in zip(self.edges, self.informations, strict=True)
         )
 

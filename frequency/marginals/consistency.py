@@ -20,6 +20,7 @@ from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
+from mechdesign._support.text import listed
 
 Names = tuple[str, ...]
 
@@ -266,7 +267,7 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     for view in estimate.domain.views(protocol.k) if n else ():
         variance = float(estimate.variances(view).mean())
         if math.isnan(variance):
-            raise ValueError(f"the errors of the marginal of {', '.join(view)} are unknown")
+            raise ValueError(f"the errors of the marginal of {listed(view)} are unknown")
         if math.isfinite(variance):
             found.append(
                 Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from frequency.core.channel import Floats, Items
 from frequency.exceptions import InvalidValue
-from mechdesign._support.text import shown
+from mechdesign._support.text import listed, shown
 from mechdesign.sampling import checked_counts
 
 LARGEST = 1 << 62
@@ -105,7 +105,7 @@ class Domain:
         if unknown or not names or len(set(names)) < len(names):
             what = f"{shown(unknown[0])} is none" if unknown else f"got {shown(names)}"
             raise ValueError(
-                f"attributes must be distinct names among {', '.join(self._sizes)}; {what}"
+                f"attributes must be distinct names among {listed(self._sizes)}; {what}"
             )
         return names
 

@@ -12,7 +12,7 @@ from frequency.core.channel import Floats
 from frequency.core.estimate import Interval, Linear, normal_quantile
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
-from mechdesign._support.text import shown
+from mechdesign._support.text import printable, shown
 
 
 class MarginalEstimator(Protocol):
@@ -105,7 +105,9 @@ class MarginalEstimate:
                 for value in values
             )
             if not whole or not all(0 <= value < size for value in values):
-                raise ValueError(f"{name} has the values 0 .. {size - 1}, got {shown(given)}")
+                raise ValueError(
+                    f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
+                )
             weights = np.asarray(
                 np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64
             )

@@ -22,6 +22,7 @@ from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.text import listed
 
 LARGEST_VIEWS = 1 << 20
 """How many sets of attributes users may report on."""
@@ -96,7 +97,7 @@ class ViewProtocol(MarginalProtocol):
                 held = self.domain.project(view)
                 found.append((part, held.cells(np.arange(held.size), attributes)))
         if not found:
-            raise ValueError(f"no view holds {', '.join(attributes)}")
+            raise ValueError(f"no view holds {listed(attributes)}")
         return found
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:

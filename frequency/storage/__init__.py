@@ -29,6 +29,7 @@ from typing import Any
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
+from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.parquet import RefusedFile, read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
@@ -38,6 +39,7 @@ __all__ = [
     "Collected",
     "RefusedFile",
     "aggregate_files",
+    "continues",
     "load_aggregate",
     "load_protocol",
     "read_reports",
@@ -50,9 +52,31 @@ __all__ = [
 def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
     """Write an aggregate: after a crash the file is the old one or the new one."""
     with replacing(path) as stream:
-        stream.write(aggregate.to_bytes())
+        aggregate.write(stream)
 
 
 def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
     """Read an aggregate; IncompatibleAggregate unless it is whole, of this protocol, and possible."""
     return channel_of(protocol).aggregate_from_bytes(Path(path).read_bytes())
+
+
+def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
+    """Whether an aggregate can hold all reports of an earlier one: whether the rest can be counts of reports.
+
+    Raises
+    ------
+    IncompatibleAggregate
+        One of them is not of this protocol.
+    """
+    channel = channel_of(protocol)
+    for aggregate in (later, earlier):
+        if aggregate.parameters != channel._signature:
+            raise IncompatibleAggregate("not an aggregate of this protocol")
+    n, counts = later.n - earlier.n, later.counts - earlier.counts
+    if n < 0:
+        return False
+    try:
+        channel._own(Aggregate(channel._signature, n, counts))
+    except IncompatibleAggregate:
+        return False
+    return True

@@ -63,6 +63,11 @@ def printable(text: str) -> str:
     )
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names for a message, with commas between them, safe to print."""
+    return ", ".join(map(printable, names))
+
+
 def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
     """A table's rows as lines that are safe to print, the columns as wide as they must be."""
     cells = [[printable(cell) for cell in row] for row in rows]
@@ -73,10 +78,10 @@ def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
     ]
 
 
-def comma_separated(rows: Iterable[Iterable[object]]) -> str:
+def comma_separated(rows: Iterable[Iterable[object]], separator: str = ",") -> str:
     """A table's rows as CSV, with the line ends of RFC 4180."""
     text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
+    csv.writer(text, delimiter=separator).writerows(rows)
     return text.getvalue()
 
 

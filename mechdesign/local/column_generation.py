@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq
 from scipy import sparse
-from tqdm import tqdm
 
+from mechdesign._support.progress import ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
@@ -157,26 +157,24 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
         pool |= {counts for counts in map(patterns.counts, likely[0]) if any(counts)}
         pool |= improved([sum((likely[1][x] for x in each), ZERO) for each in patterns.classes])
     rough = not patterns.few
-    rounds = tqdm(
-        range(_MAX_ROUNDS), desc=f"extremal k = {items}", disable=not progress, leave=False
-    )
-    for _ in rounds:
-        weights, prices = (_guessed if rough else _master)(patterns, list(pool))
-        new = improved(prices)
-        rounds.set_postfix_str(f"{len(pool)} patterns", refresh=False)
-        close = (
-            not patterns.few
-            and best is not None
-            and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
-        )
-        if not new or close:
-            if not rough:
-                break
-            rough = False
-        pool |= new
-    else:
-        weights, _ = _master(patterns, list(pool))
-    rounds.close()
+    with ProgressMeter(f"extremal k = {items}", unit="rounds", shown=progress) as meter:
+        for _ in range(_MAX_ROUNDS):
+            meter.update()
+            weights, prices = (_guessed if rough else _master)(patterns, list(pool))
+            new = improved(prices)
+            meter.say(f"{len(pool)} patterns")
+            close = (
+                not patterns.few
+                and best is not None
+                and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
+            )
+            if not new or close:
+                if not rough:
+                    break
+                rough = False
+            pool |= new
+        else:
+            weights, _ = _master(patterns, list(pool))
     if best is None:
         raise SolverFailure(f"no bound on the utility was proved in {_MAX_ROUNDS} rounds")
     return weights, patterns.by_item(best[1])

@@ -7,14 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational
+from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.a_optimality import Criterion, mixture, weigh
@@ -130,7 +129,7 @@ def workload_optimal(
     rounds
         Stop after so many rounds of pricing.
     progress
-        Show a bar on standard error.
+        Show how far it is, on standard error.
 
     Raises
     ------
@@ -166,8 +165,8 @@ def workload_optimal(
         return WorkloadDesign(Mechanism([[1]], privacy), criterion, queries, 0.0, 0.0, matrix, p)
     # Every frequency stays estimable, also where the workload does not ask for it.
     asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, odds)
-    with tqdm(total=rounds, desc=f"design of {k} inputs", disable=not progress, leave=False) as bar:
-        search = _Search(asked, matrix, tolerance, rounds, bar)
+    with ProgressMeter(f"design of {k} inputs", unit="rounds", shown=progress) as meter:
+        search = _Search(asked, matrix, tolerance, rounds, meter)
         patterns, theta, bound = search.run() if criterion == "average" else search.run_worst()
     table = _exact(patterns, theta, privacy)
     mechanism = Mechanism.from_weights(table, _UNITS, privacy)
@@ -189,14 +188,19 @@ class _Search:
     """Patterns and their weights, improved round by round."""
 
     def __init__(
-        self, criterion: Criterion, gram: Floats, tolerance: float, rounds: int, bar: tqdm[NoReturn]
+        self,
+        criterion: Criterion,
+        gram: Floats,
+        tolerance: float,
+        rounds: int,
+        meter: ProgressMeter,
     ) -> None:
-        self.criterion, self.gram, self.tolerance, self.rounds, self.bar = (
+        self.criterion, self.gram, self.tolerance, self.rounds, self.meter = (
             criterion,
             gram,
             tolerance,
             rounds,
-            bar,
+            meter,
         )
         self.rng = np.random.default_rng(0)  # the same design every time
         self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.odds, self.rng))
@@ -263,7 +267,7 @@ class _Search:
             return self._run_rows(patterns, theta, bound, self.rounds)
         reached = np.inf
         for _ in range(self.rounds):
-            self.bar.update()
+            self.meter.update()
             before, reached = reached, self._variance(patterns, theta)
             if reached <= (1 + self.tolerance) * bound or reached > 0.999 * before:
                 break
@@ -293,7 +297,7 @@ class _Search:
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
         pi = theta * (self._rows(patterns) @ criterion.prior)
         for round_ in range(rounds):
-            self.bar.update()
+            self.meter.update()
             kept = pi >= max(1e-7 * pi.max(), np.sort(pi)[-min(256 + 16 * k, len(pi))])
             patterns, pi = patterns[kept], pi[kept]
             rows = self._rows(patterns)

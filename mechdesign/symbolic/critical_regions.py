@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Verification
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss
@@ -184,7 +185,8 @@ def explain(design: Design) -> Piece:
     walk = _Walk(
         AlphaProgram(
             mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties
-        )
+        ),
+        ProgressMeter("explain", shown=False),
     )
     alpha = mechanism.privacy.alpha
     piece = walk.piece(walk.program.vertex(design))
@@ -202,6 +204,7 @@ def parametric(
     properties: Iterable[PropertyLike] = (),
     *,
     neighbours: Neighbours = "adjacent",
+    progress: bool = False,
 ) -> tuple[Piece | Unproved, ...]:
     """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
     beginning where the last ends.
@@ -210,6 +213,8 @@ def parametric(
     at once; from one piece to the next the objective changes, or the table would cease to be
     feasible. Where `design` fails at some alphas others nearby are taken; should that be in vain,
     an `Unproved` interval says so, and the pieces on both sides stand.
+
+    With ``progress`` it shows on standard error how many designs it has taken.
 
     Raises
     ------
@@ -224,14 +229,17 @@ def parametric(
     """
     size, loss, wanted = checked(n, loss, properties)
     neighbours = Privacy(1, neighbours).neighbours
-    return tuple(_Walk(AlphaProgram(size, neighbours, loss, wanted)).cover())
+    program = AlphaProgram(size, neighbours, loss, wanted)
+    with ProgressMeter(f"parametric n = {n}", unit="designs", shown=progress) as meter:
+        return tuple(_Walk(program, meter).cover())
 
 
 class _Walk:
     """Vertices of one program, found as they are needed, and the pieces they make up."""
 
-    def __init__(self, program: AlphaProgram) -> None:
-        self.program, self.known, self.failed = program, list[Vertex](), dict[Fraction, str]()
+    def __init__(self, program: AlphaProgram, meter: ProgressMeter) -> None:
+        self.program, self.meter = program, meter
+        self.known, self.failed = list[Vertex](), dict[Fraction, str]()
 
     def sample(self, start: Endpoint, end: Endpoint) -> Vertex | None:
         """A vertex that is optimal somewhere strictly between two numbers, on more than a point;
@@ -257,6 +265,7 @@ class _Walk:
     def _vertex(self, alpha: Fraction) -> Vertex | None:
         program = self.program
         if alpha not in self.failed:
+            self.meter.update()
             try:
                 privacy = Privacy(alpha, program.neighbours)
                 return program.vertex(

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
@@ -68,6 +69,25 @@ class Vertex:
     mechanism: SymbolicMechanism
     objective: Formula
     proof: Proof
+
+
+class _Point(NamedTuple):
+    """A vertex at one alpha and multipliers that are basic, both with slacks."""
+
+    terms: list[dict[int, fmpq]]
+    x: dict[int, fmpq]
+    slack: list[fmpq]
+    y: dict[int, fmpq]
+    reduced: list[fmpq]
+
+
+class _Pair(NamedTuple):
+    """A point ``x / denominator`` for all alpha, and multipliers ``y / scale``."""
+
+    x: list[fmpz_poly]
+    denominator: fmpz_poly
+    y: list[fmpz_poly]
+    scale: fmpz_poly
 
 
 class AlphaProgram:
@@ -159,7 +179,39 @@ class AlphaProgram:
         alpha = design.mechanism.privacy.alpha
         if alpha == 1:
             raise ValueError("formulas are for alpha in (0, 1), the design is for alpha = 1")
-        rows, columns = self._basis(design)
+        point = self._point(design)
+        for make in (self._formulas, _constants):
+            vertex = self._optimal(alpha, make(point))
+            if vertex is not None:
+                return vertex
+        raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
+
+    def _optimal(self, alpha: Fraction, pair: _Pair) -> Vertex | None:
+        """Formulas of a table and a proof, and where they are optimal; None if not at ``alpha``."""
+        cells = [pair.x[v] for v in self.orbit[: self.size**2]]
+        table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
+        if any(sum(column, NIL) != pair.denominator for column in zip(*table, strict=True)):
+            return None
+        objective = self.value(pair.x, pair.denominator)
+        primal = self.feasible(pair.x, pair.denominator).around(alpha)
+        dual = self.valid(pair.y, pair.scale).around(alpha)
+        if primal is None or dual is None or self.bound(pair.y, pair.scale) != objective:
+            return None
+        interval = Interval.of(max(primal.low, dual.low), min(primal.high, dual.high))
+        if not (primal.region & dual.region).covers(interval):
+            return None  # they have a pole where they cease to be optimal
+        return Vertex(
+            interval,
+            tuple(pair.x),
+            pair.denominator,
+            SymbolicMechanism(table, pair.denominator, self.neighbours),
+            objective,
+            Proof(interval, tuple(pair.y), pair.scale),
+        )
+
+    def _formulas(self, point: _Point) -> _Pair:
+        """Those of which a vertex is the value, by one of its bases."""
+        rows, columns = self._basis(point)
         place = {v: k for k, v in enumerate(columns)}
         square = [[NIL] * len(columns) for _ in rows]
         for entries, r in zip(square, rows, strict=True):
@@ -174,25 +226,35 @@ class AlphaProgram:
             x[v] = value
         for r, value in zip(rows, multipliers, strict=True):
             y[r] = value
-        objective = self.value(x, denominator)
-        primal, dual = (
-            self.feasible(x, denominator).around(alpha),
-            self.valid(y, scale).around(alpha),
-        )
-        if primal is None or dual is None or self.bound(y, scale) != objective:
-            raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
-        if any(part != Interval.of(part.low, part.high) for part in (primal, dual)):
-            raise SolverFailure("the formulas have a pole where they cease to be optimal")
-        interval = Interval.of(max(primal.low, dual.low), min(primal.high, dual.high))
-        cells = [x[v] for v in self.orbit[: self.size**2]]
-        table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
-        mechanism = SymbolicMechanism(table, denominator, self.neighbours)
-        return Vertex(
-            interval, tuple(x), denominator, mechanism, objective, Proof(interval, tuple(y), scale)
-        )
+        return _Pair(x, denominator, y, scale)
 
-    def _basis(self, design: Design) -> tuple[list[int], list[int]]:
-        """As many tight rows as columns, independent: a basis of the design made a vertex."""
+    def _basis(self, point: _Point) -> tuple[list[int], list[int]]:
+        """As many tight rows as columns, independent: a basis of a vertex.
+
+        At an alpha where one basis gives way to another, what an equality says may follow from
+        other rows at this alpha only. The formulas then need not satisfy it elsewhere.
+        """
+        x, y, reduced = point.x, point.y, point.reduced
+        tight = [r for r, value in enumerate(point.slack) if value == 0]
+        # First what must be basic, last the equalities that say what others say; -1 - r is the
+        # slack of row r.
+        needed = [v for v, value in x.items() if value != 0]
+        idle = [r for r in tight if y[r] == 0]
+        order = needed + [-1 - r for r in idle if not self.lines[r].equality]
+        order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
+        order += [-1 - r for r in idle if self.lines[r].equality]
+        matrix = [
+            [point.terms[r].get(v, ZERO) if v >= 0 else fmpq(v == -1 - r) for v in order]
+            for r in tight
+        ]
+        chosen = {order[k] for k in pivots(matrix)}
+        if len(chosen) < len(tight) or not chosen.issuperset(needed):
+            raise SolverFailure("the table and the multipliers of the design do not fit")
+        rows = [r for r in tight if -1 - r not in chosen]
+        return rows, [v for v in order if v >= 0 and v in chosen]
+
+    def _point(self, design: Design) -> _Point:
+        """The table and the multipliers of a design, made basic."""
         alpha, size = to_fmpq(design.mechanism.privacy.alpha), self.size
         flat = [to_fmpq(entry) for row in design.mechanism.table for entry in row]
         flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
@@ -204,28 +266,14 @@ class AlphaProgram:
         for r, row in enumerate(terms):
             for v, a in row.items():
                 columns[v][r] = -a
-        bounds = [line.bound(alpha) for line in self.lines]
-        equalities = {r for r, line in enumerate(self.lines) if line.equality}
-        x, slack = basic(table, terms, bounds)
+        x, slack = basic(table, terms, [line.bound(alpha) for line in self.lines])
         y, reduced = basic(
-            self._multipliers(design), columns, [-fmpq(cost) for cost in self.cost], equalities
+            self._multipliers(design),
+            columns,
+            [-fmpq(cost) for cost in self.cost],
+            {r for r, line in enumerate(self.lines) if line.equality},
         )
-        tight = [r for r, value in enumerate(slack) if value == 0]
-        # First what must be basic, last the equalities that say what others say; -1 - r is the
-        # slack of row r.
-        needed = [v for v, value in x.items() if value != 0]
-        idle = [r for r in tight if y[r] == 0]
-        order = needed + [-1 - r for r in idle if r not in equalities]
-        order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
-        order += [-1 - r for r in idle if r in equalities]
-        matrix = [
-            [terms[r].get(v, ZERO) if v >= 0 else fmpq(v == -1 - r) for v in order] for r in tight
-        ]
-        chosen = {order[k] for k in pivots(matrix)}
-        if len(chosen) < len(tight) or not chosen.issuperset(needed):
-            raise SolverFailure("the table and the multipliers of the design do not fit")
-        rows = [r for r in tight if -1 - r not in chosen]
-        return rows, [v for v in order if v >= 0 and v in chosen]
+        return _Point(terms, x, slack, y, reduced)
 
     def _multipliers(self, design: Design) -> dict[int, fmpq]:
         """Those of a design, of the rows of the folded program."""
@@ -239,6 +287,18 @@ class AlphaProgram:
                         int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
                     )
         return y
+
+
+def _constants(point: _Point) -> _Pair:
+    """The same numbers for every alpha, which may be of use at one alpha only."""
+    return _Pair(*_whole(point.x.values()), *_whole(point.y.values()))
+
+
+def _whole(values: Iterable[fmpq]) -> tuple[list[fmpz_poly], fmpz_poly]:
+    """Numerators and the common denominator of rational numbers."""
+    kept = list(values)
+    scale = math.lcm(*(int(value.q) for value in kept))
+    return [fmpz_poly([(value * scale).p]) for value in kept], fmpz_poly([scale])
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from frequency.core.channel import Items
 from frequency.marginals.domain import checked_records
-from mechdesign._support.text import shown
+from mechdesign._support.text import listed, shown
 from rangeq.core.intervals import InvalidRange
 
 _LARGEST = 1 << 32
@@ -85,7 +85,7 @@ class Attributes:
         )
         if whole and 0 <= attribute < len(self):
             return int(attribute)
-        known = f"one of {', '.join(self.names)}, or a place 0 .. {len(self) - 1}"
+        known = f"one of {listed(self.names)}, or a place 0 .. {len(self) - 1}"
         raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
 
     def table(self, records: Any) -> Items:

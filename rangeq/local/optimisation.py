@@ -17,6 +17,7 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
 from mechdesign._support.numbers import Rational
+from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from rangeq.core.protocol import RangeProtocol, even_rmse
 from rangeq.core.tree import WORKLOADS, Floats, Integers, Tree
@@ -130,10 +131,8 @@ def optimise(
         "ranges", "all ranges" or "prefixes", see `rangeq.core.tree.WORKLOADS`; a population without
         heavy nodes.
     progress
-        Show a bar on standard error.
+        Show how far it is, on standard error.
     """
-    from tqdm import tqdm  # here, as importing the package does not need it
-
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     candidates = [
@@ -141,10 +140,11 @@ def optimise(
         *_trees(domain, epsilon, workload),
         *_circles(domain, epsilon, workload),
     ]
-    found = [
-        (p, p.average_rmse(n, workload))
-        for p in tqdm(candidates, disable=not progress, desc="protocols", leave=False)
-    ]
+    found = []
+    with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
+        for candidate in candidates:
+            found.append((candidate, candidate.average_rmse(n, workload)))
+            meter.update()
     found.sort(key=lambda pair: pair[1])
     return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
 

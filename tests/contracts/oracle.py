@@ -262,7 +262,7 @@ class OracleContract:
             "case": self.small(),
             "sampled": [(d, e) for d, e in self.small() if d > 1 and e in (0.1, 1, 3)],
             "big": [
-                (1, 1),
+                *([(1, 1)] if 1 in self.domains else []),
                 (3, 3),
                 *((d, e) for d, e in ((20, 0.1), (1000, 1)) if d in self.big_domains),
             ],

@@ -277,3 +277,19 @@ def test_files_that_are_not_what_they_should_be(tmp_path, capsys, asked):
         f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha"
         in err
     )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "shape"),
+    [
+        (rangeq.HaarHRR(32, 2.0), 0),
+        (frequency.OLH(32, 2.0), 0),
+        (frequency.heavy.PrefixExtension(8, 2.0), 0),
+        (rangeq.grids.MSW([8, 8], 2.0, n=1000), (0, 2)),
+    ],
+)
+def test_an_aggregate_of_nobody_has_no_answers(protocol, shape, asked):
+    (code, out, err), _ = asked(protocol, np.zeros(shape, int))
+    assert code == 2
+    assert out == ""
+    assert "aggregate.ldp holds no reports" in err

@@ -26,7 +26,6 @@ import frequency.marginals
 import rangeq
 import rangeq.grids
 from frequency import GRR, HRR, OLH, OUE, IncompatibleAggregate, InvalidReport, Tabular
-from frequency.core.aggregate import pack
 from frequency.core.protocol import channel_of
 from frequency.marginals import Domain
 from frequency.storage import (
@@ -40,8 +39,8 @@ from frequency.storage import (
     save_protocol,
     write_reports,
 )
-from frequency.storage.collection import State
 from frequency.storage.parquet import footer_of
+from frequency.storage.state import State
 from mechdesign import InvalidFile, Privacy, named
 from mechdesign.files import digest_of
 from mechdesign.local import extremal
@@ -323,10 +322,21 @@ def test_a_report_that_nobody_can_have_sent_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def header_of(path):
+    return json.loads(pq.read_metadata(path).metadata[b"mechdesign"])
+
+
 def foreign(path, protocol, table, **metadata):
     """A file by another writer, with the header of ``protocol`` but for ``metadata``."""
     write_reports(path, protocol, np.zeros(0, dtype=protocol.report_dtype))
-    header = json.loads(pq.read_schema(path).metadata[b"mechdesign"]) | metadata
+    reports = np.zeros(len(table), dtype=protocol.report_dtype)
+    for name in set(table.column_names) & set(reports.dtype.names):
+        column = table[name].to_numpy()
+        if column.dtype.kind in "iu":
+            reports[name] = column.reshape(reports[name].shape)
+    groups = [[len(table), hashlib.sha256(reports).hexdigest()]]
+    header = {**header_of(path), "groups": groups, **metadata}
+    header["digest"] = metadata.get("digest", digest_of(header))
     pq.write_table(table.replace_schema_metadata({"mechdesign": json.dumps(header)}), path)
 
 
@@ -366,12 +376,19 @@ GOOD = {"index": pa.array([3], pa.uint8()), "sign": pa.array([1], pa.int8())}
         (GOOD | {"index": pa.array(["x"])}, {}, "column 'index' is string"),
         (GOOD | {"index": pa.array([None], pa.uint8())}, {}, "column 'index' has nulls"),
         ({"index": GOOD["index"]}, {}, "column 'sign' is missing"),
-        (GOOD, {"version": 2}, "version 2"),
+        (GOOD, {"version": 1}, "version 1"),
         (GOOD, {"version": 1.0}, "version 1.0"),
         (GOOD, {"version": True}, "version True"),
         (GOOD, {"comment": "harmless"}, "unknown key 'comment'"),
         (GOOD, {"format": "other"}, "does not say that it holds reports"),
-        (GOOD, {"id": 3}, "does not say that it holds reports"),
+        (GOOD, {"digest": "sha256:0"}, "damaged: what it says of itself"),
+        (GOOD, {"groups": []}, "damaged: its row groups"),
+        (GOOD, {"groups": [[2, "0" * 64]]}, "damaged: its row groups"),
+        (GOOD, {"groups": [[1, "0" * 64], [1, "0" * 64]]}, "damaged: its row groups"),
+        (GOOD, {"groups": [[1, "0" * 64]]}, "damaged: row group 0 is not what was written"),
+        (GOOD, {"groups": [[True, "0" * 64]]}, "damaged: what it says of itself"),
+        (GOOD, {"groups": [[1]]}, "damaged: what it says of itself"),
+        (GOOD, {"groups": 1}, "damaged: what it says of itself"),
         (GOOD, {"parameters": HRR(16, 1.5)._signature}, "foreign.*alpha"),
         (GOOD, {"parameters": None}, "foreign"),
         (GOOD, {"parameters": "[" * 100_000}, "foreign"),
@@ -419,6 +436,68 @@ def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
         assert list(collected.counted) == [str(good)]
         if workers > 1:
             break
+
+
+@pytest.mark.parametrize(
+    ("protocol", "users", "group"),
+    [(GRR(5, 1.0), 300, 1 << 20), (OUE(9, 1.0), 5, 1 << 20), (HRR(16, 1.0, 2), 3, 2)],
+    ids=repr,
+)
+def test_any_bit_may_flip(protocol, users, group, tmp_path, monkeypatch):
+    """Wherever it is, in pages, their headers or the footer: the file is refused, or holds the same reports."""
+    monkeypatch.setattr("frequency.storage.parquet._GROUP", group)
+    reports = protocol.privatize(numbers(5, users), np.random.default_rng(1))
+    path = tmp_path / "reports.parquet"
+    write_reports(path, protocol, reports)
+    assert pq.read_metadata(path).num_row_groups == -(-users // group)
+    content, refused = path.read_bytes(), 0
+    with path.open("r+b", buffering=0) as stream:
+        for bit in range(8 * len(content)):
+            at = bit // 8
+            os.pwrite(stream.fileno(), bytes([content[at] ^ 1 << bit % 8]), at)
+            try:
+                found = read_reports(path, protocol)
+            except RefusedFile:
+                refused += 1
+            else:
+                assert np.array_equal(found, reports), bit
+            os.pwrite(stream.fileno(), content[at : at + 1], at)
+    assert 2 * refused > 8 * len(content)
+
+
+def test_row_groups_are_full_however_reports_come(tmp_path, monkeypatch):
+    monkeypatch.setattr("frequency.storage.parquet._GROUP", 7)
+    protocol, path = HRR(16, 1.0), tmp_path / "reports.parquet"
+    reports = protocol.privatize(numbers(16, 40), np.random.default_rng(1))
+    array = np.zeros(3, dtype=reports.dtype)
+
+    def filled():  # anew each time
+        for start in range(0, 40, 3):
+            part = array[: len(reports[start : start + 3])]
+            part[:] = reports[start : start + 3]
+            yield part
+
+    for parts in ([reports], reports[:0], filled()):
+        expected = reports[: write_reports(path, protocol, parts)]
+        assert np.array_equal(read_reports(path, protocol), expected)
+        whole = -(-len(expected) // 7)
+        assert footer_of(path, protocol).groups == (7, 7, 7, 7, 7, 5)[:whole]
+
+
+def test_a_file_holds_no_more_than_its_size_allows(tmp_path, monkeypatch):
+    """Reports without information pack a thousandfold: a small file cannot ask for any amount of memory."""
+    monkeypatch.setattr("frequency.storage.parquet._SMALL", 1000)
+    monkeypatch.setattr("frequency.storage.parquet._PACKED", 2)
+    protocol, path = GRR(1, 1.0), tmp_path / "reports.parquet"
+    reports = protocol.privatize(np.zeros(30_000, dtype=int))
+    with pytest.raises(ValueError, match="write several"):
+        write_reports(path, protocol, reports)
+    assert list(tmp_path.iterdir()) == []
+    assert write_reports(path, protocol, reports[:1000]) == 1000
+    monkeypatch.setattr("frequency.storage.parquet._SMALL", 999)
+    monkeypatch.setattr("frequency.storage.parquet._PACKED", 1)
+    with pytest.raises(RefusedFile, match="it says that it holds 1000 reports, in"):
+        read_reports(path, protocol)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -523,13 +602,6 @@ def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
     )
 
 
-def test_only_regular_files_are_read(tmp_path):
-    os.mkfifo(tmp_path / "a.parquet")
-    for path in (tmp_path, tmp_path / "a.parquet"):
-        with pytest.raises(ValueError, match="no regular file"):
-            aggregate_files(HRR(16, 1.0), path)
-
-
 def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
     protocol = HRR(16, 1.0)
     reports = protocol.privatize(numbers(16, 300), np.random.default_rng(1))
@@ -563,17 +635,19 @@ def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
         with pytest.raises(error):
             aggregate_files(protocol, days, resume=wrong)
     message = state.read_bytes()
-    false = pack(
-        {"kind": "counted files", "files": [["a", "b", 3, {}]]}, collected.aggregate.to_bytes()
-    )
-    for damaged in (
-        b"",
-        message[:-1],
-        message[:50] + b"x" + message[51:],
-        false + hashlib.sha256(false).digest(),
-    ):
+    for damaged in (b"", message[:-1], message[:50] + b"x" + message[51:]):
         other.write_bytes(damaged)
-        with pytest.raises(InvalidFile):
+        with pytest.raises(InvalidFile, match="cut short or changed"):
+            aggregate_files(protocol, days, resume=other)
+    n = collected.aggregate.n
+    for files in (
+        [["a", "b", 3, {}]],
+        [["a", "b", n, {}], ["a", "c", 0, {}]],
+        [["a", "b", n, {}], ["c", "b", 0, {}]],
+    ):
+        with other.open("wb") as stream:
+            collected.aggregate.write(stream, "counted files", files=files)
+        with pytest.raises(InvalidFile, match="do not add up"):
             aggregate_files(protocol, days, resume=other)
     with pytest.raises(IncompatibleAggregate, match="alpha"):
         aggregate_files(HRR(16, 2.0), days, resume=state)
@@ -604,7 +678,7 @@ def test_what_was_counted_before_an_error_is_kept(tmp_path, monkeypatch):
     for k in range(3):
         with pytest.raises(KeyboardInterrupt):
             aggregate_files(protocol, tmp_path, resume=tmp_path / "state", batch=10)
-        assert State(protocol, tmp_path / "state").n == 100 * (k + 1)
+        assert State(protocol, tmp_path / "state").settled.aggregate.n == 100 * (k + 1)
     monkeypatch.undo()
     assert aggregate_files(
         protocol, tmp_path, resume=tmp_path / "state"
@@ -612,16 +686,16 @@ def test_what_was_counted_before_an_error_is_kept(tmp_path, monkeypatch):
 
 
 KILLED = """
-import sys, time
-from frequency.storage.collection import State
+import sys
+from frequency.storage.state import State
 from frequency.storage import aggregate_files, load_protocol
 protocol = load_protocol("protocol.json")
 absorb = State.absorb
 def slow(self, part):
-    time.sleep(0.004)
     absorb(self, part)
+    print("counted", flush=True)
+    sys.stdin.readline()
 State.absorb = slow
-print("ready", flush=True)
 collected = aggregate_files(protocol, "reports", workers=int(sys.argv[1]), resume="state", batch=300)
 print(collected.aggregate.n)
 """
@@ -648,12 +722,12 @@ class Dying(HRR):
     def parameters(self):
         return HRR(64, 1.0).parameters
 
-    def _count(self, reports):
+    def _count(self, reports, counts=None):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
-@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 3)])
+@pytest.mark.parametrize(("workers", "kills"), [(1, 12), (2, 3)])
 def test_killed_at_random_moments(workers, kills, tmp_path):
     protocol = HRR(64, 1.0)
     reports = protocol.privatize(numbers(64, 45_000), np.random.default_rng(1))
@@ -661,29 +735,32 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
     for k, part in enumerate(parts):
         write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
     save_protocol(tmp_path / "protocol.json", protocol)
-    random, counted = np.random.default_rng(), []
+    random, counted = np.random.default_rng(1), []
     for _ in range(kills):
         run = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(workers)],
             cwd=tmp_path,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert run.stdout.readline() == "ready\n"
-        time.sleep(random.uniform(0, 0.06 if workers == 1 else 2))
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-        run.stdout.close()
+        with run:
+            for _ in range(random.integers(1, 8)):
+                assert run.stdout.readline() == "counted\n"
+                run.stdin.write("go on\n")
+                run.stdin.flush()
+            time.sleep(random.uniform(0, 0.01))
+            run.send_signal(signal.SIGKILL)
         if (tmp_path / "state").exists():
             state = State(protocol, tmp_path / "state")
             done = [
                 reports[:0],
-                *(parts[int(os.path.basename(path)[:-8])] for path in state.counted),
+                *(parts[int(os.path.basename(path)[:-8])] for path in state.files),
             ]
-            assert state.aggregate() == protocol.aggregate(np.concatenate(done))
-            counted.append(len(state.counted))
+            assert state.settled.aggregate == protocol.aggregate(np.concatenate(done))
+            counted.append(len(state.files))
     assert counted == sorted(counted)
-    assert len(set(counted)) > 1 or workers > 1  # kills did come in the middle
+    assert len(set(counted)) > 1  # kills did come in the middle
     collected = aggregate_files(protocol, tmp_path / "reports", resume=tmp_path / "state")
     assert collected.aggregate == protocol.aggregate(reports)
     assert len(collected.counted) == 150

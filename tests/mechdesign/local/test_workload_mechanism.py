@@ -52,12 +52,16 @@ def solved_with_estimator(G, odds, prior=None):
     # Of the answer, for the solver
     k, rows, scale = len(G), all_rows(len(G), odds), 4 * odds / (odds - 1) ** 2 * np.trace(G)
     root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
+    # Rows of odds near 1 are all but parallel: in these coordinates the solver sees them orthogonal.
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    apart = vectors / np.sqrt(values) @ vectors.T
     theta, spent, z = (
         cp.Variable(len(rows)),
         cp.Variable(len(rows)),
         cp.Variable((len(rows), root.shape[1])),
     )
-    constraints = [theta @ rows == 1, z.T @ rows == root.T]
+    constraints = [theta @ (rows @ apart) == apart.sum(axis=0)]
+    constraints.append(z.T @ (rows @ apart) == root.T @ apart)
     constraints.append(
         cp.SOC(
             spent + theta,

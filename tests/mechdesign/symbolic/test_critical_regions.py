@@ -134,6 +134,16 @@ def test_a_table_without_the_symmetry_of_its_statement_is_explained_by_one_that_
     assert piece.mechanism.where("S").everywhere
 
 
+def test_a_design_at_a_breakpoint_where_an_equality_follows_from_the_rest():
+    """At 1/7 a basis leaves out the sum of a column, which its formulas keep at no other alpha."""
+    found = design(5, Privacy("1/7", 3), L1(worst_case=True), ["F"])
+    piece = explain(found)
+    assert Q(1, 7) in piece.interval
+    assert piece.mechanism.at("1/7") == found.mechanism
+    assert piece.objective("1/7") == found.certificate.objective
+    assert piece.verify()
+
+
 def test_a_claim_that_does_not_verify_is_not_explained():
     found = design(2, Privacy("9/10"), properties=["WH"])
     lie = replace(found.certificate, bound=found.certificate.objective - 1)

@@ -1,0 +1,96 @@
+"""From the paths that a caller names to the files of reports: nothing is left out in silence."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+@dataclass
+class Listing:
+    """What there is to read.
+
+    Attributes
+    ----------
+    sizes
+        The bytes of each file, by its absolute path.
+    refused
+        Why a file or a directory below one that was named cannot be read, by its absolute path.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def listing_of(paths: Paths) -> Listing:
+    """Files, and of directories every file below that ends in ``.parquet``, in any case.
+
+    Names that begin with "." or "_" are passed over. Links are followed; a directory is listed
+    once, however many links lead to it, and by its own name if it is below one that was named.
+
+    Raises
+    ------
+    OSError, ValueError
+        A path that was named does not exist, cannot be listed, or is no regular file.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found = Listing()
+    listed: set[tuple[int, int]] = set()
+    for path in map(os.path.abspath, given):  # the same for whoever resumes elsewhere
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            os.scandir(path).close()
+            _list(path, found, listed)
+        elif stat.S_ISREG(status.st_mode):
+            found.sizes[path] = status.st_size
+        else:
+            raise ValueError(f"{path} is no regular file")
+    return found
+
+
+def _list(top: str, found: Listing, listed: set[tuple[int, int]]) -> None:
+    directories, links = deque([top]), deque[str]()
+    while directories or links:
+        place = directories.popleft() if directories else links.popleft()
+        try:
+            status = os.stat(place)
+            if (status.st_dev, status.st_ino) in listed:
+                continue
+            with os.scandir(place) as entries:
+                inside = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            found.refused[place] = str(error)
+            continue
+        listed.add((status.st_dev, status.st_ino))
+        for entry in inside:
+            if entry.name.startswith((".", "_")):
+                continue
+            try:
+                status = entry.stat()
+            except OSError as error:  # a link to nothing: who knows what should be there
+                found.refused[entry.path] = str(error)
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                if not entry.is_symlink():
+                    directories.append(entry.path)
+                elif _is_around(entry.path):
+                    found.refused[entry.path] = "a link to a directory that it is in"
+                else:
+                    links.append(entry.path)
+            elif entry.name.lower().endswith(".parquet"):
+                if stat.S_ISREG(status.st_mode):
+                    found.sizes[entry.path] = status.st_size
+                else:
+                    found.refused[entry.path] = "no regular file"
+
+
+def _is_around(link: str) -> bool:
+    """Whether a link leads to a directory that it is in itself."""
+    return Path(os.path.realpath(os.path.dirname(link))).is_relative_to(os.path.realpath(link))
