@@ -30,6 +30,7 @@ from rangeq import (
     optimise,
 )
 from rangeq.consistency import consistent
+from rangeq.hierarchy import LevelHistograms
 from rangeq.optimise import describe
 from rangeq.tree import Tree
 
@@ -68,11 +69,12 @@ def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[Ra
 def short(protocol: RangeProtocol) -> str:
     """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal branching."""
     if (
-        isinstance(protocol, HierarchicalHistogram)
+        isinstance(protocol, LevelHistograms)
         and isinstance(protocol.oracle, str)
         and protocol.tree.height > 1
     ):
-        return f"HH{max(protocol.tree.branching)}{'c' if protocol.consistent else ''}, {protocol.oracle}"
+        consistent = "c" if isinstance(protocol, HierarchicalHistogram) else ""
+        return f"HH{max(protocol.tree.branching)}{consistent}, {protocol.oracle}"
     return describe(protocol).split(":")[0]
 
 

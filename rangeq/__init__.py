@@ -10,6 +10,7 @@
 from rangeq import central, plot
 from rangeq.circle import CircularHistogram
 from rangeq.composite import Composite
+from rangeq.decomposed import DecomposedHistogram
 from rangeq.estimate import Distribution, RangeEstimate
 from rangeq.flat import Flat
 from rangeq.haar import HaarHRR
@@ -25,6 +26,7 @@ from rangeq.tree import Tree
 __all__ = [
     "CircularHistogram",
     "Composite",
+    "DecomposedHistogram",
     "Distribution",
     "Flat",
     "HaarHRR",

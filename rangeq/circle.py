@@ -21,7 +21,7 @@ from mechdesign import Audit
 from mechdesign.sampling import BitSource
 from mechdesign.text import shown
 from rangeq.hierarchy import ORACLES, per_user
-from rangeq.protocol import RangeProtocol
+from rangeq.protocol import AdditiveProtocol
 from rangeq.tree import mean_over, spread
 
 
@@ -140,7 +140,7 @@ class Blocks(Channel):
 
 
 @dataclass(frozen=True)
-class CircularHistogram(RangeProtocol):
+class CircularHistogram(AdditiveProtocol):
     """A hierarchical histogram on a circle, turned for each user by a random public angle.
 
     A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a random angle ("cycle spinning",

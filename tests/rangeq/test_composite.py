@@ -309,7 +309,7 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
     """From the same counts the same estimates, and the same errors."""
     names, height = ("GRR", *[name] * (len(branching) - 1)), len(branching)
     chances = tuple(Fraction(2 * (k + 1), height * (height + 1)) for k in range(height))
-    tree = HierarchicalHistogram(domain, epsilon, branching, names, True, chances)
+    tree = HierarchicalHistogram(domain, epsilon, branching, names, chances)
     composite = Composite(
         domain, epsilon, grr(branching[0], epsilon), branching[1:], names[1:], chances
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from rangeq import HaarHRR, HierarchicalHistogram
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram
 from tests.rangeq.test_tree import all_ranges
 
 N = 1 << 26
@@ -149,7 +149,7 @@ def frequency_variance(epsilon: float) -> float:
 @pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 4), (81, 3), (256, 16)])
 def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: float) -> None:
     """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance, its share of the sampling of levels included."""
-    protocol = HierarchicalHistogram(domain, epsilon, b, "OUE", consistent=False)
+    protocol = DecomposedHistogram(domain, epsilon, b, "OUE")
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
@@ -210,7 +210,7 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
 def test_fact_1_and_lemma_4_2() -> None:
     """Flat: r V_F, and (D + 2) V_F / 3 on average... over the r D - r + 1 ranges of all lengths, divided by those of at least 2."""
     domain, epsilon, n = 64, 1.1, 1 << 30
-    protocol = HierarchicalHistogram(domain, epsilon, domain, "OUE", consistent=False)
+    protocol = DecomposedHistogram(domain, epsilon, domain, "OUE")
     first, last = all_ranges(domain)
     estimate = protocol.estimate(
         protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
