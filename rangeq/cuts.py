@@ -56,70 +56,70 @@ class Cuts:
         return result.reshape(first.shape)
 
     def _ranges(self, first: Integers, after: Integers) -> Floats:
-        squares = self._product(after, after) + self._product(first, first)
-        squares -= 2 * self._product(first, after)
-        means = self._means(after) - self._means(first)
+        starts, ends = self._cut(first), self._cut(after)
+        squares = self._product(ends, ends) + self._product(starts, starts)
+        squares -= 2 * self._product(starts, ends)
+        means = self._means(ends) - self._means(starts)
         if self.shared is not None:
-            every, given = np.array([self.tree.domain]), self.shared[after] - self.shared[first]
+            every = self._cut(np.array([self.tree.domain]))
+            given = self.shared[after] - self.shared[first]
             squares += given**2 * self._product(every, every)
-            squares -= 2 * given * (self._product(after, every) - self._product(first, every))
+            squares -= 2 * given * (self._product(ends, every) - self._product(starts, every))
             means -= given * self._means(every)
         result: Floats = squares - (means**2).sum(axis=0)
         return result
 
-    def _product(self, one: Integers, two: Integers) -> Floats:
-        """The bilinear form of two prefixes, each given by where it ends, without ``means``."""
-        total = np.zeros(np.broadcast_shapes(one.shape, two.shape))
+    def _product(self, one: list[Cut], two: list[Cut]) -> Floats:
+        """The bilinear form of two prefixes, without ``means``."""
+        total = np.zeros(np.broadcast_shapes(one[0].node.shape, two[0].node.shape))
         # Of the levels above: how much each prefix covers the node in which the other one ends.
         below_one, below_two = np.zeros_like(total), np.zeros_like(total)
-        for level in range(self.tree.height):
-            s, t = self._cut(one, level), self._cut(two, level)
-            size, together = self.tree.branching[level], s.node == t.node
-            both = np.where(
-                s.whole == t.whole,
-                s.whole + s.part * t.part,
-                np.minimum(s.whole + s.part, t.whole + t.part),
-            )
+        for level, (s, t) in enumerate(zip(one, two, strict=True)):
+            size, up, held = self.tree.branching[level], self.up[level], self.held[level]
+            together, same = s.node == t.node, s.whole == t.whole
+            both = np.where(same, s.whole + s.part * t.part, np.minimum(s.taken, t.taken))
             own = self.even[level] * (both - size * s.mean * t.mean)
-            if self.held[level] * self.up[level]:
+            if held:
                 among = np.where(s.whole < t.whole, s.inside, t.inside)
-                among = np.where(s.whole == t.whole, s.before + s.part * t.part * s.split, among)
+                among = np.where(same, s.before + s.part * t.part * s.split, among)
                 among += s.mean * t.mean * s.mass - s.mean * t.inside - t.mean * s.inside
-                own = own + self.held[level] * self.up[level] ** 2 * among
-                total += (
-                    self.held[level]
-                    * self.up[level]
-                    * (below_two * t.outside + below_one * s.outside)
-                )
+                own = own + held * up**2 * among
+                total += held * up * (below_two * t.outside + below_one * s.outside)
+                below_two += np.where(together, up * s.covers(t), 0.0)
+                below_one += np.where(together, up * t.covers(s), 0.0)
             total += np.where(together, own, 0.0)
-            below_two = below_two + np.where(together, self.up[level] * s.covers(t), 0.0)
-            below_one = below_one + np.where(together, self.up[level] * t.covers(s), 0.0)
         return total
 
-    def _means(self, after: Integers) -> Floats:
+    def _means(self, cuts: list[Cut]) -> Floats:
         """Shape (height, prefixes)."""
-        found = [self._cut(after, level).outside for level in range(self.tree.height)]
-        result: Floats = self.means @ np.array(found)
+        result: Floats = self.means @ np.array([cut.outside for cut in cuts])
         return result
 
-    def _cut(self, after: Integers, level: int) -> Cut:
-        width, size = self.tree.widths[level], self.tree.branching[level]
-        child = after // width
-        node = child // size
-        start, begin = node * size * width, child * width
-        end = np.minimum(start + size * width, self.tree.leaves)
-        before = self.mass[begin] - self.mass[start]
-        split = self.mass[np.minimum(begin + width, end)] - self.mass[begin]
-        whole, part = child - node * size, (after - begin) / width
-        mass = self.mass[end] - self.mass[start]
-        return Cut(node, whole, part, (whole + part) / size, before, split, mass)
+    def _cut(self, after: Integers) -> list[Cut]:
+        """Where prefixes that end before these items cut each level."""
+        found, leaves = [], self.tree.leaves
+        for width, size in zip(self.tree.widths, self.tree.branching, strict=True):
+            child = after // width
+            node, begin = child // size, child * width
+            start = node * size * width
+            end = np.minimum(start + size * width, leaves)
+            before = self.mass[begin] - self.mass[start]
+            split = self.mass[np.minimum(begin + width, end)] - self.mass[begin]
+            mass = self.mass[end] - self.mass[start]
+            whole, part = child - node * size, (after - begin) / width
+            mean, inside = (whole + part) / size, before + part * split
+            found.append(
+                Cut(node, whole, part, mean, before, split, mass, inside, inside - mean * mass)
+            )
+        return found
 
 
 class Cut(NamedTuple):
     """Where prefixes end in a level: the ``node`` that each cuts, and what it takes of its children.
 
     That is ``whole`` children and a ``part`` of the next, ``mean`` of all of them; ``before`` is
-    the fraction of the population in the whole ones, ``split`` in the next, ``mass`` in the node.
+    the fraction of the population in the whole ones, ``split`` in the next, ``mass`` in the node;
+    ``inside`` is the population by how much of its child is taken, ``outside`` by its coverage.
     """
 
     node: Integers
@@ -130,17 +130,15 @@ class Cut(NamedTuple):
     split: Floats
     mass: Floats
 
-    @property
-    def inside(self) -> Floats:
-        """The population by how much of its child is taken."""
-        return self.before + self.part * self.split
+    inside: Floats
+    outside: Floats
 
     @property
-    def outside(self) -> Floats:
-        """The population by the coverage of its child."""
-        return self.inside - self.mean * self.mass
+    def taken(self) -> Floats:
+        """How many children are taken."""
+        return self.whole + self.part
 
     def covers(self, other: Cut) -> Floats:
         """The coverage of the child in which another prefix ends, in the same node."""
-        taken: Floats = np.clip(self.whole + self.part - other.whole, 0.0, 1.0) - self.mean
+        taken: Floats = np.clip(self.taken - other.whole, 0.0, 1.0) - self.mean
         return taken

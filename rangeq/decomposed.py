@@ -13,6 +13,7 @@ import numpy.typing as npt
 from frequency.aggregate import Aggregate
 from frequency.channel import Floats, Items
 from frequency.oracle import Oracle
+from frequency.postprocess import norm_sub
 from rangeq.averages import queries
 from rangeq.decomposition import added_up, average_nodes, runs, squared_nodes
 from rangeq.estimate import RangeEstimate
@@ -73,18 +74,18 @@ class DecomposedHistogram(LevelHistograms):
         ):
             left, end, start, right = runs(self.tree, first, last, level)
             number = end - left + right - start
-            held = np.clip(sums[end] - sums[left] + sums[right] - sums[start], 0.0, 1.0)
+            held = sums[end] - sums[left] + sums[right] - sums[start]
             own = law.drawn(number, held)
             total += np.multiply(own, each, out=np.zeros(first.shape), where=number > 0)
             inside += held
-        inside = np.clip(inside, 0.0, 1.0)
-        # What disjoint samples share; the range of all nodes is known.
-        return np.where(total > 0, np.maximum(total - inside * (1 - inside) / n, 0.0), 0.0)
+        total -= inside * (1 - inside) / n  # what disjoint samples share
+        whole = (first == 0) & (last == self.tree.leaves - 1)
+        return np.where(whole, 0.0, np.maximum(total, 0.0))
 
     def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         assert isinstance(estimate, DecomposedEstimate)
         users = self._users(estimate._aggregate)
-        return self._of_ranges(estimate.n, users, estimate.cumulated, first, last)
+        return self._of_ranges(estimate.n, users, estimate.nearest, first, last)
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
@@ -176,6 +177,11 @@ class DecomposedEstimate(RangeEstimate):
             else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
         )
         self.cumulated = [before(level) for level in levels]
+
+    @cached_property
+    def nearest(self) -> list[Floats]:
+        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        return [before(norm_sub(np.diff(sums))) for sums in self.cumulated]
 
     @cached_property
     def _sums(self) -> Floats:

@@ -82,6 +82,11 @@ class RangeEstimate(Estimate, Distribution):
 
     _oracle: RangeProtocol
 
+    @cached_property
+    def _nearest(self) -> Floats:
+        """As `_sums`, of the distribution nearest to the estimate."""
+        return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
+
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The variance of `range`, with all covariances, given how many users reported on each level.
 

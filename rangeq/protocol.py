@@ -14,6 +14,7 @@ from frequency.aggregate import Aggregate
 from frequency.channel import Channel, Floats, Items
 from frequency.mixture import Mixture
 from frequency.oracle import Oracle
+from frequency.postprocess import norm_sub
 from rangeq.cuts import Cuts
 from rangeq.estimate import RangeEstimate
 from rangeq.tree import Tree, mean_over, spread
@@ -139,18 +140,20 @@ class AdditiveProtocol(RangeProtocol):
         """The mean over a workload of `_own_range_variance`, for the expected users on each level."""
 
     def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        sums = before(estimate.frequencies)
-        return self._of_ranges(estimate._aggregate, sums, first, last)
+        fraction = estimate._between(first, last)
+        return self._of_ranges(estimate._aggregate, first, last, fraction)
 
-    def _of_ranges(self, aggregate: Aggregate, sums: Floats, first: Items, last: Items) -> Floats:
-        """The variances of ranges, n > 0; ``sums`` are the frequencies before each item."""
-        inside = np.clip(sums[last + 1] - sums[first], 0.0, 1.0)
+    def _of_ranges(
+        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
+    ) -> Floats:
+        """The variances of ranges that hold these fractions of an even population."""
+        inside = np.clip(fraction, 0.0, 1.0)
         own = self._own_range_variance(first, last, self._users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         item = np.arange(self.domain)
-        return self._of_ranges(aggregate, before(frequencies), item, item)
+        return self._of_ranges(aggregate, item, item, frequencies)
 
     def _slope(self, n: int) -> float:
         return 0.0
@@ -234,7 +237,11 @@ class TreeProtocol(RangeProtocol):
 
 @dataclass(frozen=True)
 class ConsistentTree(TreeProtocol, AdditiveProtocol):
-    """Trees whose nodes are the sums of their children: see `rangeq.tree` for their errors."""
+    """Trees whose nodes are the sums of their children: see `rangeq.tree` for their errors.
+
+    An estimate's errors are those of the distribution nearest to it: a proper population, so that
+    nodes in which nobody is seen are not taken for certain.
+    """
 
     @abstractmethod
     def _leaves(self, aggregate: Aggregate) -> Floats:
@@ -281,17 +288,17 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        return self._of_population(n, weights, frequencies, self._expected_users(n))
+        return self._of_sums(n, weights, frequencies, self._expected_users(n))
 
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         users = self._users(aggregate)
         known = np.isfinite(self._own_linear_variance(weights, users))
-        found = self._of_population(aggregate.n, weights, frequencies, users)
+        found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
         return np.where(known, found, np.inf)
 
-    def _of_population(self, n: int, weights: Floats, frequencies: Floats, users: Floats) -> Floats:
+    def _of_sums(self, n: int, weights: Floats, frequencies: Floats, users: Floats) -> Floats:
         """`linear_variance` for so many users on each level, where those tell."""
         tree, shared = self.tree, self._shared(users)
         if shared is not None:
@@ -322,13 +329,22 @@ class EvenTree(ConsistentTree):
             Shape (leaves + 1,): the fraction of the population before each leaf.
         """
 
-    def _of_ranges(self, aggregate: Aggregate, sums: Floats, first: Items, last: Items) -> Floats:
-        users, fraction = self._users(aggregate), sums[last + 1] - sums[first]
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        return self._of_population(estimate._aggregate, estimate._nearest, first, last)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
+
+    def _of_population(
+        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        users, inside = self._users(aggregate), sums[last + 1] - sums[first]
         mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
         own = self._cuts(users, mass).ranges(first, last)
         known = np.isfinite(self._own_range_variance(first, last, users))
-        found = np.maximum(own - fraction * (1 - fraction) / aggregate.n, 0.0)
-        return np.where(known, found, np.inf)
+        return np.where(known, np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0), np.inf)
 
 
 def before(values: Floats) -> Floats:

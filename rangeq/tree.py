@@ -231,10 +231,6 @@ class Tree:
 
         Without the gain from padding. O(height).
         """
-        if workload not in WORKLOADS:
-            raise ValueError(
-                f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}"
-            )
         steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
         return np.array([float((below - above) / width) for (above, below), width in steps])
 

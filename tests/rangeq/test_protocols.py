@@ -7,6 +7,7 @@ population on each level, less f(1-f)/n for a range of frequency f, as levels ar
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
 from frequency.mixture import weights_of
+from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram
 from rangeq.circle import Blocks
 from rangeq.consistency import consistent
@@ -283,7 +285,7 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
     aggregate = protocol.simulate(held, np.random.default_rng(1))
     users, n = aggregate.counts[:h].astype(float), int(held.sum())
     estimate = protocol.estimate(aggregate)
-    f = estimate.frequencies
+    f = norm_sub(estimate.frequencies)
     if isinstance(protocol, HaarHRR):
 
         def leaves(estimates):
@@ -634,3 +636,37 @@ def test_the_variance_of_sums_is_known_beforehand(protocol):
     even = protocol.linear_variance(100, np.eye(8), np.full(8, 1 / 8))
     assert even.shape == (8,)
     assert even.mean() == pytest.approx(protocol.variance(100), rel=0.05)
+
+
+@pytest.mark.parametrize("held", [None, 2, 5, 11])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        HierarchicalHistogram(16, 1.0, 4, "OUE"),
+        HierarchicalHistogram(13, 1.0, 3, "GRR"),
+        HaarHRR(11, 1.0),
+        CircularHistogram(16, 1.0),
+        CircularHistogram(13, 1.0),
+    ],
+    ids=repr,
+)
+def test_difference_variance_is_the_mean_over_pairs(protocol, held) -> None:
+    d, users = held or protocol.domain, protocol._expected_users(100)
+    pairs = [
+        np.eye(protocol.domain)[x] - np.eye(protocol.domain)[z] for x in range(d) for z in range(x)
+    ]
+    expected = protocol._own_linear_variance(np.array(pairs), users).mean()
+    assert protocol.difference_variance(100, held) == pytest.approx(expected, rel=1e-9)
+
+
+def test_difference_variance_of_a_large_domain_takes_little_memory() -> None:
+    """A matrix of 65536 x 65536 weights takes 32 GiB."""
+    protocol = HaarHRR(1 << 16, 1.0)
+    tracemalloc.start()
+    found = protocol.difference_variance(1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 26
+    # Of two items far apart: half of it is the variance of either.
+    assert found == pytest.approx(2 * protocol.variance(1000), rel=1e-3)
+    assert HaarHRR(8, 1.0, (0, "1/2", "1/2")).difference_variance(1000) == math.inf
