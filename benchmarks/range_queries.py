@@ -30,9 +30,10 @@ from rangeq import (
     central,
     optimise,
 )
-from rangeq.core.tree import Tree
-from rangeq.core.tree_consistency import consistent
-from rangeq.local.optimisation import describe
+from rangeq.consistency import consistent
+from rangeq.hierarchy import LevelHistograms
+from rangeq.optimise import describe
+from rangeq.tree import Tree
 
 N = 1 << 26
 
@@ -71,14 +72,12 @@ def short(protocol: RangeProtocol) -> str:
     branching.
     """
     if (
-        isinstance(protocol, HierarchicalHistogram)
+        isinstance(protocol, LevelHistograms)
         and isinstance(protocol.oracle, str)
         and protocol.tree.height > 1
     ):
-        return (
-            f"HH{max(protocol.tree.branching)}{'c' if protocol.consistent else ''},"
-            f" {protocol.oracle}"
-        )
+        consistent = "c" if isinstance(protocol, HierarchicalHistogram) else ""
+        return f"HH{max(protocol.tree.branching)}{consistent}, {protocol.oracle}"
     return describe(protocol).split(":")[0]
 
 

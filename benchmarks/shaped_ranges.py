@@ -2,6 +2,7 @@
 coverage, time. Prints Markdown tables.
 
 python benchmarks/shaped_ranges.py [--quick]
+python benchmarks/shaped_ranges.py --data NAME ... [--domains D ...] [--users N] [--repeats N]
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ def heaped(x: np.ndarray) -> np.ndarray:
     return result
 
 
+def uneven(domain: int) -> np.ndarray:
+    """Items of independent weights, most small and a few very large (Pareto, index 1)."""
+    return np.random.default_rng(6).pareto(1.0, size=domain)
+
+
 DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Cauchy": lambda x: 1 / (1 + ((x - 0.4) / 0.1) ** 2),
     "normal": lambda x: bell(x, 0.5, 1 / 8),
@@ -59,17 +65,20 @@ DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "spikes": lambda x: bars(len(x)),
     "Zipf": lambda x: 1 / np.arange(1, len(x) + 1),
     "heaped": heaped,
+    "uneven": lambda x: uneven(len(x)),
 }
 """As functions of the middles of the items, in fractions of the domain."""
 
 
-def population(name: str, domain: int, rng: np.random.Generator) -> np.ndarray:
+def population(name: str, domain: int, rng: np.random.Generator, users: int = N) -> np.ndarray:
     density = DENSITIES[name]((np.arange(domain) + 0.5) / domain)
-    return rng.multinomial(N, density / density.sum())
+    return rng.multinomial(users, density / density.sum())
 
 
 def mean_square(estimate: Distribution, held: np.ndarray) -> float:
-    error = np.concatenate([[0.0], estimate.cdf()]) - np.concatenate([[0.0], np.cumsum(held) / N])
+    error = np.concatenate([[0.0], estimate.cdf()]) - np.concatenate(
+        [[0.0], np.cumsum(held) / held.sum()]
+    )
     return Workload(len(held), 1).mean_square(error)
 
 
@@ -79,7 +88,7 @@ def covered(estimate: ShapedEstimate, held: np.ndarray, rng: np.random.Generator
         len(held) - 1, RANGES, p=(chances := np.arange(len(held) - 1, 0, -1)) / chances.sum()
     )
     last = first + 1 + rng.integers(0, len(held) - 1 - first)
-    sums = np.concatenate([[0.0], np.cumsum(held) / N])
+    sums = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
     low, high = estimate.interval(first, last)
     truth = sums[last + 1] - sums[first]
     return float(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
@@ -90,11 +99,13 @@ def measured(values: list[float], factor: float = 1e5) -> str:
     return f"{found.mean():.3g} ± {found.std(ddof=1) / math.sqrt(len(found)):.2g}"
 
 
-def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> list[str]:
+def row(
+    name: str, domain: int, epsilon: float, repeats: int, rivals: bool, users: int = N
+) -> list[str]:
     """Shaped; predicted and, of rivals, simulated errors of the others; how often intervals cover."""
-    ours = shaped(domain, epsilon, N)
+    ours = shaped(domain, epsilon, users)
     best, haar, wave = (
-        best_of(optimise(domain, epsilon, N), circle)[0],
+        best_of(optimise(domain, epsilon, users), circle)[0],
         HaarHRR(domain, epsilon),
         SquareWave(domain, epsilon),
     )
@@ -102,7 +113,7 @@ def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> l
     coverage: list[float] = []
     for repeat in tqdm(range(repeats), desc=f"{name}, D = {domain}, {epsilon:g}", leave=False):
         rng = np.random.default_rng(repeat)
-        held = population(name, domain, rng)
+        held = population(name, domain, rng, users)
         estimate = ours.estimate(ours.simulate(held, rng))
         errors["ours"].append(mean_square(estimate, held))
         coverage.append(covered(estimate, held, rng))
@@ -116,9 +127,9 @@ def row(name: str, domain: int, epsilon: float, repeats: int, rivals: bool) -> l
     cells = [name, str(domain), f"{epsilon:g}", measured(errors["ours"])]
     for key, protocol in (("circle", best), ("haar", haar)):
         simulated = f" / {measured(errors[key])}" if errors[key] else ""
-        cells.append(f"{protocol.average_rmse(N) ** 2 * 1e5:.3g}{simulated}")
+        cells.append(f"{protocol.average_rmse(users) ** 2 * 1e5:.3g}{simulated}")
     cells.append(measured(errors["wave"]) if errors["wave"] else "")
-    ratio = best.average_rmse(N) ** 2 / np.mean(errors["ours"])
+    ratio = best.average_rmse(users) ** 2 / np.mean(errors["ours"])
     return [*cells, f"{ratio:.2g}", f"{np.mean(coverage):.3f}", str(repeats)]
 
 
@@ -151,7 +162,12 @@ def seconds(domain: int, epsilon: float) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="256 items only, and three repeats")
-    quick = parser.parse_args().quick
+    parser.add_argument("--data", nargs="+", choices=DENSITIES, help="these only, all simulated")
+    parser.add_argument("--domains", nargs="+", type=int, default=[256], help="with --data")
+    parser.add_argument("--users", type=int, default=N, help="with --data")
+    parser.add_argument("--repeats", type=int, default=15, help="with --data")
+    given = parser.parse_args()
+    quick = given.quick
     one_core()
     repeats = 3 if quick else 15
     domains = (256,) if quick else (256, 1024, 1 << 16)
@@ -167,6 +183,20 @@ def main() -> None:
         "coverage",
         "repeats",
     ]
+    if given.data:
+        rows = [
+            row(name, domain, epsilon, given.repeats, True, given.users)
+            for name in given.data
+            for domain in given.domains
+            for epsilon in EPSILONS
+        ]
+        table(
+            f"Mean squared error x 10^5 of all ranges, n = {given.users}; of unbiased estimates "
+            "predicted / simulated",
+            head,
+            rows,
+        )
+        return
     rows = [
         row("Cauchy", domain, epsilon, min(repeats, 10) if domain > 1024 else repeats, True)
         for domain in domains
@@ -178,7 +208,7 @@ def main() -> None:
         head,
         rows,
     )
-    names = [name for name in DENSITIES if name != "Cauchy"]
+    names = [name for name in DENSITIES if name not in ("Cauchy", "uneven")]
     rows = [row(name, 256, epsilon, repeats, False) for name in names for epsilon in EPSILONS]
     table(
         "Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted",

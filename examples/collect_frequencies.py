@@ -2,7 +2,7 @@
 publish frequencies.
 
     python examples/collect_frequencies.py --out demo
-    python examples/collect_frequencies.py --csv adult.csv --column education --epsilon 1
+    python examples/collect_frequencies.py --csv adult.csv --column education --items levels.txt --epsilon 1
 
 By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political
 Economy 86(1), 1978), as shipped by statsmodels (install this project with the extra ``data``), and
@@ -26,6 +26,17 @@ from frequency import plot, postprocess
 
 SITES = 3
 
+SCHOOLING = {
+    9: "grade school",
+    12: "high school",
+    14: "some college",
+    16: "college",
+    17: "some graduate",
+    20: "advanced",
+}
+FAITH = {1: "not", 2: "mildly", 3: "fairly", 4: "strongly"}
+"""The codes of the survey, and what they mean: known to everybody."""
+
 
 def survey() -> list[str]:
     """One answer for each respondent."""
@@ -37,31 +48,34 @@ def survey() -> list[str]:
             " (or: make demo)"
         )
     data = fair.load_pandas().data
-    schooling = {
-        9: "grade school",
-        12: "high school",
-        14: "some college",
-        16: "college",
-        17: "some graduate",
-        20: "advanced",
-    }
-    faith = {1: "not", 2: "mildly", 3: "fairly", 4: "strongly"}
     return [
-        f"{schooling[e]}, {faith[r]} religious"
+        f"{SCHOOLING[e]}, {FAITH[r]} religious"
         for e, r in zip(data["educ"], data["religious"], strict=True)
     ]
+
+
+def possible(text: str) -> list[str]:
+    """The items of a list with commas, or of the lines of a file of that name."""
+    path = Path(text)
+    given = path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else text.split(",")
+    items = [item.strip() for item in given if item.strip()]
+    if len(items) < 2 or len(set(items)) < len(items):
+        raise argparse.ArgumentTypeError(
+            f"at least two different items, with commas or in the lines of a file, got {items[:9]}"
+        )
+    return items
 
 
 def column(path: Path, name: str) -> list[str]:
     """One answer for each row of a CSV file with a header."""
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.DictReader(stream)
             if name not in (rows.fieldnames or []):
                 sys.exit(
                     f"{path} has no column {name!r}; it has {', '.join(rows.fieldnames or [])}"
                 )
-            return [row[name].strip() for row in rows]
+            return [(row[name] or "").strip() for row in rows]
     except OSError as error:
         sys.exit(f"cannot read {path}: {error.strerror}")
 
@@ -73,6 +87,11 @@ def main() -> None:
     )
     parser.add_argument("--column", help="the column with the answers, with --csv")
     parser.add_argument(
+        "--items",
+        type=possible,
+        help="with --csv: what may be answered, with commas or a file with an item a line",
+    )
+    parser.add_argument(
         "--epsilon", type=float, default=2.0, help="privacy loss of a report (default: 2)"
     )
     parser.add_argument(
@@ -82,17 +101,26 @@ def main() -> None:
         "--seed", type=int, help="reproducible randomness (default: the operating system's)"
     )
     options = parser.parse_args()
-    if (options.csv is None) != (options.column is None):
-        parser.error("--csv and --column go together")
-    answers = survey() if options.csv is None else column(options.csv, options.column)
+    if len({value is None for value in (options.csv, options.column, options.items)}) > 1:
+        parser.error("--csv, --column and --items go together: the list of items must be public")
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
-    # What everybody knows: the possible answers, in an order, and the oracle. (Here the list is
-    # read off the data; in earnest it must be public, or the list itself tells who is there.)
-    labels = sorted(set(answers))
-    values = np.searchsorted(labels, answers)
-    choice = frequency.choose(len(labels), options.epsilon, n=len(answers))
+    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data, the list would tell who is there.
+    if options.csv is None:
+        given = survey()
+        labels = sorted(f"{e}, {r} religious" for e in SCHOOLING.values() for r in FAITH.values())
+    else:
+        given, labels = column(options.csv, options.column), options.items
+    place = {label: k for k, label in enumerate(labels)}
+    values = np.array([place[answer] for answer in given if answer in place], dtype=np.int64)
+    if len(values) < len(given):
+        print(
+            f"{len(given) - len(values)} of {len(given)} answers are no items and were left out\n"
+        )
+    if not len(values):
+        sys.exit(f"no answer in column {options.column!r} of {options.csv} is an item")
+    choice = frequency.choose(len(labels), options.epsilon, n=len(values))
     oracle = choice.recommended
     audit = oracle.audit()
     print(f"{choice}\n\n{oracle}")
@@ -116,9 +144,9 @@ def main() -> None:
         f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes"
         f" {len(aggregates[0])} bytes"
     )
-    assert estimate.n == len(answers) - tally.total()
+    assert estimate.n == len(values) - tally.total()
 
-    truth = np.bincount(values, minlength=len(labels)) / len(answers)
+    truth = np.bincount(values, minlength=len(labels)) / len(values)
     report(estimate, truth, labels)
     figure = plot.frequencies(estimate, truth, labels)
     figure.savefig(options.out / "frequencies.png")

@@ -61,7 +61,10 @@ def main() -> None:
         "--domain",
         type=int,
         default=64,
-        help="numbers are 0 .. domain-1, others are moved to the ends (default: 64)",
+        help="numbers are 0 .. domain-1, which must be known without looking (default: 64)",
+    )
+    parser.add_argument(
+        "--clamp", action="store_true", help="move numbers beyond the domain to its ends"
     )
     parser.add_argument(
         "--epsilon", type=float, default=1.0, help="privacy loss of a report (default: 1)"
@@ -81,11 +84,11 @@ def main() -> None:
     if not len(given):
         sys.exit(f"{options.csv} has no records")
     numbers = given.clip(0, options.domain - 1)
-    if (moved := int((numbers != given).sum())) and options.csv is not None:
-        print(
-            f"{moved} of {len(given)} numbers are not in 0 .. {options.domain - 1} and were moved"
-            " to the ends\n"
-        )
+    if (beyond := int((numbers != given).sum())) and options.csv is not None:
+        found = f"{beyond} of {len(given)} numbers are not in 0 .. {options.domain - 1}"
+        if not options.clamp:
+            sys.exit(f"{found}: give a larger --domain, or --clamp to move them to the ends")
+        print(f"{found} and were moved to the ends\n")
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 

@@ -14,8 +14,9 @@ from scipy.optimize import brentq
 from benchmarks.large_domains import Workload
 from benchmarks.published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 from frequency import HRR, OLH, OUE
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
-from rangeq.core.node_decomposition import runs, variance_of_nodes
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
+from rangeq.decomposition import runs
+from rangeq.protocol import AdditiveProtocol, before
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
 from reproduction.report import (
     Claim,
@@ -49,9 +50,18 @@ def every_range(domain: int) -> tuple[np.ndarray, np.ndarray]:
 def predicted(one: RangeProtocol, first: np.ndarray, last: np.ndarray, n: int = N) -> np.ndarray:
     """Variances for an evenly spread population."""
     users = one._expected_users(n)
-    if isinstance(one, HierarchicalHistogram) and not one.consistent:
-        return variance_of_nodes(one.tree, one._per_node(users), first, last)
+    if isinstance(one, DecomposedHistogram):
+        held = one.tree.padded(np.full(one.domain, 1 / one.domain))
+        r = (last - first + 1) / one.domain
+        even = [before(one.tree.sums(held, level)) for level in range(one.tree.height)]
+        return one._of_ranges(n, users, even, first, last) + r * (1 - r) / n
+    assert isinstance(one, AdditiveProtocol)
     return one._own_range_variance(first, last, users)
+
+
+def unshifted(domain: int, epsilon: float) -> DecomposedHistogram:
+    """Flat as in the paper: the items' estimates need not sum to 1."""
+    return DecomposedHistogram(domain, epsilon, domain)
 
 
 def geometric_mean(values: list[float]) -> float:
@@ -274,7 +284,7 @@ def against_flat(_: Settings) -> Outcome:
     """2 B log_B^2 D as printed, and where the exact averages cross."""
     small, large = (2 * 2 * math.log2(d) ** 2 for d in (64, 1 << 16))
     d = 1 << 16
-    tree, flat = HierarchicalHistogram(d, 1.1, 2, "OUE", False), Flat(d, 1.1, consistent=False)
+    tree, flat = DecomposedHistogram(d, 1.1, 2, "OUE"), unshifted(d, 1.1)
     crossing = next(
         r
         for r in range(1, 4096)
@@ -312,7 +322,7 @@ def theorem_4_5(_: Settings) -> Outcome:
             * float((np.log(r) / math.log(b) * (d - r + 1)).sum())
             / (d * (d - 1) / 2)
         )
-        one = HierarchicalHistogram(d, SMALL, b, "OUE", consistent=False)
+        one = DecomposedHistogram(d, SMALL, b, "OUE")
         exact = one.average_rmse(1) ** 2 / printed_variance(SMALL)
         holds &= exact <= bound <= printed
         rows.append([f"2^{bits}", b, f"{printed:.1f}", f"{bound:.1f}", f"{exact:.1f}"])
@@ -493,13 +503,11 @@ def by_length(bits: int) -> dict[tuple[str, int, bool], list[float]]:
     """
     d, epsilon, found = 1 << bits, math.log(3), {}
     ones: dict[tuple[str, int, bool], RangeProtocol] = {("Haar", 2, True): HaarHRR(d, epsilon)}
-    ones["Flat", d, False] = Flat(d, epsilon, consistent=False)
+    ones["Flat", d, False] = unshifted(d, epsilon)
     for oracle in ("OUE", "HRR", *(["OLH"] if bits == 8 else [])):
         for b in (2, 4, 8, 16, 64) if bits > 8 else (2, 4, 8, 16):
-            for consistent in (False, True):
-                ones[oracle, b, consistent] = HierarchicalHistogram(
-                    d, epsilon, b, oracle, consistent
-                )
+            ones[oracle, b, False] = DecomposedHistogram(d, epsilon, b, oracle)
+            ones[oracle, b, True] = HierarchicalHistogram(d, epsilon, b, oracle)
     for key, one in ones.items():
         found[key] = [float(predicted(one, *positions(d, r)).mean()) for r in lengths(bits)]
     return found
@@ -1180,7 +1188,7 @@ def heavy_intervals(settings: Settings) -> Outcome:
     first, last = np.sort(rng.integers(0, d, (2, 1 << 15)), axis=0)
     truth, shares, rows, found = sums[last + 1] - sums[first], np.arange(10, 100, 10), [], {}
     ones = {
-        "Flat": Flat(d, 1.1, consistent=False),
+        "Flat": unshifted(d, 1.1),
         "HH4c": protocol("HH4c", d, 1.1),
         "HaarHRR": HaarHRR(d, 1.1),
     }

@@ -32,7 +32,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 from settings import arguments
 
-from rangeq import HaarHRR, HierarchicalHistogram, central
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, central
 
 full, data = arguments()
 rng = np.random.default_rng(3)
@@ -172,10 +172,7 @@ rows = {
         central.Hierarchy(many, epsilon, b).average_variance() for b in branchings
     ],
     "local": [
-        HierarchicalHistogram(many, epsilon, b, "OUE", consistent=False).average_rmse(
-            1, "all ranges"
-        )
-        ** 2
+        DecomposedHistogram(many, epsilon, b, "OUE").average_rmse(1, "all ranges") ** 2
         for b in branchings
     ],
     "local, consistent": [

@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from settings import arguments
 
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, central, optimise
+from rangeq import DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram, central, optimise
 
 full, data = arguments()
 rng = np.random.default_rng(5)
@@ -139,7 +139,7 @@ held = cauchy(domain, n)
 truth = np.concatenate([[0.0], np.cumsum(held) / n])
 contenders = {
     "Flat": Flat(domain, epsilon),
-    "HH_4, not consistent": HierarchicalHistogram(domain, epsilon, 4, "OUE", consistent=False),
+    "HH_4, not consistent": DecomposedHistogram(domain, epsilon, 4, "OUE"),
     "HHc_4": HierarchicalHistogram(domain, epsilon, 4, "OUE"),
     "HaarHRR": HaarHRR(domain, epsilon),
     "optimised circle": optimise(domain, epsilon, n).protocol,

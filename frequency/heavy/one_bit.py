@@ -238,6 +238,7 @@ class SampledOracle(Sampled, Oracle):
         return result
 
 
+@dataclass(frozen=True)
 class OneBit(Protocol):
     """GenProt (Bassily and Smith 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS 2010):
     one bit from each user.
@@ -268,25 +269,33 @@ class OneBit(Protocol):
         For what does not state its probabilities.
     """
 
-    def __init__(self, inner: Oracle | HeavyHitterProtocol, seed: int = 0) -> None:
-        if not isinstance(inner, (Oracle, HeavyHitterProtocol)):
-            raise TypeError(
-                "inner must be a frequency oracle or a protocol for heavy hitters, got"
-                f" {type(inner).__name__}"
-            )
-        channel = inner if isinstance(inner, Oracle) else inner.channel
-        if channel.odds > 2:
-            raise ValueError(
-                f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(inner.epsilon)}"
-            )
-        self.inner, self.seed = inner, checked_size("seed", seed, 0)
-        kind = SampledOracle if isinstance(inner, Oracle) else Sampled
-        self._channel = kind(channel.domain, channel.epsilon, channel, self.seed)  # type: ignore[arg-type]
+    inner: Oracle | HeavyHitterProtocol
+    seed: int = 0
 
-    @property
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner, (Oracle, HeavyHitterProtocol)):
+            raise TypeError(
+                f"inner must be a frequency oracle or a protocol for heavy hitters, got {type(self.inner).__name__}"
+            )
+        if self._inner.odds > 2:
+            raise ValueError(
+                f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(self.inner.epsilon)}"
+            )
+        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        _ = self.channel
+
+    @cached_property
     def channel(self) -> Sampled:
         """How an item becomes a report."""
-        return self._channel
+        inner = self._inner
+        if isinstance(inner, Oracle):
+            return SampledOracle(inner.domain, inner.epsilon, inner, self.seed)
+        return Sampled(inner.domain, inner.epsilon, inner, self.seed)
+
+    @property
+    def _inner(self) -> Channel:
+        """What the public coins draw from."""
+        return self.inner if isinstance(self.inner, Oracle) else self.inner.channel
 
     @property
     def epsilon(self) -> float | Rational:
@@ -296,7 +305,7 @@ class OneBit(Protocol):
     @property
     def kept(self) -> float:
         """The fraction of the users whose reports are kept, on average."""
-        return float(self._channel.kept)
+        return float(self.channel.kept)
 
     def _items(self, values: Any) -> Any:
         return values if isinstance(self.inner, Oracle) else self.inner._items(values)
@@ -305,15 +314,13 @@ class OneBit(Protocol):
         """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too."""
         if not isinstance(self.inner, UniqueHeavyHitter):
             return super().privatize(values, rng)
-        return self.inner.privatized(self._channel, values, rng)
+        return self.inner.privatized(self.channel, values, rng)
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
-        """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency
-        oracle.
-        """
-        if not isinstance(self._channel, SampledOracle):
+        """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency oracle."""
+        if not isinstance(self.channel, SampledOracle):
             raise TypeError(f"{type(self.inner).__name__} finds heavy hitters: use find")
-        return self._channel.estimate(aggregate, items)
+        return self.channel.estimate(aggregate, items)
 
     def find(
         self,
@@ -329,13 +336,10 @@ class OneBit(Protocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
         self.inner._checked(k, threshold, confidence)
         aggregate = (
-            self._channel._own(reports)
+            self.channel._own(reports)
             if isinstance(reports, Aggregate)
             else self.aggregate(reports)
         )
         return self.inner._find(
-            self._channel.sampled(aggregate), aggregate.n, k, threshold, confidence
+            self.channel.sampled(aggregate), aggregate.n, k, threshold, confidence
         )
-
-    def __repr__(self) -> str:
-        return f"OneBit({self.inner!r}, seed={self.seed})"

@@ -8,12 +8,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
-from frequency.core.oracle import Oracle
+from frequency.aggregate import Aggregate
+from frequency.channel import Channel, Floats
+from frequency.grr import GRR
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
@@ -38,19 +39,14 @@ class InputProtocol(MarginalProtocol):
             )
         super().__post_init__()
 
+    @property
     @abstractmethod
-    def _oracle(self) -> Oracle:
-        """The oracle over all records."""
-
-    @cached_property
     def channel(self) -> Oracle:
-        """The oracle over all records, whose parameters name the attributes: others may have as
-        many records.
-        """
-        oracle = self._oracle()
-        attributes = [[name, self.domain[name]] for name in self.domain]
-        vars(oracle)["parameters"] = {**oracle.parameters, "attributes": attributes}
-        return oracle
+        """The oracle over all records, one of `Records`."""
+
+    @property
+    def _attributes(self) -> tuple[tuple[str, int], ...]:
+        return tuple((name, self.domain[name]) for name in self.domain)
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
@@ -83,13 +79,52 @@ class InputProtocol(MarginalProtocol):
 
 
 @dataclass(frozen=True)
+class Records(Channel):
+    """A channel whose items are the records of some attributes: others may have as many records.
+
+    Attributes
+    ----------
+    attributes
+        Names and numbers of values.
+    """
+
+    attributes: tuple[tuple[str, int], ...] = ()
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on: the attributes, too."""
+        return {**super().parameters, "attributes": [list(pair) for pair in self.attributes]}
+
+
+@dataclass(frozen=True)
+class RecordsByOUE(Records, OUE):
+    """`frequency.OUE` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsByGRR(Records, GRR):
+    """`frequency.GRR` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsByOLH(Records, OLH):
+    """`frequency.OLH` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsBySketch(Records, HadamardCountMeanSketch):
+    """`frequency.HadamardCountMeanSketch` over records."""
+
+
+@dataclass(frozen=True)
 class InpRR(InputProtocol):
     """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis
     Theorem 3).
     """
 
-    def _oracle(self) -> Oracle:
-        return OUE(self.domain.size, self.epsilon)
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByOUE(self.domain.size, self.epsilon, attributes=self._attributes)
 
 
 @dataclass(frozen=True)
@@ -98,16 +133,18 @@ class InpPS(InputProtocol):
     4).
     """
 
-    def _oracle(self) -> Oracle:
-        return GRR(self.domain.size, self.epsilon)
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByGRR(self.domain.size, self.epsilon, attributes=self._attributes)
 
 
 @dataclass(frozen=True)
 class InpOLH(InputProtocol):
     """InpOLH: the record hashed (`frequency.OLH`, thesis 2.4.2)."""
 
-    def _oracle(self) -> Oracle:
-        return OLH(self.domain.size, self.epsilon)
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByOLH(self.domain.size, self.epsilon, attributes=self._attributes)
 
 
 @dataclass(frozen=True)
@@ -121,5 +158,8 @@ class InpHTCMS(InputProtocol):
     hashes: int = 5
     width: int = 256
 
-    def _oracle(self) -> Oracle:
-        return HadamardCountMeanSketch(self.domain.size, self.epsilon, self.hashes, self.width)
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsBySketch(
+            self.domain.size, self.epsilon, self.hashes, self.width, attributes=self._attributes
+        )

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate, differing
-from frequency.core.channel import Channel
+from frequency.aggregate import Aggregate, differing, number_of_reports
+from frequency.channel import Channel
+from frequency.counting import Entry, Part
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.counting import Entry, Part
 from mechdesign import InvalidFile
-from mechdesign.files import replacing
+from mechdesign.formats import replacing
+from mechdesign.text import shown
 
 _KIND = "counted files"
 
@@ -92,17 +94,14 @@ class State:
     def _load(self, path: Path) -> None:
         try:
             aggregate, header = Aggregate.read(path.read_bytes(), _KIND, "files")
-            entries = [
-                Entry(str(place), str(name), int(n), dict(left_out), None)
-                for place, name, n, left_out in header["files"]
-            ]
+            entries = [_entry(*row) for row in header["files"]]
             if (
                 sum(entry.counted for entry in entries) != aggregate.n
                 or len({entry.digest for entry in entries}) != len(entries)
                 or len({entry.path for entry in entries}) != len(entries)
             ):
                 raise ValueError("its files do not add up to its counts")
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise InvalidFile(f"{path}: {error}") from error
         if aggregate.parameters != self.channel._signature:
             raise IncompatibleAggregate(
@@ -112,3 +111,11 @@ class State:
         self.files = {entry.path: entry for entry in entries}
         self.claimed = {entry.digest: entry.path for entry in entries}
         self.settled = self._kept = Settled(aggregate, len(entries))
+
+
+def _entry(path: object, digest: object, counted: object, left_out: dict[str, object]) -> Entry:
+    """A file of those that `State.save` wrote; an error for what it cannot have written."""
+    if not isinstance(path, str) or not isinstance(digest, str):
+        raise ValueError(f"{shown(path)} with digest {shown(digest)} is no file")
+    tally = {reason: number_of_reports(count) for reason, count in left_out.items()}
+    return Entry(path, digest, number_of_reports(counted), tally, None)

@@ -51,8 +51,12 @@ class Distribution:
         Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last <
         domain.
         """
-        a, b = self._ends(first, last)
-        return _plain(self._sums[b + 1] - self._sums[a])
+        return _plain(self._between(*self._ends(first, last)))
+
+    def _between(self, first: Integers, last: Integers) -> Floats:
+        """The answers of checked ranges."""
+        result: Floats = self._sums[last + 1] - self._sums[first]
+        return result
 
     def prefix(self, last: npt.ArrayLike) -> Any:
         """The fraction in 0 .. last."""
@@ -85,20 +89,23 @@ class RangeEstimate(Estimate, Distribution):
 
     _oracle: RangeProtocol
 
+    @cached_property
+    def _nearest(self) -> Floats:
+        """As `_sums`, of the distribution nearest to the estimate."""
+        return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
+
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The variance of `range`, with all covariances, given how many users reported on each
         level.
 
-        That of the protocol's noise and of its sampling of users to levels, for a population
-        without heavy single nodes; where one node holds a fraction f of the population, its noise
-        is larger by about f / n. Infinite without reports.
+        That of the protocol's noise and of its sampling of users to levels, for the population as
+        it is estimated. `rangeq.CircularHistogram` and `rangeq.Composite` say it for an even
+        population; see there for what heavy items change. Infinite without reports.
         """
         a, b = self._ends(first, last)
         if not self.n:
             return _plain(np.full(a.shape, np.inf))
-        return _plain(
-            self._oracle._range_variance(self._aggregate, a, b, self._sums[b + 1] - self._sums[a])
-        )
+        return _plain(self._oracle._range_variance(self, a, b))
 
     def interval(  # type: ignore[override]
         self,

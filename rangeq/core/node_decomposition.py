@@ -5,21 +5,14 @@ consistent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import Linear
-from rangeq.core.estimate import RangeEstimate
-from rangeq.core.tree import Floats, Integers, Tree, spread
-from rangeq.core.workload_sums import blocks_inside, queries
-
-if TYPE_CHECKING:
-    from rangeq.local.hierarchy import HierarchicalHistogram
+from rangeq.averages import blocks_inside, queries
+from rangeq.tree import Floats, Integers, Tree
 
 
 def runs(
@@ -102,60 +95,27 @@ def average_nodes(tree: Tree, workload: str) -> Floats:
     )
 
 
-class DecomposedEstimate(RangeEstimate):
-    """Answers by decomposition. A range's answer is not the difference of two prefixes' answers."""
-
-    def __init__(
-        self,
-        oracle: HierarchicalHistogram,
-        aggregate: Aggregate,
-        levels: Sequence[Floats],
-        per_node: Floats,
-    ) -> None:
-        super().__init__(oracle, aggregate, None)
-        self._tree, self._per_node = oracle.tree, per_node
-        self._cumulated = [np.concatenate([[0.0], np.cumsum(level)]) for level in levels]
-        self.frequencies = levels[-1][: oracle.domain].copy()
-        self.frequencies.setflags(write=False)
-
-    @cached_property
-    def _sums(self) -> Floats:
-        last = np.arange(len(self.frequencies))
-        return np.concatenate([[0.0], self._values(np.zeros_like(last), last)])
-
-    def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        a, b = self._ends(first, last)
-        values = self._values(a, b)
-        return values.item() if values.ndim == 0 else values
-
-    def _values(self, first: Integers, last: Integers) -> Floats:
-        # Nothing is used of any level when the range is the root.
-        whole = (first == 0) & (last == self._tree.leaves - 1)
-        result: Floats = whole + added_up(self._tree, self._cumulated, first, last)
-        return result
-
-    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range` when the nodes of a level are independent, as they are for OUE
-        and SUE, and others nearly.
-        """
-        a, b = self._ends(first, last)
-        total = variance_of_nodes(self._tree, self._per_node, a, b)
-        # What disjoint samples share, as for consistent estimates
-        inside = np.clip(self._values(a, b), 0.0, 1.0)
-        total = np.maximum(total - inside * (1 - inside) / self.n, 0.0)
-        return total.item() if total.ndim == 0 else total
-
-    @cached_property
-    def variances(self) -> Floats:
-        item = np.arange(len(self.frequencies))
-        result: Floats = self.variance(item, item)
-        return result
-
-    def linear(self, weights: npt.ArrayLike) -> Linear:
-        """A weighted sum of the leaves' estimates, whose variance counts them as independent."""
-        value = super().linear(weights).value
-        rows, f = np.atleast_2d(np.asarray(weights, dtype=np.float64)), self.frequencies
-        variance = np.maximum(
-            (rows**2).sum(axis=1) * self._per_node[-1] - spread(rows, f) / self.n, 0.0
-        )
-        return Linear(value, float(variance[0]) if np.ndim(weights) == 1 else variance)
+def squared_nodes(tree: Tree, workload: str) -> Floats:
+    """The mean over a workload of the squared number of nodes used of each level. O(height * branching)."""
+    total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
+    for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):
+        whole, rest = divmod(tree.domain, child * size)
+        # How many ends lie so many whole children into their parent, of all parents and of the
+        # last, incomplete one. Behind a start lie as many children as before an end at its mirror.
+        children = np.arange(size, dtype=np.float64)
+        every = np.full(size, float(child))
+        last = np.clip(rest + 1 - children * child, 0, child)
+        if workload == "prefixes":
+            result[level] = (whole * every + last) @ children**2 / total
+            continue
+        mean, square = every @ children, every @ children**2
+        # Parents of the start before that of the end, all pairs; then both in the same one.
+        pairs = whole * (whole - 1) / 2
+        apart = pairs * 2 * (child * size * square + mean**2)
+        apart += whole * (last.sum() * square + 2 * (last @ children) * mean)
+        apart += whole * child * size * (last @ children**2)
+        within = children**2 + child * (children - 1) * children * (2 * children - 1) / 6
+        result[level] = (apart + (whole * every + last) @ within) / total
+    if workload == "ranges":
+        result[-1] -= tree.domain / total  # single items are leaves
+    return result

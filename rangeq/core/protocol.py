@@ -4,6 +4,7 @@ oracle.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,12 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items
-from frequency.core.mixture import Mixture
-from frequency.core.oracle import Oracle
-from rangeq.core.estimate import RangeEstimate
-from rangeq.core.tree import Tree, mean_over, spread
+from frequency.aggregate import Aggregate
+from frequency.channel import Channel, Floats, Items
+from frequency.mixture import Mixture
+from frequency.oracle import Oracle
+from frequency.postprocess import norm_sub
+from rangeq.cuts import Cuts
+from rangeq.estimate import RangeEstimate
+from rangeq.tree import Tree, mean_over, spread
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,9 @@ class RangeProtocol(Mixture, Oracle):
     an estimate that knows ranges.
 
     Every user reports on one level, 0 the coarsest. The sum of all items is the population: known.
+
+    How ranges are answered, and so what their errors are, is for the subclasses: `AdditiveProtocol`
+    adds up items, `rangeq.DecomposedHistogram` nodes.
     """
 
     kind: ClassVar[str] = "level"
@@ -59,53 +65,35 @@ class RangeProtocol(Mixture, Oracle):
     # samples, less what they share.
 
     @abstractmethod
-    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
-        """The variances of ranges from independent samples of so many users on each level; infinite
-        where those do not tell.
-        """
-
-    @abstractmethod
-    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
-        """The same of weights @ frequencies: weights have shape (..., domain)."""
-
-    def _range_variance(
-        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
-    ) -> Floats:
-        inside = np.clip(fraction, 0.0, 1.0)
-        own = self._own_range_variance(first, last, self._users(aggregate))
-        return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
-
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        item = np.arange(self.domain)
-        return self._range_variance(aggregate, item, item, frequencies)
-
-    def _slope(self, n: int) -> float:
-        return 0.0
-
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        own = self._own_linear_variance(weights, self._users(aggregate))
-        return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        """The variances of an estimate's answers to ranges, n > 0."""
 
     # ---------------------------------------------------------------------------- known beforehand
 
+    @abstractmethod
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
-        """The root of the average variance over a workload, for n users: noise, sampling of levels
-        and of coefficients included.
+        """The root of the average variance over a workload, for n users.
+
+        Noise, sampling of levels and of coefficients are included.
 
         Parameters
         ----------
+        n
+            The number of users.
         workload
             "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
         frequencies
             Shape (domain,): of the population, for small domains only (see `largest_population`).
             None: all items are equally frequent.
         """
-        if frequencies is None:
-            return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
+
+    largest_population: ClassVar[int] = 4096
+    """The largest domain for which `average_rmse` takes frequencies."""
+
+    def _population(self, frequencies: npt.ArrayLike) -> Floats:
+        """``frequencies`` as numbers; ValueError unless they are those of a small population."""
         f, d = np.asarray(frequencies, dtype=np.float64), self.domain
         if (
             f.shape != (d,)
@@ -117,6 +105,77 @@ class RangeProtocol(Mixture, Oracle):
                 f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at"
                 f" most {self.largest_population}"
             )
+        return f
+
+    @abstractmethod
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies.
+
+        With the expected number of users on each level. Disjoint random samples of the users report
+        on the levels: the variances of the samples' means add up, less what they share. Exact, but
+        that so sampled means of few users vary more, by n / (n - 1).
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain), of the estimates of single items.
+        frequencies
+            Shape (domain,).
+        """
+
+
+@dataclass(frozen=True)
+class AdditiveProtocol(RangeProtocol):
+    """Protocols whose answer to a range is the sum of the estimated frequencies of its items."""
+
+    @abstractmethod
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        """The variances of ranges from independent samples of so many users on each level.
+
+        For an even population; infinite where those do not tell.
+        """
+
+    @abstractmethod
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        """The same of weights @ frequencies: weights have shape (..., domain)."""
+
+    @abstractmethod
+    def _average_variance(self, n: int, workload: str) -> float:
+        """The mean over a workload of `_own_range_variance`, for the expected users on each level."""
+
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        fraction = estimate._between(first, last)
+        return self._of_ranges(estimate._aggregate, first, last, fraction)
+
+    def _of_ranges(
+        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
+    ) -> Floats:
+        """The variances of ranges that hold these fractions of an even population."""
+        inside = np.clip(fraction, 0.0, 1.0)
+        own = self._own_range_variance(first, last, self._users(aggregate))
+        return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._of_ranges(aggregate, item, item, frequencies)
+
+    def _slope(self, n: int) -> float:
+        return 0.0
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        own = self._own_linear_variance(weights, self._users(aggregate))
+        return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
+
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
+        if frequencies is None:
+            return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
+        f, d = self._population(frequencies), self.domain
         prefixes = np.tri(d)
         both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
         variances = self.linear_variance(n, both, f)
@@ -125,45 +184,34 @@ class RangeProtocol(Mixture, Oracle):
             ** 0.5
         )
 
-    largest_population: ClassVar[int] = 4096
-    """The largest domain for which `average_rmse` takes frequencies."""
-
-    @abstractmethod
-    def _average_variance(self, n: int, workload: str) -> float:
-        """The mean over a workload of `_own_range_variance`, for the expected number of users on
-        each level.
-        """
-
-    @abstractmethod
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for n users with these frequencies: weights have
-        shape (sums, domain).
-
-        With the expected number of users on each level. Disjoint random samples of the users report
-        on the levels: the variances of the samples' means add up, less what they share. Exact, but
-        that so sampled means of few users vary more, by n / (n - 1).
-        """
-
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of a single item's estimate, the mean over items; of a light item, whatever
-        ``frequency``.
+        """The variance of a single item's estimate, the mean over items.
+
+        Of a light item of an even population, whatever ``frequency``.
         """
         item = np.arange(self.domain)
         mean = float(self._own_range_variance(item, item, self._expected_users(n)).mean())
         return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
+        """See `Oracle.difference_variance`. O(domain log domain), and O(domain) memory.
+
+        Of an even population. Infinite if the levels that users report on leave an item unknown.
+        """
+        # The mean over pairs is 2 / (d - 1) times the sum of squares about the mean: that of the
+        # items' variances, less the variance of their sum over d.
         d = held or self.domain
-        weights = np.eye(d, self.domain)
-        weights[:, :d] -= 1 / d
-        return float(
-            2 * self._own_linear_variance(weights, self._expected_users(n)).sum() / max(d - 1, 1)
-        )
+        item, users = np.arange(d), self._expected_users(n)
+        items = float(self._own_range_variance(item, item, users).sum())
+        if not math.isfinite(items):
+            return math.inf
+        whole = float(self._own_range_variance(item[:1], item[-1:], users)[0])
+        return 2 * max(items - whole / d, 0.0) / max(d - 1, 1)
 
 
 @dataclass(frozen=True)
 class TreeProtocol(RangeProtocol):
-    """Protocols whose levels are those of a tree: see `rangeq.core.tree` for their errors."""
+    """Protocols whose levels are those of a tree."""
 
     @property
     @abstractmethod
@@ -175,22 +223,6 @@ class TreeProtocol(RangeProtocol):
     def levels(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
-    @abstractmethod
-    def _leaves(self, aggregate: Aggregate) -> Floats:
-        """Unbiased estimates of all leaves."""
-
-    @abstractmethod
-    def _contrasts(self, users: Floats) -> Floats:
-        """The variance of a contrast of unit length among the children of each level of parents,
-        for so many users a level.
-        """
-
-    @abstractmethod
-    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
-        """How much each node's estimate of one level counts in a query: shape (queries, nodes),
-        from its weights of the leaves.
-        """
-
     def _nodes(self, level: int, items: Items) -> Items:
         return items // self.tree.widths[level]
 
@@ -200,15 +232,57 @@ class TreeProtocol(RangeProtocol):
     def _details(self) -> dict[str, Any]:
         return {"branching": list(self.tree.branching), **super()._details()}
 
+    def _estimates(self, aggregate: Aggregate) -> list[Floats]:
+        """Of the nodes of each level by itself; zeros where nobody reported."""
+        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
+        return [
+            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
+            for oracle, part in parts
+        ]
+
+
+@dataclass(frozen=True)
+class ConsistentTree(TreeProtocol, AdditiveProtocol):
+    """Trees whose nodes are the sums of their children: see `rangeq.tree` for their errors.
+
+    An estimate's errors are those of the distribution nearest to it: a proper population, so that
+    nodes in which nobody is seen are not taken for certain.
+    """
+
+    @abstractmethod
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        """Unbiased estimates of all leaves."""
+
+    @abstractmethod
+    def _contrasts(self, users: Floats) -> Floats:
+        """The variance of a contrast of unit length among the children of each level of parents.
+
+        For so many users a level of an even population.
+        """
+
+    @abstractmethod
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        """How much each node's estimate of one level counts in a query, from its leaves' weights.
+
+        Shape (queries, nodes).
+        """
+
+    def _shared(self, users: Floats) -> Floats | None:
+        """Which part of the error of the sum of all items each prefix gives up; None: no padding.
+
+        Nobody is in the padding: all items sum to 1. Shape (domain + 1,), from 0 to 1.
+        """
+        if self.tree.leaves == self.domain:
+            return None
+        ends = np.arange(-1, self.domain)
+        shared = self.tree.with_everything(ends, self._contrasts(users))
+        result: Floats = shared / shared[-1]
+        return result
+
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         leaves = self._leaves(aggregate)[: self.domain]
-        if self.tree.leaves == self.domain:
-            return leaves
-        # Nobody is in the padding: all items sum to 1, and each gives up what it shares with the
-        # error of the sum.
-        contrasts = self._contrasts(self._users(aggregate))
-        shared = np.diff(self.tree.with_everything(np.arange(-1, self.domain), contrasts))
-        return leaves + shared / shared.sum() * (1 - leaves.sum())
+        shared = self._shared(self._users(aggregate))
+        return leaves if shared is None else leaves + np.diff(shared) * (1 - leaves.sum())
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         return self.tree.range_variance(first, last, self._contrasts(users))
@@ -220,13 +294,21 @@ class TreeProtocol(RangeProtocol):
         return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        tree, users = self.tree, self._expected_users(n)
-        # The estimates give up what they share with the error of their sum
-        if tree.leaves > self.domain:
-            shared = np.diff(
-                tree.with_everything(np.arange(-1, self.domain), self._contrasts(users))
-            )
-            weights = weights - (weights @ (shared / shared.sum()))[:, None]
+        return self._of_sums(n, weights, frequencies, self._expected_users(n))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        users = self._users(aggregate)
+        known = np.isfinite(self._own_linear_variance(weights, users))
+        found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
+        return np.where(known, found, np.inf)
+
+    def _of_sums(self, n: int, weights: Floats, frequencies: Floats, users: Floats) -> Floats:
+        """`linear_variance` for so many users on each level, where those tell."""
+        tree, shared = self.tree, self._shared(users)
+        if shared is not None:
+            weights = weights - (weights @ np.diff(shared))[:, None]
         leaves, held = tree.padded(weights), tree.padded(frequencies)
         total = -spread(weights, frequencies) / n
         for level, oracle in enumerate(self.levels):
@@ -235,6 +317,45 @@ class TreeProtocol(RangeProtocol):
             own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)
             total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
         return np.maximum(total, 0.0)
+
+
+@dataclass(frozen=True)
+class EvenTree(ConsistentTree):
+    """Consistent trees whose oracles treat the nodes of a level alike, at least on average."""
+
+    @abstractmethod
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        """The variances of ranges from independent samples of so many users of a population.
+
+        Parameters
+        ----------
+        users
+            Shape (height,).
+        mass
+            Shape (leaves + 1,): the fraction of the population before each leaf.
+        """
+
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        return self._of_population(estimate._aggregate, estimate._nearest, first, last)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
+
+    def _of_population(
+        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        users, inside = self._users(aggregate), sums[last + 1] - sums[first]
+        mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
+        own = self._cuts(users, mass).ranges(first, last)
+        known = np.isfinite(self._own_range_variance(first, last, users))
+        return np.where(known, np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0), np.inf)
+
+
+def before(values: Floats) -> Floats:
+    """The sums of the values before each place, and of all of them."""
+    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:

@@ -25,7 +25,7 @@ from rangeq.core.workload_sums import pairs_together, queries
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-_IN_CACHE = 1 << 14
+IN_CACHE = 1 << 14
 """How many ranges to look at together, so that the working arrays stay in cache."""
 
 _Number = TypeVar("_Number", np.float64, np.int64)
@@ -178,8 +178,8 @@ class Tree:
     def _range(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
         first, last = np.broadcast_arrays(first, last)
         total = np.zeros(first.size)
-        for start in range(0, first.size, _IN_CACHE):
-            part = slice(start, start + _IN_CACHE)
+        for start in range(0, first.size, IN_CACHE):
+            part = slice(start, start + IN_CACHE)
             a, after = first.ravel()[part], last.ravel()[part] + 1
             for level in range(self.height):
                 total[part] += contrasts[level] * self.cut(a, after, level)
@@ -245,10 +245,6 @@ class Tree:
 
         Without the gain from padding. O(height).
         """
-        if workload not in WORKLOADS:
-            raise ValueError(
-                f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}"
-            )
         steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
         return np.array([float((below - above) / width) for (above, below), width in steps])
 
@@ -283,6 +279,11 @@ def spread(weights: Floats, frequencies: Floats) -> Floats:
     """The variance of the weight of a random member of a population: weights (queries, items)."""
     result: Floats = weights**2 @ frequencies - (weights @ frequencies) ** 2
     return result
+
+
+def inverse(values: Floats) -> Floats:
+    """1 / values, infinite for 0."""
+    return np.divide(1.0, values, out=np.full(len(values), np.inf), where=values > 0)
 
 
 def _bounded(contrasts: Floats) -> tuple[Floats, float]:

@@ -6,14 +6,19 @@ those of `rangeq.core.tree.WORKLOADS`.
 
 from __future__ import annotations
 
+from mechdesign.text import shown
+
 
 def queries(domain: int, workload: str) -> int:
-    """How many queries a workload has."""
-    return {
+    """How many queries a workload has. ValueError for what is none."""
+    counts = {
         "ranges": domain * (domain - 1) // 2,
         "all ranges": domain * (domain + 1) // 2,
         "prefixes": domain,
-    }[workload]
+    }
+    if not isinstance(workload, str) or workload not in counts:
+        raise ValueError(f"workload must be one of {', '.join(counts)}, got {shown(workload)}")
+    return counts[workload]
 
 
 def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:

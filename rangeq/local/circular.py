@@ -20,9 +20,10 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from rangeq.core.protocol import RangeProtocol
-from rangeq.core.tree import mean_over, spread
-from rangeq.local.hierarchy import ORACLES, per_user
+from mechdesign.text import shown
+from rangeq.hierarchy import ORACLES, per_user
+from rangeq.protocol import AdditiveProtocol
+from rangeq.tree import mean_over, spread
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Blocks(Channel):
 
 
 @dataclass(frozen=True)
-class CircularHistogram(RangeProtocol):
+class CircularHistogram(AdditiveProtocol):
     """A hierarchical histogram on a circle, turned for each user by a random public angle.
 
     A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a

@@ -15,17 +15,16 @@ from frequency.core.channel import Floats, Items
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign._support.text import shown
-from rangeq.core.protocol import TreeProtocol
-from rangeq.core.tree import Tree
-from rangeq.core.tree_consistency import consistent, contrast_precisions
-from rangeq.local.hierarchy import ORACLES, per_user
+from mechdesign.text import shown
+from rangeq.consistency import consistent, contrast_precisions
+from rangeq.hierarchy import ORACLES, per_user
+from rangeq.protocol import ConsistentTree
+from rangeq.tree import Tree, inverse
 
 
 @dataclass(frozen=True)
-class Composite(TreeProtocol):
-    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed
-    for ranges.
+class Composite(ConsistentTree):
+    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed for ranges.
 
     The errors of a designed mechanism are not alike in all directions, so that its estimates and
     those that the levels below it give of its nodes are combined in its own principal axes; below,
@@ -156,20 +155,12 @@ class Composite(TreeProtocol):
 
     def _contrasts(self, users: Floats) -> Floats:
         """Those below the first level; 0 stands for that."""
-        precisions = contrast_precisions(self.tree, self._below(users))
-        result = np.divide(
-            1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0
-        )
+        result = inverse(contrast_precisions(self.tree, self._below(users)))
         result[0] = 0.0 if users[0] else result[0]
         return result
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        users = self._users(aggregate)
-        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
-        estimates = [
-            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
-            for oracle, part in parts
-        ]
+        users, estimates = self._users(aggregate), self._estimates(aggregate)
         leaves = consistent(self.tree, estimates, self._below(users))
         if not users[0]:
             return leaves

@@ -14,9 +14,9 @@ class Flat(HierarchicalHistogram):
     """Flat (range queries 4.2): any oracle of `frequency` over the items themselves, by name.
     `central.Flat` trusts a curator.
 
-    With ``consistent`` the estimates are shifted to sum to 1, since everybody is somewhere: a range
-    of r items then has variance r (1 - r/D) V instead of r V (Fact 1). ``branching`` and
-    ``probabilities`` are of no use here.
+    The estimates are shifted to sum to 1, since everybody is somewhere: a range of r items then has
+    variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D, epsilon, D)``
+    has. ``branching`` and ``probabilities`` are of no use here.
     """
 
     branching: int | tuple[int, ...] = ()

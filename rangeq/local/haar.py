@@ -20,8 +20,9 @@ from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
-from rangeq.core.protocol import TreeProtocol
-from rangeq.core.tree import Tree
+from rangeq.cuts import Cuts
+from rangeq.protocol import EvenTree
+from rangeq.tree import Tree, inverse
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,8 @@ class HaarLevel(SignChannel, Oracle):
 
 
 @dataclass(frozen=True)
-class HaarHRR(TreeProtocol):
-    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard
-    coefficient of that, one bit.
+class HaarHRR(EvenTree):
+    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
 
     The domain is padded to a power of two. Consistent by construction: every level knows how the
     nodes above it split, and nothing else. ``probabilities`` are those of `HierarchicalHistogram`.
@@ -111,9 +111,17 @@ class HaarHRR(TreeProtocol):
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
-        # Half of the square of a difference, per user
-        per_user = 1 / (2 * self.levels[0].contrast ** 2)
-        return np.divide(per_user, users, out=np.full(len(users), np.inf), where=users > 0)
+        return inverse(users) * self._per_user
+
+    @property
+    def _per_user(self) -> float:
+        return 1 / (2 * self.levels[0].contrast ** 2)  # half of the square of a difference
+
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        # A level's coefficients tell nothing of other levels, and the same of every population.
+        none, each = np.zeros(self.tree.height), np.where(users > 0, inverse(users), 0.0)
+        means = np.diag(np.sqrt(each))
+        return Cuts(self.tree, each * self._per_user, none, none, means, mass, self._shared(users))
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
         return self.tree.coverage(leaves, level)

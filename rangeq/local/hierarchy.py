@@ -1,6 +1,4 @@
-"""Hierarchical histograms HH_B: a histogram over the nodes of every level of a tree, with or
-without consistency.
-"""
+"""Hierarchical histograms HH_B: a histogram over the nodes of every level of a tree, made consistent."""
 
 from __future__ import annotations
 
@@ -10,19 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import frequency
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
-from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle
-from mechdesign._support.text import shown
-from rangeq.core.estimate import RangeEstimate
-from rangeq.core.node_decomposition import DecomposedEstimate, average_nodes
-from rangeq.core.protocol import TreeProtocol, even_rmse
-from rangeq.core.tree import Tree
-from rangeq.core.tree_consistency import consistent, contrast_precisions
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from frequency.mixture import weights_of
+from frequency.oracle import Oracle
+from mechdesign.text import shown
+from rangeq.consistency import consistent, contrast_precisions
+from rangeq.cuts import Cuts
+from rangeq.nodes import NodeLaw
+from rangeq.protocol import EvenTree, TreeProtocol
+from rangeq.tree import Tree, inverse
 
 ORACLES: dict[str, type[Oracle]] = {
     kind.__name__: kind
@@ -40,9 +37,8 @@ ORACLES: dict[str, type[Oracle]] = {
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram(TreeProtocol):
-    """HH_B and HH_B with consistency (range queries 4.4, 4.5): TreeOUE, TreeHRR, TreeOLH of the
-    paper by ``oracle``.
+class LevelHistograms(TreeProtocol):
+    """A histogram over the nodes of every level of a tree, each by an oracle of its own.
 
     Parameters
     ----------
@@ -51,19 +47,18 @@ class HierarchicalHistogram(TreeProtocol):
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
     oracle
-        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
-        "GRR", "SubsetSelection", ...
-    consistent
-        Combine all levels by least squares, which is the most accurate. Otherwise a range is the
-        sum of the fewest nodes that make it up (4.4), and estimates of nodes and of their children
-        contradict each other.
+        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH", "GRR", "SubsetSelection", ...
     probabilities
         Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        A branching, names or probabilities that do not fit the domain or each other.
     """
 
     branching: int | tuple[int, ...] = 4
     oracle: str | tuple[str, ...] = "OUE"
-    consistent: bool = True
     probabilities: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -116,6 +111,16 @@ class HierarchicalHistogram(TreeProtocol):
     def level_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
+
+@dataclass(frozen=True)
+class HierarchicalHistogram(LevelHistograms, EvenTree):
+    """HH_B with consistency (range queries 4.5): TreeOUE, TreeHRR, TreeOLH of the paper by ``oracle``.
+
+    All levels are combined by least squares, which is the most accurate: every node is the sum of
+    its children. `DecomposedHistogram` leaves them as they are. For the parameters see
+    `LevelHistograms`.
+    """
+
     @cached_property
     def _per_user(self) -> Floats:
         """For each level, the variance of a contrast of unit length from one user drawn at random
@@ -129,74 +134,55 @@ class HierarchicalHistogram(TreeProtocol):
         )
 
     def _contrasts(self, users: Floats) -> Floats:
-        precisions = contrast_precisions(self.tree, users / self._per_user)
-        return np.divide(
-            1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0
-        )
+        return inverse(contrast_precisions(self.tree, users / self._per_user))
+
+    def _shares(self, users: Floats) -> tuple[Floats, Floats]:
+        """How much a level counts in contrasts above: up[a] * down[l] for levels a <= l."""
+        precisions, nodes = users / self._per_user, np.array(self.tree.nodes)
+        contrasts = inverse(contrast_precisions(self.tree, precisions))
+        return np.where(np.isfinite(contrasts), nodes * contrasts, 0.0), precisions / nodes
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
-        precisions = users / self._per_user
-        q, nodes = contrast_precisions(self.tree, precisions), self.tree.nodes
+        up, down = self._shares(users)
+        nodes = self.tree.nodes
         total = np.zeros((len(leaves), nodes[level]))
-        # A contrast between nodes above is seen through the sums of nodes below them
-        for above in range(level + 1):
-            share = precisions[level] * nodes[above] / nodes[level] / q[above]
-            total += share * np.repeat(
+        for above in range(
+            level + 1
+        ):  # a contrast between nodes above is seen through the sums of nodes below them
+            total += (up[above] * down[level]) * np.repeat(
                 self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
             )
         return total
 
-    def _estimates(self, aggregate: Aggregate) -> list[Floats]:
-        """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
-        return [
-            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
-            for oracle, part in parts
-        ]
+    @cached_property
+    def _laws(self) -> list[NodeLaw]:
+        return [NodeLaw.of(oracle) for oracle in self.levels]
+
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        up, down = self._shares(users)
+        nodes, each = np.array(self.tree.nodes), np.where(users > 0, inverse(users), 0.0)
+        contrast = np.array([law.contrast for law in self._laws]) * down**2 * each * nodes
+        held = np.array([law.held for law in self._laws]) * down**2 * each
+        means = np.tril(np.outer(down * np.sqrt(each), up))
+        return Cuts(
+            self.tree,
+            up**2 / nodes * _below(contrast),
+            up,
+            _below(held),
+            means,
+            mass,
+            self._shared(users),
+        )
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
         return consistent(
             self.tree, self._estimates(aggregate), self._users(aggregate) / self._per_user
         )
 
-    def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
-        estimate = super().estimate(aggregate, items)
-        if self.consistent or not aggregate.n:
-            return estimate
-        return DecomposedEstimate(
-            self, aggregate, self._estimates(aggregate), self._per_node(self._users(aggregate))
-        )
 
-    def _per_node(self, users: Floats) -> Floats:
-        """The variance of a node's estimate on each level, from users drawn at random from an even
-        population.
-        """
-        ones = [
-            o.variance(1, 1 / held) + (1 - 1 / held) / held
-            for o, held in zip(self.levels, self.tree.occupied, strict=True)
-        ]
-        return np.divide(ones, users, out=np.full(len(users), np.inf), where=users > 0)
-
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        if self.consistent:
-            return super().variance(n, frequency)
-        light = (1 - 1 / self.domain) / self.domain
-        mean = float(self._per_node(self._expected_users(n))[-1]) - light / n
-        return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
-
-    def average_rmse(
-        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
-    ) -> float:
-        if self.consistent:
-            return super().average_rmse(n, workload, frequencies)
-        if frequencies is not None:
-            raise ValueError(
-                "without consistency the error is predicted for a population without heavy nodes"
-                " only"
-            )
-        nodes = average_nodes(self.tree, workload)
-        variance = float(nodes @ np.where(nodes > 0, self._per_node(self._expected_users(n)), 0.0))
-        return even_rmse(self.domain, n, workload, variance)
+def _below(values: Floats) -> Floats:
+    """The sums over each level and those below it."""
+    return np.cumsum(values[::-1])[::-1]
 
 
 def per_user(oracle: Oracle, held: int) -> float:

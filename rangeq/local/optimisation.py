@@ -16,16 +16,16 @@ import numpy as np
 from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
-from mechdesign._support.numbers import Rational
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import shown
-from rangeq.core.protocol import RangeProtocol, even_rmse
-from rangeq.core.tree import WORKLOADS, Floats, Integers, Tree
-from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
-from rangeq.local.composite import Composite, checked_local
-from rangeq.local.flat import Flat
-from rangeq.local.haar import HaarHRR
-from rangeq.local.hierarchy import ORACLES, HierarchicalHistogram, per_user
+from mechdesign.progress import ProgressMeter
+from mechdesign.rational import Rational
+from mechdesign.text import shown
+from rangeq.circle import CircularHistogram, divisors, round_up, seen
+from rangeq.composite import Composite, checked_local
+from rangeq.flat import Flat
+from rangeq.haar import HaarHRR
+from rangeq.hierarchy import ORACLES, HierarchicalHistogram, LevelHistograms, per_user
+from rangeq.protocol import RangeProtocol, even_rmse
+from rangeq.tree import WORKLOADS, Floats, Integers, Tree
 
 _LONGEST = 256
 """Bits of a report that are still little to send: where the best oracle for a level takes more, the
@@ -88,14 +88,15 @@ def describe(protocol: RangeProtocol) -> str:
         return f"Circle of {protocol.circle}: {_shares(map(str, protocol.blocks or ()), protocol)}"
     if isinstance(protocol, Composite):
         return f"Composite {_shares(('mechanism', *protocol.oracle), protocol)}"
-    if not isinstance(protocol, HierarchicalHistogram):
+    if not isinstance(protocol, LevelHistograms):
         return type(protocol).__name__
     if isinstance(protocol, Flat):
         return f"Flat, {protocol.oracle}"
     shape = "x".join(map(str, protocol.tree.branching))
+    name = "HH" if isinstance(protocol, HierarchicalHistogram) else "Decomposed"
     if isinstance(protocol.oracle, str):
-        return f"HH {shape}, {protocol.oracle}"
-    return f"HH {shape}: {_shares(protocol.oracle, protocol)}"
+        return f"{name} {shape}, {protocol.oracle}"
+    return f"{name} {shape}: {_shares(protocol.oracle, protocol)}"
 
 
 def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
@@ -174,7 +175,7 @@ def _trees(domain: int, epsilon: float | Rational, workload: str) -> Iterator[Ra
         nodes = [1, *(tree.nodes[level] for level in kept)]
         branching = tuple(below // above for above, below in pairwise(nodes))
         names = tuple(type(oracles[level][0]).__name__ for level in kept)
-        yield HierarchicalHistogram(domain, epsilon, branching, names, True, _exact(shares[kept]))
+        yield HierarchicalHistogram(domain, epsilon, branching, names, _exact(shares[kept]))
 
 
 def _exact(shares: Floats) -> tuple[Fraction, ...]:

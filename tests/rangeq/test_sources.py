@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from rangeq import HaarHRR, HierarchicalHistogram
-from tests.rangeq.core.test_tree import all_ranges
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram
+from tests.rangeq.test_tree import all_ranges
 
 N = 1 << 26
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)
@@ -158,10 +158,8 @@ def frequency_variance(epsilon: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
 @pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 4), (81, 3), (256, 16)])
 def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: float) -> None:
-    """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance, its share of the
-    sampling of levels included.
-    """
-    protocol = HierarchicalHistogram(domain, epsilon, b, "OUE", consistent=False)
+    """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance, its share of the sampling of levels included."""
+    protocol = DecomposedHistogram(domain, epsilon, b, "OUE")
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
@@ -226,7 +224,7 @@ def test_fact_1_and_lemma_4_2() -> None:
     divided by those of at least 2.
     """
     domain, epsilon, n = 64, 1.1, 1 << 30
-    protocol = HierarchicalHistogram(domain, epsilon, domain, "OUE", consistent=False)
+    protocol = DecomposedHistogram(domain, epsilon, domain, "OUE")
     first, last = all_ranges(domain)
     estimate = protocol.estimate(
         protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))

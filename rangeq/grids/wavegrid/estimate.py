@@ -138,7 +138,7 @@ class Joint:
 
 
 class WaveEstimate(ConjunctionEstimate):
-    """Answers that err least, with standard errors: what `WaveGrid` estimates.
+    """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
     An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's has these
     margins and the interaction of `rangeq.grids.wavegrid.interactions`, 64 x 64 cells at most, within which
@@ -193,12 +193,13 @@ class WaveEstimate(ConjunctionEstimate):
         """Intervals for the answers of many queries, each by itself, within [0, 1]: the normal
         quantile of the standard errors.
 
-        Two standard errors covered 0.92 to 1 of answers about two attributes, and 0.88 to 1 of
-        those about four, for normal, Laplace, skewed, heaped and uniform data. They know of no
-        bias: of what smooth terms cannot follow in joint distributions. With two clusters far apart
-        they covered 0.83 to 0.91 of answers about two attributes and 0.64 to 0.75 about four. Nor
-        do they know of heavy single values in cells of several, where an attribute has more than
-        256.
+        They hold given the priors, and know of no bias: of what smooth terms cannot follow in joint
+        distributions. Of answers about two and four of six attributes two standard errors covered
+        0.92 to 1 and 0.88 to 1 for normal, Laplace, skewed, heaped and uniform data; 0.83 to 0.91 and
+        0.63 to 0.74 for two broad clusters far apart; for two tight ones, with deviations of a
+        twentieth of the domain, 0.82 and 0.95 for ranges with random ends, but 0.44 and 0.42 for
+        ranges of half of the domain, about three 0.32 (``benchmarks/grids.py``). Nor do they know of
+        heavy single values in cells of several, where an attribute has more than 256.
         """
         half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)

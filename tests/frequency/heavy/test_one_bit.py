@@ -450,6 +450,27 @@ def test_variances_of_sums_known_beforehand(name):
     )
 
 
+@pytest.mark.parametrize("name", ["GRR", "OLH", "OUE", "HRR"])
+def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
+    """A quadratic form: doubled weights have four times the variance, and the parallelogram law holds."""
+    oracle, _, _, _ = listed(name, 5, 0.5)
+    channel, rng = OneBit(oracle).channel, np.random.default_rng(0)
+    one, two = rng.normal(size=(2, 4, 5))
+
+    def variance(weights):
+        return channel.linear_variance(100, weights, HELD)
+
+    np.testing.assert_allclose(variance(2 * one), 4 * variance(one), rtol=1e-9)
+    both = variance(one + two) + variance(one - two)
+    np.testing.assert_allclose(both, 2 * variance(one) + 2 * variance(two), rtol=1e-9)
+    # The choice of the users kept adds the variance of the weights among all users.
+    among = one**2 @ HELD - (one @ HELD) ** 2
+    share = channel.inner.linear_variance(100, one, HELD) / float(channel.kept)
+    np.testing.assert_allclose(
+        variance(one), share + among * float(1 / channel.kept - 1) / 100, rtol=1e-9
+    )
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -534,7 +555,7 @@ def test_the_wrong_verb():
     for wrong in ({"k": 0}, {"threshold": 2}, {"confidence": 1}):
         with pytest.raises(ValueError, match="must"):
             finder.find(finder.privatize([1]), **wrong)
-    assert repr(oracle) == "OneBit(GRR(domain=3, epsilon=0.5), seed=0)"
+    assert repr(oracle) == "OneBit(inner=GRR(domain=3, epsilon=0.5), seed=0)"
     assert oracle.report_bits == 1
     assert oracle.epsilon == 0.5
 

@@ -54,11 +54,10 @@ def phase_twin(channel: Phase) -> Twin:
 
 
 def twin_of(channel) -> Twin:
-    return (
-        phase_twin(channel)
-        if isinstance(channel, Phase)
-        else TWINS[type(channel).__name__]().twin(channel)
-    )
+    if isinstance(channel, Phase):
+        return phase_twin(channel)
+    known = (TWINS[kind.__name__] for kind in type(channel).__mro__ if kind.__name__ in TWINS)
+    return next(known)().twin(channel)
 
 
 def record_of(domain, item: int) -> dict[str, int]:

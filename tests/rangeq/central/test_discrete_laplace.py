@@ -340,3 +340,37 @@ def test_refused_alphas(alpha):
 def test_floats_are_refused():
     with pytest.raises(InexactNumber):
         DiscreteLaplace(0.5)
+
+
+# ------------------------------------------------------------------------------------------------ every number is drawn
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [(0, 0, 0), (1, 0, 1), (0, 2, -2), (3, 1, 2)]
+)
+def test_a_single_number_is_the_difference_of_two_words(first, second, expected):
+    """``draw(1)`` too has noise: a word for each of the two geometric variables."""
+    noise = DiscreteLaplace(Fraction(1, 2))
+
+    def word(k):  # U just below alpha^k: at least k, and less than k + 1
+        return (WORD >> k) - 1
+
+    found = played(lambda tape: noise.draw(1, tape), [word(first), word(second)])
+    assert found.tolist() == [expected]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 9])
+def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
+    """The first and the last of each chunk included: on a tape every number is another one."""
+    monkeypatch.setattr("rangeq.discrete._CHUNK", 3)
+    noise, words, expected = DiscreteLaplace(Fraction(1, 2)), [], []
+    for start in range(0, size, 3):
+        numbers = range(start, min(start + 3, size))
+        words += [(WORD >> (k + 2)) - 1 for k in numbers] + [(WORD >> 1) - 1 for _ in numbers]
+        expected += [k + 1 for k in numbers]
+    monkeypatch.setattr("numpy.empty", lambda *args, **rest: np.full(*args, -777, **rest))
+    assert played(lambda tape: noise.draw(size, tape), words).tolist() == expected
+
+
+def test_no_number_is_drawn_of_none():
+    assert DiscreteLaplace(Fraction(1, 2)).draw(0, bit_source(None)).shape == (0,)

@@ -9,18 +9,23 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from rangeq import Distribution, Flat, HaarHRR, HierarchicalHistogram, RangeEstimate
-from rangeq.core.intervals import InvalidRange
+from rangeq import (
+    DecomposedHistogram,
+    Distribution,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+    RangeEstimate,
+)
+from rangeq.ends import InvalidRange
 
 KINDS = [
     HaarHRR(20, 1.0),
     HierarchicalHistogram(20, 1.0, 4),
-    HierarchicalHistogram(20, 1.0, 4, "HRR", consistent=False),
+    DecomposedHistogram(20, 1.0, 4, "HRR"),
     Flat(20, 1.0),
 ]
-kinds = pytest.mark.parametrize(
-    "protocol", KINDS, ids=lambda p: f"{type(p).__name__}-{getattr(p, 'consistent', True)}"
-)
+kinds = pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
 HELD = np.arange(20) * 30 + 10
 
 
@@ -88,7 +93,7 @@ def test_wrong_ends(ends) -> None:
     for answer in (plain().range, estimate.range, estimate.variance, estimate.interval):
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
-    inconsistent = HierarchicalHistogram(5, 1.0, 2, consistent=False)
+    inconsistent = DecomposedHistogram(5, 1.0, 2)
     estimate = inconsistent.estimate(
         inconsistent.simulate(np.full(5, 100), np.random.default_rng(0))
     )
@@ -281,9 +286,9 @@ def test_a_million_queries(protocol) -> None:
     rng = np.random.default_rng(0)
     first = rng.integers(0, 20, 1_000_000)
     last = rng.integers(first, 20)
-    start = time.perf_counter()
+    start = time.process_time()
     values, variances = estimate.range(first, last), estimate.variance(first, last)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 30  # some 2 are usual
     assert values.shape == variances.shape == (1_000_000,)
     for k in (0, 999_999):
         assert values[k] == pytest.approx(estimate.range(int(first[k]), int(last[k])))

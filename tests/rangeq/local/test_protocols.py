@@ -8,8 +8,8 @@ as levels are disjoint samples of the same users.
 
 from __future__ import annotations
 
-import json
 import math
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -18,11 +18,12 @@ import pytest
 from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
-from frequency.core.mixture import weights_of
-from rangeq import CircularHistogram, Flat, HaarHRR, HierarchicalHistogram
-from rangeq.core.tree_consistency import consistent
-from rangeq.local.circular import Blocks
-from rangeq.local.haar import HaarLevel
+from frequency.mixture import weights_of
+from frequency.postprocess import norm_sub
+from rangeq import CircularHistogram, DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram
+from rangeq.circle import Blocks
+from rangeq.consistency import consistent
+from rangeq.haar import HaarLevel
 from tests.contracts.oracle import (
     LN3,
     WORD,
@@ -222,7 +223,7 @@ class TestTreeOfAllKinds(RangeContract):
         height = tree.height if tree else 1
         names = ("GRR", "SubsetSelection", "OLH", "HRR", "OUE", "GRR", "HRR", "OUE")[:height]
         chances = [Fraction(k + 1, height * (height + 1) // 2) for k in range(height)]
-        return HierarchicalHistogram(domain, epsilon, 3, names, True, chances)
+        return HierarchicalHistogram(domain, epsilon, 3, names, chances)
 
 
 class TestInconsistent(RangeContract):
@@ -233,7 +234,7 @@ class TestInconsistent(RangeContract):
     test_a_million_users = None
 
     def make(self, domain, epsilon):
-        return HierarchicalHistogram(domain, epsilon, 2, "GRR", consistent=False)
+        return DecomposedHistogram(domain, epsilon, 2, "GRR")
 
     def test_somebody(self, big):
         oracle = self.make(*big)
@@ -273,7 +274,7 @@ EXACT = [
         for epsilon in (0.5, 2.0)
     ],
     HierarchicalHistogram(8, 1.0, (2, 4), ("GRR", "HRR")),
-    HierarchicalHistogram(6, 1.0, (3, 2), ("SubsetSelection", "OUE"), True, ("1/3", "2/3")),
+    HierarchicalHistogram(6, 1.0, (3, 2), ("SubsetSelection", "OUE"), ("1/3", "2/3")),
     HierarchicalHistogram(4, 1.0, 4, "OLH"),
     Flat(5, 1.0, oracle="HRR"),
     Flat(6, 1.0, oracle="OUE"),
@@ -289,12 +290,16 @@ EXACT = [
     ids=lambda p: f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{p.epsilon}",
 )
 def test_variances_given_the_levels_are_exact(protocol) -> None:
-    """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted
-    for an even population.
+    """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted for the population.
+
+    That is the one that is estimated, here of a heavy item.
     """
     d, h = protocol.domain, protocol.tree.height
-    aggregate = protocol.simulate(np.full(d, 500), np.random.default_rng(1))
-    users = aggregate.counts[:h].astype(float)
+    held = np.full(d, 500) + 5000 * (np.arange(d) == 1)
+    aggregate = protocol.simulate(held, np.random.default_rng(1))
+    users, n = aggregate.counts[:h].astype(float), int(held.sum())
+    estimate = protocol.estimate(aggregate)
+    f = norm_sub(estimate.frequencies)
     if isinstance(protocol, HaarHRR):
 
         def leaves(estimates):
@@ -323,27 +328,22 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
         X = E @ linear
         mean, _ = moments(P, X)
         total += mean
-        even = P.mean(axis=1)
-        covariance += ((X.T * even) @ X - np.outer(even @ X, even @ X)) / users[k]
+        drawn = P @ f
+        covariance += ((X.T * drawn) @ X - np.outer(drawn @ X, drawn @ X)) / users[k]
     close(origin + total, np.eye(d), 1)  # unbiased, for every item
     first, last = all_ranges(d)
+    covariance -= (np.diag(f) - np.outer(f, f)) / n
     weights = indicators(first, last, d)
-    estimate = protocol.estimate(aggregate)
-    expected, f = (
-        ((weights @ covariance) * weights).sum(axis=1),
-        estimate.range(first, last).clip(0, 1),
-    )
+    expected = np.maximum(((weights @ covariance) * weights).sum(axis=1), 0)
+    scale = expected.max()
     np.testing.assert_allclose(
-        estimate.variance(first, last), expected - f * (1 - f) / (500 * d), rtol=1e-6, atol=1e-13
+        estimate.variance(first, last), expected, rtol=1e-6, atol=1e-12 * scale
     )
-    random, f = np.random.default_rng(0).normal(size=(4, d)), estimate.frequencies
-    expected = ((random @ covariance) * random).sum(axis=1) - (
-        random**2 @ f - (random @ f) ** 2
-    ) / (500 * d)
+    random = np.random.default_rng(0).normal(size=(4, d))
+    expected = ((random @ covariance) * random).sum(axis=1)
     np.testing.assert_allclose(estimate.linear(random).variance, expected, rtol=1e-6)
-    f = f.clip(0, 1)
     np.testing.assert_allclose(
-        estimate.variances, np.diag(covariance) - f * (1 - f) / (500 * d), rtol=1e-6
+        estimate.variances, np.diag(covariance), rtol=1e-6, atol=1e-12 * scale
     )
 
 
@@ -352,15 +352,13 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
 SIMULATED = [
     (HierarchicalHistogram(16, 1.0, 4, "OUE"), 3500),
     (
-        HierarchicalHistogram(
-            16, 1.0, (2, 2, 4), ("GRR", "HRR", "OUE"), True, ("1/5", "3/10", "1/2")
-        ),
+        HierarchicalHistogram(16, 1.0, (2, 2, 4), ("GRR", "HRR", "OUE"), ("1/5", "3/10", "1/2")),
         3500,
     ),
     (HierarchicalHistogram(16, 2.0, 4, "OLH"), 3000),
     (HierarchicalHistogram(16, 1.0, 4, "SubsetSelection"), 3000),
     (HierarchicalHistogram(13, 1.0, 4, "OUE"), 3500),
-    (HierarchicalHistogram(16, 1.0, 4, "OUE", consistent=False), 3500),
+    (DecomposedHistogram(16, 1.0, 4, "OUE"), 3500),
     (HaarHRR(16, 1.0), 3500),
     (HaarHRR(11, 1.0), 3500),
     (Flat(16, 1.0), 5000),
@@ -368,10 +366,7 @@ SIMULATED = [
 simulated = pytest.mark.parametrize(
     ("protocol", "repeats"),
     SIMULATED,
-    ids=[
-        f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{getattr(p, 'consistent', True)}"
-        for p, _ in SIMULATED
-    ],
+    ids=[f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}" for p, _ in SIMULATED],
 )
 
 
@@ -417,7 +412,7 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
     assert np.abs(ratio - 1).max() < 5.5 * math.sqrt(2 / repeats) + (0.25 if rel > 0.05 else rel)
     assert np.abs(ratio.mean() - 1) < rel
     assert 0.94 < covered < 0.96
-    if getattr(protocol, "consistent", True):
+    if not isinstance(protocol, DecomposedHistogram):
         whole = last - first == d - 1
         assert np.abs(errors[:, whole]).max() < 1e-12
 
@@ -560,7 +555,7 @@ def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() ->
 )
 def test_levels_of_probability_zero(chances) -> None:
     for protocol in (
-        HierarchicalHistogram(8, 1.0, 2, "OUE", True, chances),
+        HierarchicalHistogram(8, 1.0, 2, "OUE", chances),
         HaarHRR(8, 1.0, chances),
     ):
         rng = np.random.default_rng(0)
@@ -591,7 +586,7 @@ def test_level_weights() -> None:
     ]
     for chances in wrong:
         for make in (
-            lambda c=chances: HierarchicalHistogram(4, 1.0, 2, "OUE", True, c),
+            lambda c=chances: HierarchicalHistogram(4, 1.0, 2, "OUE", c),
             lambda c=chances: HaarHRR(4, 1.0, c),
         ):
             with pytest.raises((ValueError, TypeError)):
@@ -626,33 +621,10 @@ def test_numpy_integers_are_integers() -> None:
 
 
 def test_lists_are_as_good_as_tuples() -> None:
-    lists = HierarchicalHistogram(8, 1.0, [2, 4], ["OUE", "HRR"], True, ["1/2", "1/2"])
-    tuples = HierarchicalHistogram(8, 1.0, (2, 4), ("OUE", "HRR"), True, ("1/2", "1/2"))
+    lists = HierarchicalHistogram(8, 1.0, [2, 4], ["OUE", "HRR"], ["1/2", "1/2"])
+    tuples = HierarchicalHistogram(8, 1.0, (2, 4), ("OUE", "HRR"), ("1/2", "1/2"))
     assert lists == tuples
     assert hash(lists) == hash(tuples)
-
-
-def test_inconsistent_and_consistent_have_the_same_reports() -> None:
-    """But for what they are called: consistency is the server's choice."""
-    one, two = (HierarchicalHistogram(8, 1.0, 2, "OUE", consistent) for consistent in (True, False))
-    mine, theirs = (p.privatize(np.arange(8), np.random.default_rng(1)) for p in (one, two))
-    assert mine.tobytes() == theirs.tobytes()
-    assert one.parameters == two.parameters
-    assert json.loads(json.dumps(one.parameters)) == one.parameters
-
-
-def test_the_errors_that_an_inconsistent_estimate_tells_agree_with_each_other() -> None:
-    """Single items are leaves, and sums of them sums of independent leaves (OUE): `variances`,
-    `linear`, `variance`.
-    """
-    protocol = HierarchicalHistogram(16, 1.0, 4, "OUE", consistent=False)
-    estimate = protocol.estimate(protocol.simulate(np.full(16, 1000), np.random.default_rng(0)))
-    item = np.arange(16)
-    assert estimate.frequencies.tolist() == pytest.approx(estimate.range(item, item).tolist())
-    assert estimate.variances == pytest.approx(estimate.variance(item, item), rel=0.01)
-    value, variance = estimate.linear(np.ones(16))
-    assert variance > 0 or value == pytest.approx(1)
-    assert protocol.variance(16_000) == pytest.approx(estimate.variance(3, 3), rel=0.05)
 
 
 def test_ratio_of_enumerated_levels() -> None:
@@ -687,3 +659,37 @@ def test_the_variance_of_sums_is_known_beforehand(protocol):
     even = protocol.linear_variance(100, np.eye(8), np.full(8, 1 / 8))
     assert even.shape == (8,)
     assert even.mean() == pytest.approx(protocol.variance(100), rel=0.05)
+
+
+@pytest.mark.parametrize("held", [None, 2, 5, 11])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        HierarchicalHistogram(16, 1.0, 4, "OUE"),
+        HierarchicalHistogram(13, 1.0, 3, "GRR"),
+        HaarHRR(11, 1.0),
+        CircularHistogram(16, 1.0),
+        CircularHistogram(13, 1.0),
+    ],
+    ids=repr,
+)
+def test_difference_variance_is_the_mean_over_pairs(protocol, held) -> None:
+    d, users = held or protocol.domain, protocol._expected_users(100)
+    pairs = [
+        np.eye(protocol.domain)[x] - np.eye(protocol.domain)[z] for x in range(d) for z in range(x)
+    ]
+    expected = protocol._own_linear_variance(np.array(pairs), users).mean()
+    assert protocol.difference_variance(100, held) == pytest.approx(expected, rel=1e-9)
+
+
+def test_difference_variance_of_a_large_domain_takes_little_memory() -> None:
+    """A matrix of 65536 x 65536 weights takes 32 GiB."""
+    protocol = HaarHRR(1 << 16, 1.0)
+    tracemalloc.start()
+    found = protocol.difference_variance(1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 26
+    # Of two items far apart: half of it is the variance of either.
+    assert found == pytest.approx(2 * protocol.variance(1000), rel=1e-3)
+    assert HaarHRR(8, 1.0, (0, "1/2", "1/2")).difference_variance(1000) == math.inf

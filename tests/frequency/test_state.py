@@ -1,0 +1,76 @@
+"""What a state file may say: only what can have been counted."""
+
+import io
+
+import numpy as np
+import pytest
+
+from frequency import GRR, Aggregate, IncompatibleAggregate
+from frequency.state import State
+from mechdesign import InvalidFile
+
+PROTOCOL = GRR(4, 1.0)
+
+
+def state_file(path, files, n=5, counts=(2, 3, 0, 0)):
+    stream = io.BytesIO()
+    aggregate = Aggregate(PROTOCOL._signature, n, np.array(counts))
+    aggregate.write(stream, "counted files", files=files)
+    path.write_bytes(stream.getvalue())
+    return path
+
+
+def test_a_state_of_files_that_were_counted_is_read(tmp_path):
+    files = [["a", "x", 4, {}], ["b", "y", 1, {"impossible": 7}]]
+    state = State(PROTOCOL, state_file(tmp_path / "state", files))
+    assert state.settled.aggregate.n == 5
+    assert [(entry.counted, entry.left_out) for entry in state.files.values()] == [
+        (4, {}),
+        (1, {"impossible": 7}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [["a", "x", 6, {}], ["b", "y", -1, {}]],
+        [["a", "x", 5 + 2**200, {}], ["b", "y", -(2**200), {}]],
+        [["a", "x", 5.0, {}]],
+        [["a", "x", "5", {}]],
+        [["a", "x", 4, {}], ["b", "y", True, {}]],
+        [["a", "x", 5, {"impossible": -1}]],
+        [["a", "x", 5, {"impossible": 2**63}]],
+        [["a", "x", 5, {"impossible": 0.5}]],
+        [["a", "x", 5, {"impossible": "many"}]],
+        [["a", "x", 5, []]],
+        [["a", "x", 5, None]],
+        [["a", 3, 5, {}]],
+        [[None, "x", 5, {}]],
+        [["a", "x", 5]],
+        ["ax5{"],
+        [5],
+        {"a": 5},
+        5,
+        None,
+        [["a", "x", 5, {}], ["b", "x", 0, {}]],
+        [["a", "x", 5, {}], ["a", "y", 0, {}]],
+    ],
+    ids=str,
+)
+def test_files_that_nobody_can_have_counted_are_refused(files, tmp_path):
+    with pytest.raises(InvalidFile):
+        State(PROTOCOL, state_file(tmp_path / "state", files))
+
+
+@pytest.mark.parametrize(
+    "counts", [(6, -1, 0, 0), (2, 2, 0, 0), (5, 0, 0), ((2, 3, 0, 0),)], ids=str
+)
+def test_counts_that_no_reports_have_are_refused(counts, tmp_path):
+    with pytest.raises(IncompatibleAggregate, match="no 5 reports have these counts"):
+        State(PROTOCOL, state_file(tmp_path / "state", [["a", "x", 5, {}]], counts=counts))
+
+
+@pytest.mark.parametrize("n", [-1, 2**63, 2**200, 5.0, True, "5", None])
+def test_a_number_that_no_reports_can_have_is_refused(n, tmp_path):
+    with pytest.raises((InvalidFile, IncompatibleAggregate)):
+        State(PROTOCOL, state_file(tmp_path / "state", [["a", "x", 5, {}]], n=n))
