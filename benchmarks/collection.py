@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from frequency import HRR
-from frequency.description import channel_of
+from frequency.core.protocol import channel_of
 from frequency.heavy import PrefixExtension
 from frequency.storage import aggregate_files, write_reports
-from frequency.workers import processes
+from frequency.storage.workers import processes
 from rangeq import CircularHistogram
 
 WAYS = ("one process", "resume", "resume again", "two processes", "Dask")

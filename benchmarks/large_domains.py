@@ -34,7 +34,7 @@ from rangeq import (
     RangeProtocol,
     optimise,
 )
-from rangeq.protocol import AdditiveProtocol
+from rangeq.core.protocol import AdditiveProtocol
 
 SAMPLE = 1 << 18
 """Ranges to average over where there is no sum over all of them."""

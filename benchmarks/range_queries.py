@@ -30,10 +30,10 @@ from rangeq import (
     central,
     optimise,
 )
-from rangeq.consistency import consistent
-from rangeq.hierarchy import LevelHistograms
-from rangeq.optimise import describe
-from rangeq.tree import Tree
+from rangeq.core.tree import Tree
+from rangeq.core.tree_consistency import consistent
+from rangeq.local.hierarchy import LevelHistograms
+from rangeq.local.optimisation import describe
 
 N = 1 << 26
 

@@ -15,8 +15,8 @@ from benchmarks.large_domains import Workload
 from benchmarks.published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 from frequency import HRR, OLH, OUE
 from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
-from rangeq.decomposition import runs
-from rangeq.protocol import AdditiveProtocol, before
+from rangeq.core.node_decomposition import runs
+from rangeq.core.protocol import AdditiveProtocol, before
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
 from reproduction.report import (
     Claim,

@@ -132,9 +132,13 @@ def test_the_examples_print_what_is_shown(clone: Path, number: int, mark: str, f
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--csv", "none.csv", "--column", "a"], "cannot read none.csv"),
-        (["--csv", "a.csv", "--column", "b"], "no column 'b'; it has a"),
-        (["--csv", "a.csv"], "--csv and --column go together"),
+        (["--csv", "none.csv", "--column", "a", "--items", "1,2"], "cannot read none.csv"),
+        (["--csv", "a.csv", "--column", "b", "--items", "1,2"], "no column 'b'; it has a"),
+        (["--csv", "a.csv"], "--csv, --column and --items go together"),
+        (["--csv", "a.csv", "--column", "a"], "the list of items must be public"),
+        (["--items", "1,2"], "--csv, --column and --items go together"),
+        (["--csv", "a.csv", "--column", "a", "--items", "1,1"], "at least two different items"),
+        (["--csv", "a.csv", "--column", "a", "--items", "2,3"], "no answer in column 'a'"),
     ],
 )
 def test_the_example_says_what_is_wrong(clone: Path, arguments: list[str], complaint: str) -> None:
@@ -145,6 +149,32 @@ def test_the_example_says_what_is_wrong(clone: Path, arguments: list[str], compl
     )
     assert done.returncode != 0
     assert complaint in done.stderr
+
+
+def test_answers_that_are_no_items_are_left_out_and_counted(clone: Path) -> None:
+    (clone / "a.csv").write_text("\ufeffa\n" + "yes\nno\nno\nsecret\n" * 100)
+    (clone / "items.txt").write_text("no\nyes\n\n")
+    script = "examples/collect_frequencies.py --csv a.csv --column a --seed 1 --items "
+    shown = [
+        run([sys.executable, *script.split(), given], clone) for given in ("items.txt", "no,yes")
+    ]
+    assert shown[0] == shown[1]
+    assert shown[0].startswith("100 of 400 answers are no items and were left out\n")
+    assert "3 sites, 300 reports" in shown[0]
+    assert "secret" not in shown[0]
+
+
+def test_numbers_beyond_the_domain_are_refused_or_moved_on_demand(clone: Path) -> None:
+    (clone / "km.csv").write_text("km\n" + "".join(f"{k}\n" for k in range(1000)))
+    script = ["examples/range_queries.py", "--csv", "km.csv", "--column", "km", "--seed", "1"]
+    command = [sys.executable, *script]
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "936 of 1000 numbers are not in 0 .. 63: give a larger --domain" in done.stderr
+    assert done.stdout == ""
+    assert "936 of 1000 numbers are not in 0 .. 63 and were moved" in run(
+        [*command, "--clamp"], clone
+    )
 
 
 def test_the_demo_prints_what_is_shown_but_for_what_is_drawn(clone: Path) -> None:

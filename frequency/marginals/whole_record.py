@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats
-from frequency.grr import GRR
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Floats
+from frequency.core.oracle import Oracle
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.aggregate import Aggregate, differing, number_of_reports
-from frequency.channel import Channel
-from frequency.counting import Entry, Part
+from frequency.core.aggregate import Aggregate, differing, number_of_reports
+from frequency.core.channel import Channel
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.counting import Entry, Part
 from mechdesign import InvalidFile
-from mechdesign.formats import replacing
-from mechdesign.text import shown
+from mechdesign._support.text import shown
+from mechdesign.files import replacing
 
 _KIND = "counted files"
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.averages import blocks_inside, queries
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.workload_sums import blocks_inside, queries
 
 
 def runs(

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Channel, Floats, Items
-from frequency.mixture import Mixture
-from frequency.oracle import Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Floats, Items
+from frequency.core.mixture import Mixture
+from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
-from rangeq.cuts import Cuts
-from rangeq.estimate import RangeEstimate
-from rangeq.tree import Tree, mean_over, spread
+from rangeq.core.cuts import Cuts
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.tree import Tree, mean_over, spread
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class TreeProtocol(RangeProtocol):
 
 @dataclass(frozen=True)
 class ConsistentTree(TreeProtocol, AdditiveProtocol):
-    """Trees whose nodes are the sums of their children: see `rangeq.tree` for their errors.
+    """Trees whose nodes are the sums of their children: see `rangeq.core.tree` for their errors.
 
     An estimate's errors are those of the distribution nearest to it: a proper population, so that
     nodes in which nobody is seen are not taken for certain.

@@ -6,7 +6,7 @@ those of `rangeq.core.tree.WORKLOADS`.
 
 from __future__ import annotations
 
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 
 
 def queries(domain: int, workload: str) -> int:

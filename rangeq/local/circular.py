@@ -20,10 +20,9 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
-from rangeq.hierarchy import ORACLES, per_user
-from rangeq.protocol import AdditiveProtocol
-from rangeq.tree import mean_over, spread
+from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.tree import mean_over, spread
+from rangeq.local.hierarchy import ORACLES, per_user
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from frequency.core.channel import Floats, Items
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign.text import shown
-from rangeq.consistency import consistent, contrast_precisions
-from rangeq.hierarchy import ORACLES, per_user
-from rangeq.protocol import ConsistentTree
-from rangeq.tree import Tree, inverse
+from mechdesign._support.text import shown
+from rangeq.core.protocol import ConsistentTree
+from rangeq.core.tree import Tree, inverse
+from rangeq.core.tree_consistency import consistent, contrast_precisions
+from rangeq.local.hierarchy import ORACLES, per_user
 
 
 @dataclass(frozen=True)

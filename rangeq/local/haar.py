@@ -20,9 +20,9 @@ from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
-from rangeq.cuts import Cuts
-from rangeq.protocol import EvenTree
-from rangeq.tree import Tree, inverse
+from rangeq.core.cuts import Cuts
+from rangeq.core.protocol import EvenTree
+from rangeq.core.tree import Tree, inverse
 
 
 @dataclass(frozen=True)

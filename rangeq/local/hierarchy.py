@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 import frequency
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.mixture import weights_of
-from frequency.oracle import Oracle
-from mechdesign.text import shown
-from rangeq.consistency import consistent, contrast_precisions
-from rangeq.cuts import Cuts
-from rangeq.nodes import NodeLaw
-from rangeq.protocol import EvenTree, TreeProtocol
-from rangeq.tree import Tree, inverse
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle
+from mechdesign._support.text import shown
+from rangeq.core.cuts import Cuts
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.protocol import EvenTree, TreeProtocol
+from rangeq.core.tree import Tree, inverse
+from rangeq.core.tree_consistency import consistent, contrast_precisions
 
 ORACLES: dict[str, type[Oracle]] = {
     kind.__name__: kind

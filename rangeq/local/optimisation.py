@@ -16,16 +16,16 @@ import numpy as np
 from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
-from mechdesign.progress import ProgressMeter
-from mechdesign.rational import Rational
-from mechdesign.text import shown
-from rangeq.circle import CircularHistogram, divisors, round_up, seen
-from rangeq.composite import Composite, checked_local
-from rangeq.flat import Flat
-from rangeq.haar import HaarHRR
-from rangeq.hierarchy import ORACLES, HierarchicalHistogram, LevelHistograms, per_user
-from rangeq.protocol import RangeProtocol, even_rmse
-from rangeq.tree import WORKLOADS, Floats, Integers, Tree
+from mechdesign._support.numbers import Rational
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import shown
+from rangeq.core.protocol import RangeProtocol, even_rmse
+from rangeq.core.tree import WORKLOADS, Floats, Integers, Tree
+from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
+from rangeq.local.composite import Composite, checked_local
+from rangeq.local.flat import Flat
+from rangeq.local.haar import HaarHRR
+from rangeq.local.hierarchy import ORACLES, HierarchicalHistogram, LevelHistograms, per_user
 
 _LONGEST = 256
 """Bits of a report that are still little to send: where the best oracle for a level takes more, the

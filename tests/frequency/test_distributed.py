@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
-from frequency import HRR, InvalidValue, distributed, parquet
+from frequency import HRR, InvalidValue, distributed
 from frequency.exceptions import WorkersLost
 from frequency.marginals import Domain, InpHT
-from frequency.state import State
-from frequency.storage import aggregate_files, write_reports
+from frequency.storage import aggregate_files, parquet, write_reports
+from frequency.storage.state import State
 from rangeq import HierarchicalHistogram
 
 

@@ -362,7 +362,7 @@ def test_a_single_number_is_the_difference_of_two_words(first, second, expected)
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 9])
 def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
     """The first and the last of each chunk included: on a tape every number is another one."""
-    monkeypatch.setattr("rangeq.discrete._CHUNK", 3)
+    monkeypatch.setattr("rangeq.central.discrete_laplace._CHUNK", 3)
     noise, words, expected = DiscreteLaplace(Fraction(1, 2)), [], []
     for start in range(0, size, 3):
         numbers = range(start, min(start + 3, size))

@@ -17,7 +17,7 @@ from rangeq import (
     HierarchicalHistogram,
     RangeEstimate,
 )
-from rangeq.ends import InvalidRange
+from rangeq.core.intervals import InvalidRange
 
 KINDS = [
     HaarHRR(20, 1.0),

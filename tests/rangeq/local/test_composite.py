@@ -20,10 +20,10 @@ from frequency.postprocess import norm_sub
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.local import workload_optimal
 from rangeq import CircularHistogram, Composite, HierarchicalHistogram, Tree, compose, optimise
-from rangeq.composite import _gram_of_blocks
-from rangeq.optimise import describe
-from rangeq.protocol import AdditiveProtocol
-from rangeq.tree import WORKLOADS
+from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.tree import WORKLOADS
+from rangeq.local.composite import _gram_of_blocks
+from rangeq.local.optimisation import describe
 from tests.contracts.oracle import WORD, close, ratio_of
 from tests.rangeq.core.test_tree import (
     all_ranges,

@@ -18,12 +18,12 @@ import pytest
 from numpy.lib.recfunctions import structured_to_unstructured
 
 from frequency import IncompatibleAggregate, InvalidReport
-from frequency.mixture import weights_of
+from frequency.core.mixture import weights_of
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram
-from rangeq.circle import Blocks
-from rangeq.consistency import consistent
-from rangeq.haar import HaarLevel
+from rangeq.core.tree_consistency import consistent
+from rangeq.local.circular import Blocks
+from rangeq.local.haar import HaarLevel
 from tests.contracts.oracle import (
     LN3,
     WORD,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.channel import Floats
-from frequency.oracle import Oracle
+from frequency.core.channel import Floats
+from frequency.core.oracle import Oracle
 
 
 class NodeLaw(NamedTuple):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangeq.tree import IN_CACHE, Floats, Integers, Tree
+from rangeq.core.tree import IN_CACHE, Floats, Integers, Tree
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, Aggregate, IncompatibleAggregate
-from frequency.state import State
+from frequency.storage.state import State
 from mechdesign import InvalidFile
 
 PROTOCOL = GRR(4, 1.0)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import rangeq
-from frequency.description import load_protocol, save_protocol
+from frequency.storage.protocol_file import load_protocol, save_protocol
 from rangeq import DecomposedHistogram, HierarchicalHistogram
-from rangeq.decomposition import average_nodes, runs, squared_nodes
-from rangeq.hierarchy import ORACLES
-from rangeq.nodes import NodeLaw
-from rangeq.tree import WORKLOADS, Tree, spread
+from rangeq.core.node_decomposition import average_nodes, runs, squared_nodes
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.tree import WORKLOADS, Tree, spread
+from rangeq.local.hierarchy import ORACLES
 
 SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")
 TREES = [

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.oracle import Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
-from rangeq.averages import queries
-from rangeq.decomposition import added_up, average_nodes, runs, squared_nodes
-from rangeq.estimate import RangeEstimate
-from rangeq.hierarchy import LevelHistograms
-from rangeq.nodes import NodeLaw
-from rangeq.protocol import before, even_rmse
-from rangeq.tree import Integers, Tree, inverse, spread
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.protocol import before, even_rmse
+from rangeq.core.tree import Integers, Tree, inverse, spread
+from rangeq.core.workload_sums import queries
+from rangeq.local.hierarchy import LevelHistograms
 
 
 @dataclass(frozen=True)
