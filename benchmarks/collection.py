@@ -35,6 +35,8 @@ from rangeq import CircularHistogram
 
 WAYS = ("one process", "resume", "resume again", "two processes", "Dask")
 
+SELF = resource.RUSAGE_SELF
+
 BATCH = 1 << 18
 """Reports read at a time in the lines of memory: many tasks in few files."""
 
@@ -61,9 +63,9 @@ def written(name: str, place: Path) -> None:
         write_reports(place / f"{k}.parquet", protocol, parts())
 
 
-def memory(_: object = None) -> int:
-    """In MiB, of this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+def memory(*usages: Any) -> int:
+    """The most of some processes, or of this one, in MiB."""
+    return max(usage.ru_maxrss for usage in usages or [resource.getrusage(SELF)]) >> 10
 
 
 def counted(name: str, place: Path, way: str, batch: int | None) -> tuple[float, int, int]:
@@ -81,7 +83,8 @@ def counted(name: str, place: Path, way: str, batch: int | None) -> tuple[float,
         ):
             begun = time.perf_counter()
             aggregate_files(protocol, place, client=client, batch=batch)
-            return time.perf_counter() - begun, memory(), max(client.run(memory).values())
+            seconds = time.perf_counter() - begun
+            return seconds, memory(), memory(*client.run(resource.getrusage, SELF).values())
     workers = 2 if way == "two processes" else 1
     if workers == 2:
         aggregate_files(protocol, place / "0.parquet", workers)  # they begin
@@ -90,8 +93,8 @@ def counted(name: str, place: Path, way: str, batch: int | None) -> tuple[float,
     seconds, theirs = time.perf_counter() - begun, 0
     if workers == 2:
         with processes(workers) as pool:
-            asked = [pool.submit(memory, None) for _ in range(8)]
-            theirs = max(pool.result(future) for future in asked)
+            asked = [pool.submit(resource.getrusage, SELF) for _ in range(8)]
+            theirs = memory(*map(pool.result, asked))
     return seconds, memory(), theirs
 
 

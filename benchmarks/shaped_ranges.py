@@ -51,11 +51,6 @@ def heaped(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def uneven(domain: int) -> np.ndarray:
-    """Items of independent weights, most small and a few very large (Pareto, index 1)."""
-    return np.random.default_rng(6).pareto(1.0, size=domain)
-
-
 DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Cauchy": lambda x: 1 / (1 + ((x - 0.4) / 0.1) ** 2),
     "normal": lambda x: bell(x, 0.5, 1 / 8),
@@ -65,7 +60,6 @@ DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "spikes": lambda x: bars(len(x)),
     "Zipf": lambda x: 1 / np.arange(1, len(x) + 1),
     "heaped": heaped,
-    "uneven": lambda x: uneven(len(x)),
 }
 """As functions of the middles of the items, in fractions of the domain."""
 
@@ -208,7 +202,7 @@ def main() -> None:
         head,
         rows,
     )
-    names = [name for name in DENSITIES if name not in ("Cauchy", "uneven")]
+    names = [name for name in DENSITIES if name != "Cauchy"]
     rows = [row(name, 256, epsilon, repeats, False) for name in names for epsilon in EPSILONS]
     table(
         "Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted",

@@ -31,6 +31,10 @@ _KEYS = {
 }
 
 
+_WORK = 1_000_000_000
+"""Estimated nanoseconds that the comparisons may take, for each begun megabyte of the file."""
+
+
 class Device:
     """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is
     damaged or lies.
@@ -41,6 +45,7 @@ class Device:
 
     def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
         try:
+            self.size = Path(path).stat().st_size
             columns = self._checked(_read(path))
         except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             raise ValueError(f"malformed: {error!r:.100}") from error
@@ -75,17 +80,39 @@ class Device:
         top, bottom = _integer(numerator), _integer(denominator) if slash else 1
         if not 0 < top <= bottom:
             raise ValueError("alpha is not in (0, 1]")
-        for j, k, distance in _distances(content["neighbours"], len(columns)):
-            low, high = top**distance, bottom**distance
+        self._check_private(columns, content["neighbours"], top, bottom)
+        return columns
+
+    def _check_private(
+        self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
+    ) -> None:
+        """Compare each two neighbours, if that takes about a second for each megabyte at most."""
+        inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
+        left = _WORK * max(1, -(-self.size // 1_000_000))
+        if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
+            # The likeliest and the least likely input of each output are enough.
+            rows = zip(*columns, strict=True)
+            ends = {(row.index(min(row)), row.index(max(row)), 1) for row in rows}
+            pairs: Iterator[tuple[int, int, int]] = iter(ends)
+        else:
+            pairs = _distances(neighbours, inputs)
+        powers: dict[int, tuple[int, int]] = {}
+        for j, k, distance in pairs:
+            power = distance * _limbs(bottom)
+            left -= 1500 + outputs * (120 + 3 * entry * power)
+            left -= 3 * power**2 if distance not in powers else 0
+            if left < 0:
+                raise ValueError("it would take too long to check: too long, or too many, numbers")
+            if distance not in powers:
+                powers[distance] = top**distance, bottom**distance
+            low, high = powers[distance]
             if any(
                 high * p < low * q or high * q < low * p
                 for p, q in zip(columns[j], columns[k], strict=True)
             ):
                 raise ValueError(
-                    f"not private: inputs {j} and {k} can be told apart better than alpha ="
-                    f" {top}/{bottom} allows"
+                    f"not private: inputs {j} and {k} can be told apart better than alpha allows"
                 )
-        return columns
 
     def release(self, count: object) -> int:
         """One exact draw for a true count."""
@@ -118,6 +145,11 @@ def _read(path: str) -> Any:
         parse_float=refused,
         parse_constant=refused,
     )
+
+
+def _limbs(value: int) -> int:
+    """In how many digits of 30 bits a number is kept."""
+    return value.bit_length() // 30 + 1
 
 
 def _integer(text: str) -> int:

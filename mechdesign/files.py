@@ -25,7 +25,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from mechdesign._support.text import (
+from mechdesign.certificate import Certificate
+from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.limits import Work, check_affordable
+from mechdesign.losses import Costs, Loss, Power
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Metric, Privacy
+from mechdesign.properties import Property, resolve
+from mechdesign.text import (
     JSON_BYTES,
     comma_separated,
     from_json,
@@ -61,7 +68,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     PrivacyViolation
         The table does not keep the privacy it claims; nothing is written.
     ValueError
-        Another suffix.
+        Another suffix; or a JSON file that `load` would refuse, since it takes too long to check.
     """
     writers: dict[str, Callable[[IO[bytes], Mechanism], None]] = {
         ".json": _json,
@@ -141,7 +148,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         It is intact but claims what is not true.
     """
     content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
-    return checked({key: content[key] for key in _KEYS}, str(path))
+    return checked({key: content[key] for key in _KEYS}, str(path), Work(content))
 
 
 def content_of(
@@ -184,10 +191,18 @@ def content_of(
     return content
 
 
-def checked(content: Any, place: str) -> Mechanism:
-    """The mechanism that `described` made this of, after checking everything that it claims; ``place`` is named in errors."""
+def checked(content: Any, place: str, work: Work) -> Mechanism:
+    """The mechanism that `described` made this of, after checking everything that it claims.
+
+    Parameters
+    ----------
+    place
+        Named in errors.
+    work
+        Of the file that the content is in, from which the estimate of what this takes is spent.
+    """
     try:
-        mechanism = _parse(content)
+        mechanism = _parse(content, work)
     except MechanismError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -203,9 +218,9 @@ def checked(content: Any, place: str) -> Mechanism:
 
 
 def described(mechanism: Mechanism) -> dict[str, Any]:
-    """All of a mechanism, for a JSON file."""
+    """All of a mechanism, for a JSON file; ValueError if it would take too long to check it again."""
     neighbours = mechanism.privacy.neighbours
-    return {
+    content = {
         "alpha": to_text(mechanism.privacy.alpha),
         "neighbours": (
             {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
@@ -214,6 +229,8 @@ def described(mechanism: Mechanism) -> dict[str, Any]:
         "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
         "certificate": _certificate_to_json(mechanism),
     }
+    check_affordable(content, Work(content))
+    return content
 
 
 def digest_of(content: dict[str, Any]) -> str:
@@ -236,8 +253,9 @@ def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
 
 
-def _parse(content: Any) -> Mechanism:
+def _parse(content: Any, work: Work) -> Mechanism:
     content = keyed(content, *_KEYS)
+    check_affordable(content, work)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
         neighbours = [tuple(_list(pair)) for pair in neighbours]
@@ -304,11 +322,14 @@ def _index(text: str) -> int:
 
 def _property(text: str) -> Property:
     try:
-        return resolve(text)
+        item = resolve(text)
+        if item.text != text:
+            raise ValueError(f"{shown(text)} is written as {shown(item.text)}")
+        return item
     except ValueError as error:
         raise InvalidFile(
-            "the certificate needs a property that is not defined here; import what defines it:"
-            f" {error}"
+            "the certificate needs a property that is not defined here; import what defines it: "
+            f"{error!s:.200}"
         ) from error
 
 

@@ -110,7 +110,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("plan count --domain 2 --ledger @.json", 1, 0),
         ("collect marginals-reports --protocol marginals.json --out @.ldp --refused @.csv", 2, 0),
         ("collect marginals-reports --protocol marginals.json --out @.ldp --refused @3.csv", 1, 4),
-        ("collect grid-reports/@.parquet --protocol marginals.json --out @.ldp", 1, 3),
+        ("collect grid-reports/@.parquet --protocol marginals.json --out @.ldp", 1, 2),
         ("collect @ --protocol grid.json --out out", 2, 0),
         ("query marginals.ldp --protocol marginals.json", 0, 7),
         ("query marginals.ldp --protocol marginals.json --out @3.csv", 0, 1),

@@ -21,8 +21,9 @@ from frequency.core.channel import Channel
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
-from mechdesign._support.text import from_json, from_text, keyed, shown, to_text
-from mechdesign.files import checked, content_of, described, digest_of, replacing
+from mechdesign.formats import checked, content_of, described, digest_of, replacing
+from mechdesign.limits import Work
+from mechdesign.text import from_json, from_text, keyed, shown, to_text
 
 FORMAT, VERSION = "mechdesign.protocol", 1
 
@@ -71,7 +72,8 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
     content = content_of(path, FORMAT, VERSION, "protocol", "arguments", "agreed", "digest")
     try:
         theirs = content["agreed"]
-        protocol = _decoded({key: content[key] for key in ("protocol", "arguments")}, str(path))
+        named = {key: content[key] for key in ("protocol", "arguments")}
+        protocol = _decoded(named, str(path), Work(content))
         ours = _agreed(protocol)
     except (
         LookupError,
@@ -138,9 +140,9 @@ def _encoded(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be written to a protocol file")
 
 
-def _decoded(value: Any, place: str) -> Any:
+def _decoded(value: Any, place: str, work: Work) -> Any:
     if isinstance(value, list):
-        return tuple(_decoded(item, place) for item in value)
+        return tuple(_decoded(item, place, work) for item in value)
     if not isinstance(value, dict):
         return value
     if "protocol" in value:
@@ -153,14 +155,16 @@ def _decoded(value: Any, place: str) -> Any:
             or _public_name(kind) != value["protocol"]
         ):
             raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
-        return kind(**{name: _decoded(item, place) for name, item in value["arguments"].items()})
+        return kind(
+            **{name: _decoded(item, place, work) for name, item in value["arguments"].items()}
+        )
     if len(value) != 1:
         raise ValueError(f"expected an object with one key, got {shown(value)}")
     ((form, content),) = value.items()
     if form == "fraction":
         return from_text(content)
     if form == "mechanism":
-        return checked(content, place)
+        return checked(content, place, work)
     if form not in ("sizes", "attributes"):
         raise ValueError(f"unknown key {shown(form)}")
     sizes = dict(content)

@@ -56,7 +56,7 @@ class State:
         self.files: dict[str, Entry] = {}
         self.claimed: dict[str, str] = {}
         self.refused: dict[str, str] = {}
-        self._kept: Settled | None = None
+        self._kept: int | None = None  # so many files are in the file
         if path is not None and path.exists():
             self._load(path)
         self._saved, self._cost = time.monotonic(), 0.0
@@ -78,7 +78,7 @@ class State:
 
     def save(self) -> None:
         """Replace the file in one step, if there is anything new."""
-        if self.path is None or self._kept is self.settled:
+        if self.path is None or self._kept == self.settled.files:
             return
         begun, settled = time.monotonic(), self.settled
         files = [
@@ -87,7 +87,7 @@ class State:
         ]
         with replacing(self.path) as stream:
             settled.aggregate.write(stream, _KIND, files=files)
-        self._kept, self._saved = settled, time.monotonic()
+        self._kept, self._saved = settled.files, time.monotonic()
         self._cost = self._saved - begun
 
     def _load(self, path: Path) -> None:
@@ -109,7 +109,7 @@ class State:
         self.channel._own(aggregate)
         self.files = {entry.path: entry for entry in entries}
         self.claimed = {entry.digest: entry.path for entry in entries}
-        self.settled = self._kept = Settled(aggregate, len(entries))
+        self.settled, self._kept = Settled(aggregate, len(entries)), len(entries)
 
 
 def _entry(path: object, digest: object, counted: object, left_out: dict[str, object]) -> Entry:

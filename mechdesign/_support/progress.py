@@ -9,6 +9,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from mechdesign.text import printable
+
 _REDRAWN, _WRITTEN = 0.2, 5.0
 """Seconds after which a bar is drawn anew, and a line is written."""
 
@@ -89,9 +91,9 @@ class ProgressMeter:
             self._total or 0,
             time.monotonic() - self._began,
             ncols=shutil.get_terminal_size().columns - 1 if terminal else None,
-            prefix=self._description,
+            prefix=printable(self._description),
             unit=self._unit,
             unit_scale=self._unit == "B",
             bar_format=layout,
-            postfix=self._text,
+            postfix=printable(self._text),
         )

@@ -18,6 +18,9 @@ _DECIMAL_LIMIT = 1 << 2048
 decimal conversions.
 """
 
+_LONGEST_DECIMAL = 4300
+"""Digits that Python converts by default; in time that grows with their square."""
+
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
 JSON_DEPTH = 64
@@ -165,6 +168,8 @@ def integer_from_text(text: str) -> int:
     """An integer, decimal or in lower-case hexadecimal with 0x; ValueError for anything else."""
     if not isinstance(text, str) or not _INTEGER.fullmatch(text):
         raise ValueError(f"expected an integer written as a string, got {text!r:.80}")
+    if len(text) > _LONGEST_DECIMAL and "x" not in text:
+        raise ValueError(f"{len(text)} digits are written in hexadecimal, with 0x")
     return int(text, 16 if "x" in text else 10)
 
 

@@ -53,11 +53,12 @@ _FEWEST = 4
 def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
     """The protocol for ranges of about ``n`` users whose estimates are shaped: see `Shaped`.
 
-    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased
-    estimates would have it: fine scales are smoothed, where the data are smooth. How many more
-    follows from the domain, epsilon and n alone: the shares of the levels are the best ones for a
-    smooth reference with a guard against rough data, whose shaped error stays at or below that of
-    the best unbiased estimate.
+    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased estimates would have it: fine scales
+    are smoothed, where the data are smooth. How many more follows from the domain, epsilon and n alone: the shares of the levels
+    are the best ones for a smooth reference with a guard against rough data: items of independent
+    weights, whose shaped error is to stay at or below that of the best unbiased estimate. Data may be
+    worse: heaped at round values, just hidden by the noise, their squared error was 1.3 times that
+    (``benchmarks/shaped_ranges.py --data heaped --domains 64 --users 100000``, epsilon 0.6).
 
     Raises ValueError for parameters out of range.
 
@@ -159,8 +160,10 @@ class ShapedEstimate(Distribution):
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
     ) -> Interval:
-        """Intervals for the fractions in first .. last, within [0, 1], that cover them about this
-        often on average over ranges.
+        """Intervals for the fractions in first .. last, within [0, 1], that cover them about this often
+        on average over ranges, where data are smooth or far rougher than the noise.
+
+        On 64 values heaped at round ones, just hidden by the noise, 95 % intervals covered 0.87 to 0.90.
         """
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)

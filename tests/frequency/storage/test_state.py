@@ -1,12 +1,14 @@
 """What a state file may say: only what can have been counted."""
 
 import io
+import weakref
 
 import numpy as np
 import pytest
 
 from frequency import GRR, Aggregate, IncompatibleAggregate
-from frequency.storage.state import State
+from frequency.counting import Entry, Part
+from frequency.state import State
 from mechdesign import InvalidFile
 
 PROTOCOL = GRR(4, 1.0)
@@ -74,3 +76,29 @@ def test_counts_that_no_reports_have_are_refused(counts, tmp_path):
 def test_a_number_that_no_reports_can_have_is_refused(n, tmp_path):
     with pytest.raises((InvalidFile, IncompatibleAggregate)):
         State(PROTOCOL, state_file(tmp_path / "state", [["a", "x", 5, {}]], n=n))
+
+
+def test_counts_are_let_go_when_there_are_new_ones(tmp_path):
+    """Saved or not, memory holds one array of counts: they may be hundreds of megabytes."""
+    state = State(PROTOCOL, tmp_path / "state")
+    state.save()
+    for k in range(3):
+        old = weakref.ref(state.settled.aggregate.counts)
+        state.claimed[str(k)] = str(k)
+        state.absorb(Part(np.array([1, 0, 0, 0]), (Entry(str(k), str(k), 1, {}, None),)))
+        assert old() is None
+        state.save()
+    assert State(PROTOCOL, tmp_path / "state").settled.aggregate == state.settled.aggregate
+
+
+def test_nothing_new_is_not_written_again(tmp_path):
+    path = tmp_path / "state"
+    state = State(PROTOCOL, path)
+    state.save()
+    for again in (state, State(PROTOCOL, path)):
+        inode = path.stat().st_ino
+        again.claimed["x"] = "a"
+        again.absorb(Part(np.zeros(4, dtype=int), (Entry("a", "x", 0, {}, "damaged"),)))
+        again.save()
+        assert path.stat().st_ino == inode
+        assert again.refused == {"a": "damaged"}

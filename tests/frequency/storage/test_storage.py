@@ -230,6 +230,24 @@ def test_a_protocol_file_that_was_changed_or_cut_is_refused(tmp_path):
             load_protocol(path)
 
 
+def test_the_mechanisms_of_a_protocol_file_share_what_checking_may_take(tmp_path):
+    path, size = tmp_path / "protocol.json", 40
+    save_protocol(path, Tabular(named.krr(size, "1/2")))
+    distances = [[abs(j - k) for k in range(size)] for j in range(size)]
+    heavy = {
+        "alpha": "1/2",
+        "neighbours": {"distances": distances},
+        "denominator": str(size),
+        "weights": [["1"] * size] * size,
+        "certificate": None,
+    }
+    for number, message in ((1, "TypeError"), (12, "too long to check")):
+        more = [{"mechanism": heavy}] * number
+        rewritten(path, lambda c, more=more: c["arguments"].update(x=more))
+        with pytest.raises(InvalidFile, match=message):
+            load_protocol(path)
+
+
 def test_what_occurs_twice_in_a_protocol_file_is_refused(tmp_path):
     path = tmp_path / "protocol.json"
     save_protocol(path, HRR(16, 1.0))

@@ -77,6 +77,15 @@ def test_a_terminal_has_a_bar_that_goes_away(quick: None, monkeypatch: pytest.Mo
     assert stream.getvalue().endswith("\r")
 
 
+def test_names_in_a_bar_are_escaped(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with ProgressMeter("file \x1b[2J") as meter:
+            meter.say("a\nforged line")
+            wait_for("file \\x1b[2J, a\\nforged line [00:00]", stream)
+        assert "\x1b" not in stream.getvalue()
+
+
 def test_what_is_quick_or_not_to_be_shown_says_nothing(
     quick: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
