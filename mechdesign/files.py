@@ -25,14 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mechdesign.certificate import Certificate
-from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
-from mechdesign.limits import Work, check_affordable
-from mechdesign.losses import Costs, Loss, Power
-from mechdesign.mechanism import Mechanism
-from mechdesign.privacy import Metric, Privacy
-from mechdesign.properties import Property, resolve
-from mechdesign.text import (
+from mechdesign._support.text import (
     JSON_BYTES,
     comma_separated,
     from_json,
@@ -45,6 +38,7 @@ from mechdesign.text import (
 )
 from mechdesign.certificate import Certificate
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.limits import Work, check_affordable
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Metric, Privacy

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from mechdesign._support.text import from_text
 from mechdesign.privacy import DISTANCE_LIMIT
-from mechdesign.text import from_text
 
 WORK = 1_000_000_000
 """Estimated nanoseconds that checking a file may take, for each begun megabyte of it."""
@@ -81,7 +81,7 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     Parameters
     ----------
     content
-        What `mechdesign.formats.described` makes. Anything else that is wrong with it is passed over.
+        What `mechdesign.files.described` makes. Anything else that is wrong with it is passed over.
     work
         What is left for it, and what else is in its file.
 

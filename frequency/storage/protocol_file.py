@@ -21,9 +21,9 @@ from frequency.core.channel import Channel
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
-from mechdesign.formats import checked, content_of, described, digest_of, replacing
+from mechdesign._support.text import from_json, from_text, keyed, shown, to_text
+from mechdesign.files import checked, content_of, described, digest_of, replacing
 from mechdesign.limits import Work
-from mechdesign.text import from_json, from_text, keyed, shown, to_text
 
 FORMAT, VERSION = "mechdesign.protocol", 1
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from mechdesign import Ledger, Mechanism, Privacy, design, device, formats, limits, named
+from mechdesign import Ledger, Mechanism, Privacy, design, device, limits, named
+from mechdesign import files as formats
 from mechdesign.losses import L1
 from mechdesign.privacy import Metric
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from frequency import GRR, Aggregate, IncompatibleAggregate
-from frequency.counting import Entry, Part
-from frequency.state import State
+from frequency.storage.counting import Entry, Part
+from frequency.storage.state import State
 from mechdesign import InvalidFile
 
 PROTOCOL = GRR(4, 1.0)
