@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from frequency.exceptions import IncompatibleAggregate
+from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
-from mechdesign.files import replacing
 
 
 def collect(add: AddCommand) -> None:

@@ -16,6 +16,7 @@ from typing import NoReturn, TextIO, TypeAlias, cast
 import numpy as np
 
 from mechdesign import __version__, losses, named
+from mechdesign._support.files import replacing
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, printable
 from mechdesign.accounting.ledger import BudgetExceeded, Ledger
@@ -29,7 +30,7 @@ from mechdesign.exceptions import (
     MechanismError,
     PrivacyViolation,
 )
-from mechdesign.files import load, replacing
+from mechdesign.files import load
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design

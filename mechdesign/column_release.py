@@ -12,10 +12,10 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
+from mechdesign._support.files import replacing
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import comma_separated
 from mechdesign.exceptions import InvalidCount
-from mechdesign.files import replacing
 from mechdesign.mechanism import Mechanism
 
 SEPARATORS = (",", ";", "\t", "|")

@@ -10,29 +10,23 @@ other tools; they cannot be loaded.
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import json
 import math
 import os
-import secrets
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import content_of, digest_of, keyed
 from mechdesign._support.text import (
-    JSON_BYTES,
     comma_separated,
-    from_json,
     from_text,
     integer_from_text,
     integer_to_text,
-    keyed,
     shown,
     to_text,
 )
@@ -48,9 +42,6 @@ FORMAT, VERSION = "mechdesign.mechanism", 1
 
 _KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
 """Of what `described` makes."""
-
-_BINARY = getattr(os, "O_BINARY", 0)
-"""Windows would otherwise translate line ends."""
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -80,57 +71,6 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         writers[target.suffix](stream, mechanism)
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a file beside ``path`` that takes its place, durably, when all has been written.
-
-    If anything fails, the file beside is removed, and ``path`` is what it was. A file that is
-    replaced keeps its permission bits; of a symbolic link, the file that it leads to is replaced.
-
-    Raises
-    ------
-    OSError
-        ``path`` is a symbolic link that leads nowhere, or there is something that is no regular
-        file; or nothing can be written there.
-    """
-    target = Path(os.path.realpath(path))
-    mode = None
-    if target.exists():
-        status = target.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-        mode = stat.S_IMODE(status.st_mode)
-    elif os.path.islink(path):
-        raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    # No one may read what is written before they may read the file that it replaces.
-    opened = os.open(
-        aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600
-    )
-    try:
-        with open(opened, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if mode is not None:
-            aside.chmod(mode)
-        aside.replace(target)
-        _sync(target.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def _sync(directory: Path) -> None:
-    """Make the names in a directory outlive a power cut, where the system can."""
-    if os.name == "posix":
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def load(path: str | os.PathLike[str]) -> Mechanism:
     """Read a JSON file, and check digest, table, privacy and certificate.
 
@@ -143,46 +83,6 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """
     content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
     return checked({key: content[key] for key in _KEYS}, str(path), Work(content))
-
-
-def content_of(
-    path: str | os.PathLike[str], kind: str, version: int, *names: str
-) -> dict[str, Any]:
-    """What a JSON file of this kind and version holds.
-
-    Parameters
-    ----------
-    names
-        The keys that it has, beside "format" and "version": these and no others. If "digest" is one
-        of them, it is checked.
-
-    Raises
-    ------
-    InvalidFile
-        The file is none, can be read in several ways (`from_json`), or its digest is wrong.
-    """
-    try:
-        with open(path, "rb") as stream:
-            content = from_json(stream.read(JSON_BYTES + 1))
-        digest = digest_of(content) if isinstance(content, dict) else None
-    except ValueError as error:
-        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != kind:
-        raise InvalidFile(
-            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
-        )
-    found = content.get("version")
-    if type(found) is not int or found != version:
-        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {version}")
-    try:
-        keyed(content, "format", "version", *names)
-    except ValueError as error:
-        raise InvalidFile(f"{path}: {error}") from error
-    if "digest" in names and content["digest"] != digest:
-        raise InvalidFile(
-            f"{path}: the digest does not match: the file was changed after it was written"
-        )
-    return content
 
 
 def checked(content: Any, place: str, work: Work) -> Mechanism:
@@ -225,17 +125,6 @@ def described(mechanism: Mechanism) -> dict[str, Any]:
     }
     check_affordable(content, Work(content))
     return content
-
-
-def digest_of(content: dict[str, Any]) -> str:
-    """SHA-256 of everything in a JSON file but its own digest."""
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return (
-        "sha256:"
-        + hashlib.sha256(
-            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
-    )
 
 
 def _json(stream: IO[bytes], mechanism: Mechanism) -> None:

@@ -24,11 +24,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import printable
 from mechdesign.exceptions import NotSquare
-from mechdesign.files import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 

@@ -21,9 +21,9 @@ from frequency.core.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
+from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
-from mechdesign.files import replacing
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids import ConjunctionProtocol
 from rangeq.local.smoothed import Shaped

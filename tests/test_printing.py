@@ -27,10 +27,10 @@ from mechdesign import (
     named,
     plan,
 )
+from mechdesign._support.strict_json import digest_of
 from mechdesign._support.text import printable
 from mechdesign.cli import main
 from mechdesign.comparison import compare
-from mechdesign.files import digest_of
 from rangeq.grids import TDG
 
 HOSTILE = "x\x1b[2J\r\nforged  9\x07\x9b\u202e\u2066\u200b\u2028\u034fx"

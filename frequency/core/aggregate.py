@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign._support.text import JSON_BYTES, from_json, keyed, printable, shown
+from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
+from mechdesign._support.text import printable, shown
 
 VERSION = 1
 _MAGIC = b"LDPF"

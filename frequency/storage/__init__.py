@@ -33,7 +33,7 @@ from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.parquet import RefusedFile, read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
-from mechdesign.files import replacing
+from mechdesign._support.files import replacing
 
 __all__ = [
     "Collected",

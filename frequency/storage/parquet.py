@@ -29,8 +29,9 @@ from frequency.core.aggregate import canonical, differing
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
 from frequency.exceptions import InvalidReport
-from mechdesign._support.text import from_json, keyed, shown
-from mechdesign.files import digest_of, replacing
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import digest_of, from_json, keyed
+from mechdesign._support.text import shown
 
 try:
     import pyarrow as pa

@@ -21,8 +21,10 @@ from frequency.core.channel import Channel
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
-from mechdesign._support.text import from_json, from_text, keyed, shown, to_text
-from mechdesign.files import checked, content_of, described, digest_of, replacing
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
+from mechdesign._support.text import from_text, shown, to_text
+from mechdesign.files import checked, described
 from mechdesign.limits import Work
 
 FORMAT, VERSION = "mechdesign.protocol", 1

@@ -14,8 +14,8 @@ from frequency.core.channel import Channel
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.counting import Entry, Part
 from mechdesign import InvalidFile
+from mechdesign._support.files import replacing
 from mechdesign._support.text import shown
-from mechdesign.files import replacing
 
 _KIND = "counted files"
 

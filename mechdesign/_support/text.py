@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable
 from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 _DECIMAL_LIMIT = 1 << 2048
 """Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long
@@ -22,12 +18,6 @@ _LONGEST_DECIMAL = 4300
 """Digits that Python converts by default; in time that grows with their square."""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
-
-JSON_DEPTH = 64
-"""The deepest nesting of lists and objects that `from_json` reads."""
-
-JSON_BYTES = 1 << 28
-"""The longest text that `from_json` reads."""
 
 _INVISIBLE = frozenset(
     chr(code)
@@ -86,77 +76,6 @@ def comma_separated(rows: Iterable[Iterable[object]], separator: str = ",") -> s
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=separator).writerows(rows)
     return text.getvalue()
-
-
-def from_json(text: str | bytes) -> Any:
-    """What a JSON text says, if it can be read in one way only.
-
-    Parameters
-    ----------
-    text
-        At most `JSON_BYTES` long; bytes are UTF-8.
-
-    Raises
-    ------
-    ValueError
-        No JSON, too long, nested deeper than `JSON_DEPTH`, an object with a key twice, or a number
-        that is no finite float.
-
-    >>> from_json('{"alpha": "99/100", "alpha": "1/2"}')
-    Traceback (most recent call last):
-        ...
-    ValueError: the key 'alpha' occurs twice
-    """
-    if len(text) > JSON_BYTES:
-        raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
-    try:
-        value = json.loads(
-            text.decode() if isinstance(text, bytes) else text,
-            object_pairs_hook=_object,
-            parse_float=_finite,
-            parse_constant=_finite,
-        )
-    except RecursionError as error:
-        raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
-    level, depth = [value], 0
-    while level := [
-        inner
-        for outer in level
-        if isinstance(outer, (list, dict))
-        for inner in (outer.values() if isinstance(outer, dict) else outer)
-    ]:
-        depth += 1
-        if depth > JSON_DEPTH:
-            raise ValueError(f"nested deeper than {JSON_DEPTH}")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(twice)} occurs twice")
-    return content
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text:.20} is no finite number")
-    return value
-
-
-def keyed(content: Any, *names: str) -> dict[str, Any]:
-    """``content``, if it is an object with these keys and no others; else ValueError."""
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object, got {shown(content)}")
-    for name in names:
-        if name not in content:
-            raise ValueError(f"the key {name!r} is missing")
-    for key in content:
-        if key not in names:
-            raise ValueError(f"unknown key {shown(key)}; known: {', '.join(names)}")
-    return content
 
 
 def integer_to_text(value: int) -> str:

@@ -14,11 +14,12 @@ from pathlib import Path
 from threading import RLock
 from typing import NoReturn
 
+from mechdesign._support.files import replacing
 from mechdesign._support.locking import locked
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import aligned, brief, from_text, keyed, shown, to_text
+from mechdesign._support.strict_json import content_of, keyed
+from mechdesign._support.text import aligned, brief, from_text, shown, to_text
 from mechdesign.exceptions import InvalidFile, MechanismError
-from mechdesign.files import content_of, replacing
 from mechdesign.privacy import face_value
 
 FORMAT, VERSION = "mechdesign.ledger", 1

@@ -42,7 +42,7 @@ from frequency.storage import (
 from frequency.storage.parquet import footer_of
 from frequency.storage.state import State
 from mechdesign import InvalidFile, Privacy, named
-from mechdesign.files import digest_of
+from mechdesign._support.strict_json import digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 

@@ -7,7 +7,8 @@ import unicodedata
 
 import pytest
 
-from mechdesign._support.text import JSON_DEPTH, aligned, from_json, keyed, printable, shown
+from mechdesign._support.strict_json import JSON_DEPTH, from_json, keyed
+from mechdesign._support.text import aligned, printable, shown
 
 
 @pytest.mark.parametrize(
