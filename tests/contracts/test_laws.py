@@ -96,6 +96,9 @@ CASES = {
     "HierarchicalHistogram": Case(
         lambda: rangeq.HierarchicalHistogram(4, 1.0, branching=2, oracle=("GRR", "HRR")), (0, 3)
     ),
+    "DecomposedHistogram": Case(
+        lambda: rangeq.DecomposedHistogram(4, 1.0, branching=2, oracle=("GRR", "HRR")), (0, 3)
+    ),
     "HaarHRR": Case(lambda: rangeq.HaarHRR(4, 1.0), (0, 3)),
     "CircularHistogram": Case(
         lambda: rangeq.CircularHistogram(4, 1.0, blocks=(2, 4), oracle="GRR"), (0, 2)
