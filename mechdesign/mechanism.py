@@ -212,7 +212,10 @@ class Mechanism:
         return matrix
 
     def audit(self) -> Audit:
-        """The exact worst ratio over all outputs and neighbouring inputs, and where it is reached."""
+        """The exact worst ratio over all outputs and neighbouring inputs, and where it is reached.
+
+        It is that of `sampler`: of the very thresholds that `release` compares random words with.
+        """
         return self._audit
 
     @cached_property
@@ -229,23 +232,15 @@ class Mechanism:
         where = (0, (first, second))
         # Where all inputs are neighbours, and equally far, it is enough to look at one row.
         alike = len(pairs) == math.comb(self.inputs, 2) and len(scale) == 1
-        for i in [self._widest_row()] if alike else range(self.outputs):
-            row = self.weights[i]
+        weights = self.sampler.weights
+        for i in [_widest(weights)] if alike else range(self.outputs):
+            row = weights[i]
             for first, second, d, up, down in edges:
                 for j, k in ((first, second), (second, first)):
                     if row[j] * up * bottom > top * row[k] * down:
                         top, bottom, where, distance = row[j] * up, row[k] * down, (i, (j, k)), d
         ratio = Fraction(top, bottom) / alpha ** (distance - least) if bottom else math.inf
         return Audit(ratio, 1 / alpha**distance, *where)
-
-    def _widest_row(self) -> int:
-        """The output whose largest probability is the most times its smallest; the first of them."""
-        top, bottom, widest = 1, 1, 0
-        for i, row in enumerate(self.weights):
-            low, high = min(row), max(row)
-            if high * bottom > top * low:
-                top, bottom, widest = high, low, i
-        return widest
 
     def loss(self, loss: Loss) -> Fraction:
         """The exact expected cost under the loss's prior, or the worst expected cost over inputs
@@ -358,10 +353,11 @@ class Mechanism:
             Names the first bad count; nothing has been drawn.
         """
         self.audit().require()
-        return self._sampler.draw(counts, rng)
+        return self.sampler.draw(counts, rng)
 
     @cached_property
-    def _sampler(self) -> Sampler:
+    def sampler(self) -> Sampler:
+        """What draws outputs, and states the law of what it draws."""
         return Sampler(self.weights, self.denominator)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -402,7 +398,14 @@ class Mechanism:
             else " ..."
         )
         verdict = "private" if self.audit().holds else "NOT PRIVATE"
-        return (
-            f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
-            f" properties:{kept or ' none'}>"
-        )
+        return f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict}; properties:{kept or ' none'}>"
+
+
+def _widest(rows: Sequence[Sequence[int]]) -> int:
+    """The row whose largest number is the most times its smallest; the first of them."""
+    top, bottom, widest = 1, 1, 0
+    for i, row in enumerate(rows):
+        low, high = min(row), max(row)
+        if high * bottom > top * low:
+            top, bottom, widest = high, low, i
+    return widest

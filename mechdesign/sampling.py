@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -48,19 +49,34 @@ class Sampler:
     """
 
     def __init__(self, weights: Sequence[Sequence[int]], denominator: int) -> None:
-        self._cumulative = [list(accumulate(column)) for column in zip(*weights, strict=True)]
-        self._denominator = denominator
-        # Output of U is the number of thresholds <= U; the first word u decides unless u is the
-        # integer part of one.
-        self._thresholds = [
-            np.array(
-                [(c << 64) // denominator for c in cumulative if c < denominator], dtype=np.uint64
-            )
-            for cumulative in self._cumulative
-        ]
-        inputs = len(self._cumulative)
-        self._bits = max(4, min(12, (_GUIDE_ENTRIES // inputs).bit_length() - 1))
-        self._guide = np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
+        self._outputs, self._denominator = len(weights), denominator
+        # The output of U is the number of thresholds <= U. A threshold is a word and the rest, in
+        # units of 1/denominator; the first word of U decides unless it equals that of a threshold.
+        self._thresholds: list[Words] = []
+        self._rests: list[list[int]] = []
+        for column in zip(*weights, strict=True):
+            ends = [divmod(c << 64, denominator) for c in accumulate(column) if c < denominator]
+            self._thresholds.append(np.array([word for word, _ in ends], dtype=np.uint64))
+            self._rests.append([rest for _, rest in ends])
+        self._bits = max(4, min(12, (_GUIDE_ENTRIES // len(self._rests)).bit_length() - 1))
+
+    @property
+    def weights(self) -> list[tuple[int, ...]]:
+        """The law of what is drawn, read off the thresholds that words are compared with.
+
+        Rows are outputs; all columns have the same sum. They are those given, times 2^64.
+        """
+        columns = []
+        for words, rests in zip(self._thresholds, self._rests, strict=True):
+            ends = [w * self._denominator + r for w, r in zip(words.tolist(), rests, strict=True)]
+            ends += [self._denominator << 64] * (self._outputs - len(ends))
+            columns.append([end - start for start, end in pairwise([0, *ends])])
+        return list(zip(*columns, strict=True))
+
+    @cached_property
+    def _guide(self) -> npt.NDArray[np.int32]:
+        """The cells of all inputs, one after the other."""
+        return np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
 
     def _cells(self, thresholds: Words) -> npt.NDArray[np.int32]:
         """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest
@@ -83,7 +99,7 @@ class Sampler:
         drawn.
         """
         source = bit_source(rng)
-        inputs = checked_counts(counts, len(self._cumulative) - 1)
+        inputs = checked_counts(counts, len(self._rests) - 1)
         return self.outputs(inputs.ravel(), source).reshape(inputs.shape)
 
     def outputs(self, inputs: npt.NDArray[np.int64], source: BitSource) -> npt.NDArray[np.int64]:
@@ -106,22 +122,23 @@ class Sampler:
             ends = np.flatnonzero(np.diff(inputs[order])) + 1
             for group in np.split(order, ends):
                 thresholds, found = self._thresholds[inputs[group[0]]], words[group]
-                outputs[group] = np.searchsorted(thresholds, found, side="right")
-                tied = np.searchsorted(thresholds, found, side="left") != outputs[group]
-                for k in group[tied]:  # probability about outputs / 2**64 a draw
-                    outputs[k] = self._slow(int(inputs[k]), int(words[k]), source)
+                below = np.searchsorted(thresholds, found, side="left")
+                above = np.searchsorted(thresholds, found, side="right")
+                outputs[group] = above
+                for at in np.flatnonzero(
+                    below != above
+                ):  # probability about outputs / 2**64 a draw
+                    tied = self._rests[inputs[group[0]]][below[at] : above[at]]
+                    outputs[group[at]] = below[at] + self._slow(tied, source)
         return outputs
 
-    def _slow(self, column: int, prefix: int, source: BitSource) -> int:
-        """The obvious definition: extend U = prefix / 2**64 by words until no cumulative
-        probability lies inside its cell.
-        """
-        bits = 64
+    def _slow(self, rests: list[int], source: BitSource) -> int:
+        """How many rests are at most that of U: words are read until none lies inside its cell."""
+        prefix, bits = 0, 0
         while True:
-            # U is in [prefix, prefix + 1) / 2**bits; count the cumulative probabilities <= each
-            # end's last point.
+            # That of U is in [prefix, prefix + 1) / 2**bits; count those <= each end's last point.
             low, high = prefix * self._denominator, (prefix + 1) * self._denominator - 1
-            scaled = [c << bits for c in self._cumulative[column]]
+            scaled = [rest << bits for rest in rests]
             at_most_low, at_most_high = bisect_right(scaled, low), bisect_right(scaled, high)
             if at_most_low == at_most_high:
                 return at_most_low

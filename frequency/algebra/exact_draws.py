@@ -22,21 +22,23 @@ WORD = 1 << 64
 
 @dataclass(frozen=True)
 class TruthOrLie:
-    """One of k outcomes: the truth with weight ``truth``, each of the k - 1 lies with weight
-    ``lie``, in units of 2^-64.
+    """One of k outcomes: the first k - 1 intervals of ``lie`` words are the lies, others the truth.
 
-    ``truth / lie`` is at most the ``odds`` asked for, and as near to them as whole weights allow.
+    ``lie`` is the one number that words are compared with, and the law is read off it alone.
     """
 
     k: int
-    truth: int
     lie: int
 
     @classmethod
     def within(cls, odds: Fraction, k: int) -> TruthOrLie:
-        """The weights for k >= 1 outcomes, 1 <= k < 2^64."""
-        lie = -int(-WORD // (odds + k - 1))
-        return cls(k, WORD - (k - 1) * lie, lie)
+        """The least lie with ``truth / lie`` at most ``odds`` >= 1, for 1 <= k < 2^64 outcomes."""
+        return cls(k, -int(-WORD // (odds + k - 1)))
+
+    @property
+    def truth(self) -> int:
+        """How many words are the truth: those that the lies leave."""
+        return WORD - (self.k - 1) * self.lie
 
     @property
     def p(self) -> Fraction:
@@ -73,7 +75,6 @@ class TruthOrLie:
         words = source(size)
         if self.k == 2:
             return (words < np.uint64(self.lie)).astype(np.int64)
-        # The first k - 1 intervals of length ``lie`` are the lies; all that is left is the truth.
         interval = words // np.uint64(self.lie)
         return np.where(
             interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)
@@ -147,3 +148,45 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
                 break
             undecided, where = undecided[left], where[left] if len(where) else left
     return result
+
+
+@dataclass(frozen=True)
+class UnaryBits:
+    """Independent bits, one for each place.
+
+    A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
+    the two numbers that words are compared with, and the law is read off them alone.
+    """
+
+    own: int
+    other: int
+
+    @classmethod
+    def symmetric(cls, odds: Fraction) -> UnaryBits:
+        """The truth with the same probability at every place; all bits together keep the odds."""
+        bit = TruthOrLie.within(root(odds), 2)
+        return cls(bit.truth, bit.lie)
+
+    @property
+    def p(self) -> Fraction:
+        """Pr[1] at the user's place."""
+        return Fraction(self.own, WORD)
+
+    @property
+    def q(self) -> Fraction:
+        """Pr[1] at another place."""
+        return Fraction(self.other, WORD)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of a report's probabilities under two places: their bits decide it."""
+        return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
+        """The bits of users at these places, ``width`` each: rows of words, lowest bits first."""
+        users, lanes = len(places), -(-width // 64)
+        words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)
+        rows, lane, place = np.arange(users), places >> 6, (places & 63).astype(np.uint64)
+        one = bernoulli(users, self.own, source).astype(np.uint64)
+        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
+        return words

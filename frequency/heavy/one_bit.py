@@ -98,8 +98,7 @@ class Sampled(Channel):
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["coins"] = source(len(items))
         which = self.inner._coins_likelihood(self._coins(reports), items)
-        weights = np.array([min(weight, WORD - 1) for weight in self._acceptance], dtype=np.uint64)
-        reports["bit"] = source(len(items)) < weights[which]
+        reports["bit"] = source(len(items)) < np.array(self._acceptance, dtype=np.uint64)[which]
 
     def idle(self, users: int, source: BitSource) -> Reports:
         """The reports of users without an item, for whom all likelihoods are 1."""

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
-from frequency.algebra.finite_field import walsh_hadamard
-from frequency.algebra.hash_functions import Coins, PublicBits, features
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
-from frequency.core.oracle import Oracle, variance_of
-from frequency.core.tally import Sample, bits, public, signs
-from frequency.oracles.unary_encoding import column_sums, packed
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
+from frequency.draws import TruthOrLie, UnaryBits, uniform
+from frequency.field import walsh_hadamard
+from frequency.hashing import Coins, PublicBits, features
+from frequency.oracle import Oracle, variance_of
+from frequency.screening import Sample, bits, public, signs
+from frequency.unary import column_sums, packed
 from mechdesign import Audit
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
@@ -337,11 +337,12 @@ class CountMeanSketch(HashedSketch):
         return max(1, (1 << 22) // self.width)
 
     @cached_property
-    def _bit(self) -> TruthOrLie:
-        return TruthOrLie.within(root(self.odds), 2)
+    def _bits(self) -> UnaryBits:
+        """How the bits of the cells are drawn."""
+        return UnaryBits.symmetric(self.odds)
 
     def _details(self) -> dict[str, Any]:
-        return {**self._functions, "p": str(self._bit.truth), "q": str(self._bit.lie)}
+        return {**self._functions, "p": str(self._bits.own), "q": str(self._bits.other)}
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -354,13 +355,8 @@ class CountMeanSketch(HashedSketch):
         return (self.hashes - 1).bit_length() + self.width
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        users, lanes = len(items), -(-self.width // 64)
-        hash_ = uniform(users, self.hashes, source)
-        cell = self._cells_of(hash_, items)
-        words = bernoulli_bits(users * lanes, self._bit.lie, source).reshape(users, lanes)
-        rows, place = np.arange(users), (cell & 63).astype(np.uint64)
-        one = bernoulli(users, self._bit.truth, source).astype(np.uint64)
-        words[rows, cell >> 6] = words[rows, cell >> 6] & ~(np.uint64(1) << place) | one << place
+        hash_ = uniform(len(items), self.hashes, source)
+        words = self._bits.draw(self._cells_of(hash_, items), self.width, source)
         reports["hash"], reports["bits"] = hash_, packed(words, self.width)
 
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
@@ -392,7 +388,7 @@ class CountMeanSketch(HashedSketch):
         )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        own = [bits(int(row[-1]), row[:-1], float(self._bit.q)) for row in counts]
+        own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
         return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
 
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -404,21 +400,19 @@ class CountMeanSketch(HashedSketch):
             for hash_ in range(self.hashes):
                 np.add.at(true[hash_], self._cells_of(np.array(hash_), items), users[:, hash_])
         users = true.sum(axis=1, keepdims=True)
-        p, q = float(self._bit.p), float(self._bit.q)
+        p, q = float(self._bits.p), float(self._bits.q)
         return np.hstack([rng.binomial(true, p) + rng.binomial(users - true, q), users])
 
     @cached_property
     def _bit_variance(self) -> float:
-        """The variance of one report's bit, scaled to be unbiased: the same for cells that are and
-        are not the holder's.
-        """
-        return float(self._bit.p * self._bit.q / (self._bit.p - self._bit.q) ** 2)
+        """The variance of one report's bit, scaled to be unbiased: the same for cells that are and are not the holder's."""
+        return float(self._bits.p * self._bits.q / (self._bits.p - self._bits.q) ** 2)
 
     def _cells(self, aggregate: Aggregate) -> Floats:
         """Unbiased estimates of how many users each hash function puts into each cell."""
         result: Floats = (
-            aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bit.q)
-        ) / float(self._bit.p - self._bit.q)
+            aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bits.q)
+        ) / float(self._bits.p - self._bits.q)
         return result
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
@@ -446,7 +440,7 @@ class CountMeanSketch(HashedSketch):
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
         return Audit(
-            self._bit.ratio**2,
+            self._bits.ratio,
             self.odds,
             "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear",
             (0, 1),

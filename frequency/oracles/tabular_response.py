@@ -16,7 +16,7 @@ from frequency.core.channel import Floats, Items, Reports, smallest_integer
 from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism, Privacy
-from mechdesign.sampling import BitSource, Sampler
+from mechdesign.sampling import BitSource
 
 _PRIME = (1 << 61) - 1
 
@@ -94,10 +94,6 @@ class Tabular(Oracle):
         result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
         return result
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(self.mechanism.weights, self.mechanism.denominator)
-
     @property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("output", smallest_integer(self.mechanism.outputs - 1))])
@@ -111,7 +107,7 @@ class Tabular(Oracle):
         return {"table": hashlib.sha256(text.encode()).hexdigest()}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        reports["output"] = self._sampler.outputs(items, source)
+        reports["output"] = self.mechanism.sampler.outputs(items, source)
 
     @cached_property
     def _sendable(self) -> npt.NDArray[np.bool_]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD, TruthOrLie, bernoulli, bernoulli_bits, root
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
-from frequency.core.oracle import PureOracle
-from frequency.core.tally import Sample, bits
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items, Reports
+from frequency.draws import WORD, TruthOrLie, UnaryBits
+from frequency.hashing import Coins
+from frequency.oracle import PureOracle
+from frequency.screening import Sample, bits
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 
@@ -86,28 +86,22 @@ class _Unary(BitVector):
 
     @property
     @abstractmethod
-    def _ones(self) -> tuple[int, int]:
-        """p and q in units of 2^-64."""
+    def _ones(self) -> UnaryBits:
+        """How bits are drawn."""
 
     @property
     def p(self) -> Fraction:
-        return Fraction(self._ones[0], WORD)
+        return self._ones.p
 
     @property
     def q(self) -> Fraction:
-        return Fraction(self._ones[1], WORD)
+        return self._ones.q
 
     def _details(self) -> dict[str, Any]:
-        return {"p": str(self._ones[0]), "q": str(self._ones[1])}
+        return {"p": str(self._ones.own), "q": str(self._ones.other)}
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        own, other = self._ones
-        lanes = -(-self.domain // 64)
-        words = bernoulli_bits(len(items) * lanes, other, source).reshape(len(items), lanes)
-        rows, lane, place = np.arange(len(items)), items >> 6, (items & 63).astype(np.uint64)
-        one = bernoulli(len(items), own, source).astype(np.uint64)
-        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
-        reports["bits"] = packed(words, self.domain)
+        reports["bits"] = packed(self._ones.draw(items, self.domain, source), self.domain)
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -118,7 +112,7 @@ class _Unary(BitVector):
         step = max(1, self._batch >> 6)
         for start in range(0, len(coins), step):
             ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(
-                self._ones[1]
+                self._ones.other
             )
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
@@ -136,8 +130,7 @@ class _Unary(BitVector):
         # Two items differ in two bits, and every other bit is as likely under both.
         if self.domain == 1:
             return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        ratio = self.p * (1 - self.q) / (self.q * (1 - self.p))
-        return Audit(ratio, self.odds, "bit 0 set, bit 1 clear", (0, 1))
+        return Audit(self._ones.ratio, self.odds, "bit 0 set, bit 1 clear", (0, 1))
 
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
@@ -157,8 +150,8 @@ class OUE(_Unary):
     """
 
     @cached_property
-    def _ones(self) -> tuple[int, int]:
-        return WORD // 2, TruthOrLie.within(self.odds, 2).lie
+    def _ones(self) -> UnaryBits:
+        return UnaryBits(WORD // 2, TruthOrLie.within(self.odds, 2).lie)
 
 
 @dataclass(frozen=True)
@@ -168,6 +161,5 @@ class SUE(_Unary):
     """
 
     @cached_property
-    def _ones(self) -> tuple[int, int]:
-        bit = TruthOrLie.within(root(self.odds), 2)
-        return bit.truth, bit.lie
+    def _ones(self) -> UnaryBits:
+        return UnaryBits.symmetric(self.odds)

@@ -32,11 +32,10 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.algebra.exact_draws import WORD, TruthOrLie, uniform
-from frequency.algebra.hash_functions import features
-from frequency.oracles.unary_encoding import packed
+from frequency.draws import WORD, TruthOrLie, UnaryBits, uniform
+from frequency.hashing import features
+from frequency.unary import packed
 from mechdesign import named
-from mechdesign.sampling import Sampler
 
 RISK = 1e-6
 REPORTS = 60_000
@@ -281,7 +280,7 @@ class Copying(OUE):
 
     @cached_property
     def _ones(self):
-        return 3 * (WORD // 4), super()._ones[1]
+        return UnaryBits(3 * (WORD // 4), super()._ones.other)
 
 
 @dataclass(frozen=True)
@@ -444,10 +443,9 @@ class OneBitOnly(CountMeanSketch):
 class OtherTable(Tabular):
     """The table that is sampled is not the one that was audited."""
 
-    @cached_property
-    def _sampler(self):
+    def _privatize(self, items, reports, source):
         other = named.krr(self.domain, self.mechanism.privacy.alpha ** Fraction(2))
-        return Sampler(other.weights, other.denominator)
+        reports["output"] = other.sampler.outputs(items, source)
 
 
 LEAKS = [

@@ -10,11 +10,13 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mechdesign import Mechanism, MechanismError, Privacy, device, named
 from mechdesign import files as formats
 from mechdesign.sampling import Sampler
+from tests.tape import Tape
 
 TABLES = {
     "GM": named.geometric(3, "1/2"),
@@ -34,7 +36,8 @@ def threshold(sampler: Sampler, column: int, output: int) -> Fraction:
     while low < high:  # the least U = middle / 2**24 whose answer is at least ``output``
         middle = (low + high) // 2
         # The words that follow are zero, so that U is exactly this number.
-        answer = sampler._slow(column, middle << (64 - bits), lambda size: [0] * size)
+        tape = Tape([middle << (64 - bits), *[0] * 10])
+        (answer,) = sampler.outputs(np.array([column]), tape)
         low, high = (low, middle) if answer >= output else (middle + 1, high)
     return Fraction(low, 1 << bits)
 
@@ -62,7 +65,7 @@ def test_the_library_and_the_device_share_their_distribution(name: str, tmp_path
     mechanism = TABLES[name]
     mechanism.save(tmp_path / "m.json")
     drawn = device.Device(str(tmp_path / "m.json"))
-    sampler = Sampler(mechanism.weights, mechanism.denominator)
+    sampler = mechanism.sampler
     for j in range(mechanism.inputs):
         for output in range(1, mechanism.outputs):
             exact = Fraction(drawn.cumulative[j][output - 1], drawn.denominator)

@@ -72,13 +72,14 @@ def test_weights_without_rounding(odds, k):
 
 
 def test_weights_by_hand():
-    assert TruthOrLie.within(Fraction(3), 2) == TruthOrLie(2, 3 << 62, 1 << 62)
-    assert TruthOrLie.within(Fraction(5), 4) == TruthOrLie(4, 5 << 61, 1 << 61)
-    # 2^64 / 3, up
-    assert TruthOrLie.within(Fraction(2), 2) == TruthOrLie(
-        2, WORD - 6148914691236517206, 6148914691236517206
-    )
-    assert TruthOrLie.within(Fraction(10) ** 300, 3) == TruthOrLie(3, WORD - 2, 1)
+    for odds, k, truth, lie in (
+        (Fraction(3), 2, 3 << 62, 1 << 62),
+        (Fraction(5), 4, 5 << 61, 1 << 61),
+        (Fraction(2), 2, WORD - 6148914691236517206, 6148914691236517206),  # 2^64 / 3, up
+        (Fraction(10) ** 300, 3, WORD - 2, 1),
+    ):
+        found = TruthOrLie.within(odds, k)
+        assert (found, found.truth) == (TruthOrLie(k, lie), truth)
 
 
 @pytest.mark.parametrize("domain", [1 << 32, 3 << 30, 1 << 31])
@@ -158,7 +159,8 @@ def test_draw_of_any_words(odds, k, words, which):
 @pytest.mark.parametrize(("k", "truth", "lie"), [(2, 40, 24), (3, 20, 22), (4, 61, 1), (64, 1, 1)])
 def test_every_outcome_has_as_many_words_as_its_weight(k, truth, lie):
     """All words of six bits, in steps of 2^58."""
-    choice = TruthOrLie(k, truth << 58, lie << 58)
+    choice = TruthOrLie(k, lie << 58)
+    assert choice.truth == truth << 58
     words = [i << 58 for i in range(64)]
     found = np.bincount(played(lambda tape: choice.draw(64, tape), words), minlength=k)
     assert found.tolist() == [truth] + [lie] * (k - 1)
