@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items, Reports
-from frequency.draws import WORD, TruthOrLie, UnaryBits
-from frequency.hashing import Coins
-from frequency.oracle import PureOracle
-from frequency.screening import Sample, bits
+from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items, Reports
+from frequency.core.oracle import PureOracle
+from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
 

@@ -23,16 +23,16 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.heavy.succinct import Channels
-from frequency.heavy.unique import CodeSign
-from frequency.marginals.characters import Phase
-from frequency.marginals.em import AttributeWise
-from frequency.mixture import Mixture
-from frequency.unary import BitVector
+from frequency.core.mixture import Mixture
+from frequency.heavy.succinct_histogram import Channels
+from frequency.heavy.unique_heavy_hitter import CodeSign
+from frequency.marginals.expectation_maximisation import AttributeWise
+from frequency.marginals.fourier import Phase
+from frequency.oracles.unary_encoding import BitVector
 from rangeq import SquareWave
-from rangeq.circle import Blocks
-from rangeq.grids.waves import WaveCells
-from rangeq.haar import HaarLevel
+from rangeq.grids.wavegrid.square_waves import WaveCells
+from rangeq.local.circular import Blocks
+from rangeq.local.haar import HaarLevel
 
 WORD = 1 << 64
 

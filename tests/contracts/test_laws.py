@@ -21,19 +21,25 @@ import pytest
 
 import frequency
 import rangeq
-from frequency import draws, geometry, hadamard, olh, subset
 from frequency import heavy as hh
 from frequency import marginals as mg
-from frequency.channel import Channel
-from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, uniform
-from frequency.hashing import Coins
-from frequency.heavy.onebit import Sampled, SampledOracle
-from frequency.mixture import Mixture
-from frequency.protocol import Protocol
+from frequency.algebra import exact_draws as draws
+from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, uniform
+from frequency.algebra.hash_functions import Coins
+from frequency.core.channel import Channel
+from frequency.core.mixture import Mixture
+from frequency.core.protocol import Protocol
+from frequency.heavy.one_bit import Sampled, SampledOracle
+from frequency.oracles import hadamard_response as hadamard
+from frequency.oracles import local_hashing as olh
+from frequency.oracles import projective_geometry as geometry
+from frequency.oracles import subset_selection as subset
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.sampling import Sampler, bit_source
-from rangeq import central, discrete, grids, squarewave
-from rangeq.discrete import DiscreteLaplace
+from rangeq import central, grids
+from rangeq.central import discrete_laplace as discrete
+from rangeq.central.discrete_laplace import DiscreteLaplace
+from rangeq.local import square_wave as squarewave
 from tests.contracts.measure import UNSETTLED, WORD, law, law_of_bit
 from tests.contracts.published import probability
 

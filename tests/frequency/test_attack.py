@@ -32,9 +32,9 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.draws import WORD, TruthOrLie, UnaryBits, uniform
-from frequency.hashing import features
-from frequency.unary import packed
+from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits, uniform
+from frequency.algebra.hash_functions import features
+from frequency.oracles.unary_encoding import packed
 from mechdesign import named
 
 RISK = 1e-6
