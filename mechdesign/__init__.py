@@ -24,7 +24,7 @@ from mechdesign.exceptions import (
     TooLarge,
 )
 from mechdesign.lp.constraints import Rows
-from mechdesign.mechanism import Audit, Mechanism
+from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, design
 from mechdesign.planning.planner import plan
 from mechdesign.planning.ranking import Plan
@@ -32,6 +32,7 @@ from mechdesign.planning.search import Unreachable
 from mechdesign.planning.task import InvalidRequest, UnknownTask
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
+from mechdesign.table import Audit
 
 __all__ = [
     "AlreadySpent",

@@ -15,7 +15,6 @@ from fractions import Fraction
 from math import lcm
 from operator import index
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief
@@ -25,9 +24,7 @@ from mechdesign.losses import Loss
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
-
-if TYPE_CHECKING:
-    from mechdesign.mechanism import Mechanism
+from mechdesign.table import Table
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class Certificate:
         """Whether no mechanism with these properties costs less: the gap is exactly 0."""
         return self.gap == 0
 
-    def verify(self, mechanism: Mechanism) -> Verification:
+    def verify(self, mechanism: Table) -> Verification:
         """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the
         bound.
         """
@@ -115,7 +112,7 @@ class Certificate:
             # A loss or property that does not fit a table of this shape
             return Verification(False, str(error))
 
-    def _verified(self, mechanism: Mechanism) -> Verification:
+    def _verified(self, mechanism: Table) -> Verification:
         if mechanism.privacy != self.privacy:
             return Verification(
                 False,

@@ -30,7 +30,6 @@ from mechdesign.exceptions import (
     MechanismError,
     PrivacyViolation,
 )
-from mechdesign.files import load
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
@@ -454,7 +453,7 @@ def _describe(mechanism: Mechanism) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    _describe(load(options.file))
+    _describe(Mechanism.load(options.file))
     say(f"{options.file}: digest, table, privacy and certificate checked")
     return 0
 
@@ -469,7 +468,7 @@ def _release(options: argparse.Namespace) -> int:
     if options.column in options.keep:
         raise ValueError(f"--keep {options.column} would publish the true counts")
     read = release_column(
-        load(options.file),
+        Mechanism.load(options.file),
         options.input,
         options.out,
         options.column,
@@ -501,7 +500,7 @@ def _compare(options: argparse.Namespace) -> int:
         "UM": named.uniform(options.n),
     }
     print("for uniformly distributed counts")
-    print(compare({**table, **{str(path): load(path) for path in options.files}}))
+    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}))
     return 0
 
 
@@ -510,7 +509,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     check_targets(options, options.out)
     check_suffix(options.out, *_PICTURES)
-    mechanisms = {printable(str(path)): load(path) for path in options.files}
+    mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:

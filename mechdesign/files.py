@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,9 +35,9 @@ from mechdesign.certificate import Certificate
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.limits import Work, check_affordable
 from mechdesign.losses import Costs, Loss, Power
-from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
+from mechdesign.table import Table
 
 FORMAT, VERSION = "mechdesign.mechanism", 1
 
@@ -44,7 +45,7 @@ _KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
 """Of what `described` makes."""
 
 
-def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
     """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or
     not at all.
 
@@ -55,8 +56,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     ValueError
         Another suffix; or a JSON file that `load` would refuse, since it takes too long to check.
     """
-    writers: dict[str, Callable[[IO[bytes], Mechanism], None]] = {
-        ".json": _json,
+    writers: dict[str, Callable[[IO[bytes], Table], None]] = {
+        ".json": partial(_json, certificate),
         ".csv": _csv,
         ".npz": _npz,
     }
@@ -66,12 +67,12 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
             "a mechanism is saved as .json (exact), .csv or .npz (float views), not as"
             f" {target.name!r}"
         )
-    mechanism.audit().require()
+    table.audit().require()
     with replacing(target) as stream:
-        writers[target.suffix](stream, mechanism)
+        writers[target.suffix](stream, table)
 
 
-def load(path: str | os.PathLike[str]) -> Mechanism:
+def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
     """Read a JSON file, and check digest, table, privacy and certificate.
 
     Raises
@@ -85,8 +86,8 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     return checked({key: content[key] for key in _KEYS}, str(path), Work(content))
 
 
-def checked(content: Any, place: str, work: Work) -> Mechanism:
-    """The mechanism that `described` made this of, after checking everything that it claims.
+def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
+    """The table and certificate that `described` made this of, after checking everything that it claims.
 
     Parameters
     ----------
@@ -96,39 +97,39 @@ def checked(content: Any, place: str, work: Work) -> Mechanism:
         Of the file that the content is in, from which the estimate of what this takes is spent.
     """
     try:
-        mechanism = _parse(content, work)
+        table, certificate = _parse(content, work)
     except MechanismError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidFile(
             f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}"
         ) from error
-    mechanism.audit().require()
-    if mechanism.certificate is not None:
-        verdict = mechanism.certificate.verify(mechanism)
+    table.audit().require()
+    if certificate is not None:
+        verdict = certificate.verify(table)
         if not verdict:
             raise CertificateRejected(f"{place}: {verdict.reason}")
-    return mechanism
+    return table, certificate
 
 
-def described(mechanism: Mechanism) -> dict[str, Any]:
+def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
     """All of a mechanism, for a JSON file; ValueError if it would take too long to check it again."""
-    neighbours = mechanism.privacy.neighbours
+    neighbours = table.privacy.neighbours
     content = {
-        "alpha": to_text(mechanism.privacy.alpha),
+        "alpha": to_text(table.privacy.alpha),
         "neighbours": (
             {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
         ),
-        "denominator": integer_to_text(mechanism.denominator),
-        "weights": [[integer_to_text(weight) for weight in row] for row in mechanism.weights],
-        "certificate": _certificate_to_json(mechanism),
+        "denominator": integer_to_text(table.denominator),
+        "weights": [[integer_to_text(weight) for weight in row] for row in table.weights],
+        "certificate": _certificate_to_json(certificate, table),
     }
     check_affordable(content, Work(content))
     return content
 
 
-def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
-    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **described(mechanism)}
+def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
+    content = {"format": FORMAT, "version": VERSION, **described(table, certificate)}
     content["digest"] = digest_of(content)
     # One row of the table a line, and not one number a line: a person may want to look.
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
@@ -136,15 +137,15 @@ def _json(stream: IO[bytes], mechanism: Mechanism) -> None:
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
 
 
-def _parse(content: Any, work: Work) -> Mechanism:
+def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
     content = keyed(content, *_KEYS)
     check_affordable(content, work)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
         neighbours = [tuple(_list(pair)) for pair in neighbours]
     elif isinstance(neighbours, dict):
-        table = _list(keyed(neighbours, "distances")["distances"])
-        neighbours = Metric([_list(row) for row in table])
+        distances = _list(keyed(neighbours, "distances")["distances"])
+        neighbours = Metric([_list(row) for row in distances])
     privacy = Privacy(from_text(content["alpha"]), neighbours)
     weights = [
         [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
@@ -154,9 +155,8 @@ def _parse(content: Any, work: Work) -> Mechanism:
         if content["certificate"] is None
         else _certificate_from_json(content["certificate"], privacy)
     )
-    return Mechanism.from_weights(
-        weights, integer_from_text(content["denominator"]), privacy, certificate
-    )
+    denominator = integer_from_text(content["denominator"])
+    return Table.from_weights(weights, denominator, privacy), certificate
 
 
 def _list(value: Any) -> list[Any]:
@@ -165,12 +165,11 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _certificate_to_json(mechanism: Mechanism) -> dict[str, Any] | None:
-    certificate = mechanism.certificate
+def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[str, Any] | None:
     if certificate is None:
         return None
     return {
-        "loss": _loss_to_json(certificate.loss, mechanism),
+        "loss": _loss_to_json(certificate.loss, table),
         "properties": [item.text for item in certificate.properties],
         "objective": to_text(certificate.objective),
         "bound": to_text(certificate.bound),
@@ -216,15 +215,14 @@ def _property(text: str) -> Property:
         ) from error
 
 
-def _loss_to_json(loss: Loss, mechanism: Mechanism) -> dict[str, Any]:
+def _loss_to_json(loss: Loss, table: Table) -> dict[str, Any]:
     prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):
         return {"power": to_text(loss.p), "d": loss.d, **common}
     return {
         "costs": [
-            [to_text(cost) for cost in row]
-            for row in loss.costs(mechanism.outputs, mechanism.inputs)
+            [to_text(cost) for cost in row] for row in loss.costs(table.outputs, table.inputs)
         ],
         **common,
     }
@@ -245,17 +243,15 @@ def _loss_from_json(content: Any) -> Loss:
     return Power(from_text(content["power"]), content["d"], prior, worst_case)
 
 
-def _csv(stream: IO[bytes], mechanism: Mechanism) -> None:
-    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(mechanism.matrix.tolist()))
+def _csv(stream: IO[bytes], table: Table) -> None:
+    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(table.matrix.tolist()))
     stream.write(
-        comma_separated(
-            [["output", *(f"input {j}" for j in range(mechanism.inputs))], *rows]
-        ).encode()
+        comma_separated([["output", *(f"input {j}" for j in range(table.inputs))], *rows]).encode()
     )
 
 
-def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:
-    neighbours = mechanism.privacy.neighbours
+def _npz(stream: IO[bytes], table: Table) -> None:
+    neighbours = table.privacy.neighbours
     described: dict[str, Any] = {"neighbours": neighbours}
     if isinstance(neighbours, Metric):
         described = {
@@ -263,4 +259,4 @@ def _npz(stream: IO[bytes], mechanism: Mechanism) -> None:
                 [math.inf if d is None else d for d in row] for row in neighbours.distances
             ]
         }
-    np.savez(stream, matrix=mechanism.matrix, alpha=float(mechanism.privacy.alpha), **described)
+    np.savez(stream, matrix=table.matrix, alpha=float(table.privacy.alpha), **described)

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -32,9 +32,7 @@ from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
 from mechdesign.lp.constraints import IntArray, Rows
 from mechdesign.privacy import Privacy
-
-if TYPE_CHECKING:
-    from mechdesign.mechanism import Mechanism
+from mechdesign.table import Table
 
 _REGISTRY: dict[str, type[Property]] = {}
 
@@ -82,7 +80,7 @@ class Property(ABC):
         slice it freely.
         """
 
-    def holds(self, mechanism: Mechanism) -> bool:
+    def holds(self, mechanism: Table) -> bool:
         """Whether a mechanism has the property, exactly."""
         at = np.arange(mechanism.outputs * mechanism.inputs).reshape(
             mechanism.outputs, mechanism.inputs

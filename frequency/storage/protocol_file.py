@@ -127,7 +127,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_encoded(item) for item in value]
     if isinstance(value, Mechanism):
-        return {"mechanism": described(value)}
+        return {"mechanism": described(value, value.certificate)}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
     # Rangeq's Attributes, which this package does not know
@@ -166,7 +166,7 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
     if form == "fraction":
         return from_text(content)
     if form == "mechanism":
-        return checked(content, place, work)
+        return Mechanism.from_parts(*checked(content, place, work))
     if form not in ("sizes", "attributes"):
         raise ValueError(f"unknown key {shown(form)}")
     sizes = dict(content)
