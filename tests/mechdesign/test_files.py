@@ -28,7 +28,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign import files as formats
+from mechdesign._support import files, strict_json
 from mechdesign.losses import L0, L1, Costs, Power, binomial
 
 DESIGNS = {
@@ -55,7 +55,7 @@ def resealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Edit a file as a forger would, with a digest that fits again."""
     content = json.loads(path.read_text())
     change(content)
-    content["digest"] = formats.digest_of(content)
+    content["digest"] = strict_json.digest_of(content)
     path.write_text(json.dumps(content))
 
 
@@ -270,7 +270,7 @@ def test_files_get_the_usual_permissions(saved: Path) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604, 0o400])
 def test_a_file_that_is_replaced_keeps_its_permissions(saved: Path, mode: int) -> None:
     saved.chmod(mode)
-    with formats.replacing(saved) as stream:
+    with files.replacing(saved) as stream:
         (aside,) = (path for path in saved.parent.iterdir() if path != saved)
         assert stat.S_IMODE(aside.stat().st_mode) == 0o600
         stream.write(b"new")
@@ -285,10 +285,10 @@ def test_of_a_symbolic_link_the_file_that_it_leads_to_is_replaced(tmp_path: Path
     target.chmod(0o600)
     link.symlink_to("there/file")
     chain.symlink_to(link)
-    with pytest.raises(TypeError), formats.replacing(chain) as stream:
+    with pytest.raises(TypeError), files.replacing(chain) as stream:
         stream.write("no bytes")
     assert target.read_bytes() == b"old"
-    with formats.replacing(chain) as stream:
+    with files.replacing(chain) as stream:
         stream.write(b"new")
     assert link.is_symlink()
     assert chain.is_symlink()
@@ -308,7 +308,7 @@ def test_links_that_lead_nowhere_and_what_is_no_file_are_not_written_to(tmp_path
         (pipe, "not a regular file"),
         (tmp_path, "not a regular file"),
     ]:
-        with pytest.raises(OSError, match=reason), formats.replacing(path) as stream:
+        with pytest.raises(OSError, match=reason), files.replacing(path) as stream:
             stream.write(b"new")
         assert sorted(tmp_path.iterdir()) == before
 
@@ -329,7 +329,7 @@ def test_file_and_directory_are_synced_in_the_order_that_outlives_a_power_cut(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    with formats.replacing(saved) as stream:
+    with files.replacing(saved) as stream:
         stream.write(b"new")
     assert done == ["file", "replace", "directory"]
 
@@ -338,8 +338,8 @@ def test_where_directories_cannot_be_opened_they_are_not_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Windows; anything else that this would ask of the system is an AttributeError.
-    monkeypatch.setattr(formats, "os", SimpleNamespace(name="nt"))
-    formats._sync(tmp_path)
+    monkeypatch.setattr(files, "os", SimpleNamespace(name="nt"))
+    files._sync(tmp_path)
 
 
 def test_csv_and_npz_are_float_views(tmp_path: Path) -> None:

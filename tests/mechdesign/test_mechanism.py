@@ -30,6 +30,7 @@ from mechdesign import (
     Privacy,
     PrivacyViolation,
     SolverFailure,
+    TooLarge,
     design,
     named,
 )
@@ -471,6 +472,7 @@ ERRORS = [
     InexactNumber("alpha", 0.9),
     InexactNumber("alpha", None),
     Infeasible("none"),
+    TooLarge(10**5, 1e9, 1 << 40),
     InvalidCount(1, 7, 3),
     InvalidCount((0, 2), 10**5000, 3),
     InvalidFile("cut short"),
