@@ -38,6 +38,9 @@ many one by one at the end.
 
 _LEAST_SHARE = 1e-3
 
+_ROUNDING = 1e-13
+"""Relative to the variance of a histogram: what floats may make of a variance of 0."""
+
 
 @dataclass(frozen=True)
 class WorkloadDesign:
@@ -70,12 +73,16 @@ class WorkloadDesign:
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the variance exceeds it; infinite when the bound is 0 and the
-        variance more than rounding.
+        """By how much of the bound the variance exceeds it; infinite when the bound is 0.
+
+        It is 0 when the variance is no more than rounding, as for a workload that asks for the
+        total only.
         """
-        if self.bound > 0:
-            return self.variance / self.bound - 1
-        return 0.0 if self.variance <= 1e-12 * float(np.trace(self.gram)) else np.inf
+        odds = float(1 / self.mechanism.privacy.alpha)
+        usual = max(1.0, 4 * odds / (odds - 1) ** 2) * float(np.trace(self.gram))
+        if self.variance <= _ROUNDING * usual:
+            return 0.0
+        return self.variance / self.bound - 1 if self.bound > 0 else np.inf
 
     @cached_property
     def variances(self) -> Floats:

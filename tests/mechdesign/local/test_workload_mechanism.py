@@ -577,6 +577,15 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
         assert design.bound <= least * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 0.01, 0.03, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("k", [2, 5, 30])
+def test_what_is_known_without_asking_has_no_gap(k, epsilon):
+    """The total is known: its variance is 0 but for rounding, which grows as epsilon shrinks."""
+    design = workload_optimal(np.ones((1, k)), k, epsilon)
+    assert design.variance == pytest.approx(0, abs=1e-13 * k * max(1, 4 / epsilon**2))
+    assert design.gap == 0
+
+
 @pytest.mark.parametrize(
     "W", [np.tril(np.ones((6, 6))), marginals((2, 3), 1)], ids=["prefixes", "marginals"]
 )
