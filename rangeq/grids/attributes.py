@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frequency.channel import Items
-from frequency.marginals.domain import checked_records
+from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
 from mechdesign.text import listed, shown
 from rangeq.ends import InvalidRange
 
@@ -28,7 +28,8 @@ class Attributes:
     def of(cls, sizes: Any) -> Attributes:
         """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a `frequency.marginals.Domain`.
 
-        Raises ValueError for no attributes, names that are not strings, and sizes outside 1 .. 2^32.
+        Raises ValueError for no attributes or more than 256, names that are not strings, and sizes
+        outside 1 .. 2^32.
         """
         if isinstance(sizes, Attributes):
             return sizes
@@ -45,6 +46,8 @@ class Attributes:
             raise ValueError(
                 f"sizes must be a list of domain sizes, or a mapping of names to them, got {shown(sizes)}"
             )
+        if len(pairs) > MOST_ATTRIBUTES:
+            raise ValueError(f"there are {len(pairs)} attributes, more than {MOST_ATTRIBUTES}")
         for name, size in pairs:
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
             if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frequency.channel import Floats
+from rangeq.grids.cells import MOST_CELLS
 from rangeq.grids.consistency import agreeing
 from rangeq.grids.tdg import TDG
-
-MOST_CELLS = 1 << 22
-"""How many cells the marginal of a pair may have."""
 
 
 @dataclass(frozen=True)
