@@ -49,6 +49,7 @@ an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the in
 """
 
 
+@lru_cache(maxsize=1 << 12)
 def prime_power(q: int) -> tuple[int, int] | None:
     """(p, k) with q = p^k and p prime, or None."""
     p = next((d for d in range(2, int(q**0.5) + 2) if q % d == 0 and d < q), q)
@@ -92,10 +93,9 @@ def best_order(
     limit = max(TABLE_LIMIT, 8 * domain)
     found: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
-        low = 2 + bisect_left(range(2, domain + 2), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
         high = int(limit ** (1 / t) + 1e-9)
-        # Beside the orders near the target, the least that has room: for few items a space without
-        # spare points is better.
+        low = 2 + bisect_left(range(2, high + 1), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
+        # Beside the orders near the target, the least that has room: for few items a space without spare points is better.
         candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
         found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
     _, t, q = min(found)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -41,6 +41,12 @@ LEAST_EPSILON = 2.0**-32
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Items: TypeAlias = npt.NDArray[np.int64]
+
+
+@lru_cache(maxsize=16, typed=True)
+def _local(epsilon: float | Rational) -> Privacy:
+    """Of many parts of a protocol there is one."""
+    return Privacy.from_epsilon(epsilon, neighbours="all")
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,8 @@ class Channel(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: local privacy, every two items are neighbours. alpha is a rational at least
-        exp(-epsilon).
-        """
-        return Privacy.from_epsilon(self.epsilon, neighbours="all")
+        """The claim: local privacy, every two items are neighbours. alpha is a rational at least exp(-epsilon)."""
+        return _local(self.epsilon)
 
     @property
     def odds(self) -> Fraction:

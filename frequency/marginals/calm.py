@@ -31,7 +31,9 @@ Names = tuple[str, ...]
 MOST_CELLS = 1 << 20
 """How many cells a view, or a marginal that is put together from views, may have."""
 
-_MOST_SETS = 1 << 16
+_MOST_SETS = 1 << 15
+"""How many sets there may be of ``covered`` attributes, times the sets in each: what the time to choose views grows with."""
+
 _TOLERANCE = 1e-9
 _LEAST = 1e-10
 _MOST_ROUNDS = 10_000
@@ -50,16 +52,16 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
     left = dict.fromkeys(combinations(range(attributes), covered))
     blocks = []
     while left:
-        block = list(next(iter(left)))
+        first, block = next(iter(left)), list[int]()
+        gains = [int((more,) in left) for more in range(attributes)]  # sets that each would cover
         while len(block) < size:
-
-            def gain(more: int, block: list[int] = block) -> int:
-                return sum(
-                    tuple(sorted((*others, more))) in left
-                    for others in combinations(block, covered - 1)
-                )
-
-            block.append(max((more for more in range(attributes) if more not in block), key=gain))
+            outside = (more for more in range(attributes) if more not in block)
+            place = len(block)
+            last = first[place] if place < covered else max(outside, key=gains.__getitem__)
+            for others in combinations(block, covered - 2) if covered > 1 else ():
+                for more in range(attributes):
+                    gains[more] += tuple(sorted((*others, last, more))) in left
+            block.append(last)
         for names in combinations(sorted(block), covered):
             left.pop(names, None)
         blocks.append(tuple(sorted(block)))
@@ -76,11 +78,8 @@ def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
 class AdaptiveViews(Views):
     """Views, each by the better oracle for its number of cells."""
 
-    @cached_property
-    def parts(self) -> tuple[Oracle, ...]:
-        return tuple(
-            adaptive(self.attributes.project(view).size, self.epsilon) for view in self.views
-        )
+    def _oracle(self, cells: int) -> Oracle:
+        return adaptive(cells, self.epsilon)
 
 
 class _Errors:
@@ -93,10 +92,13 @@ class _Errors:
     ) -> None:
         self.domain = domain
         self._precisions: dict[Names, float] = {}
+        variances = {1: 1.0}
         for view in views:
             cells = domain.project(view).size
-            oracle = adaptive(cells, epsilon)
-            one = oracle.difference_variance(1) / 2 + 1 / cells if cells > 1 else 1.0
+            if cells not in variances:
+                oracle = adaptive(cells, epsilon)
+                variances[cells] = oracle.difference_variance(1) / 2 + 1 / cells
+            one = variances[cells]
             for size in range(1, min(largest, len(view)) + 1):
                 for names in combinations(view, size):
                     own = math.prod(domain[name] for name in names) / (cells * one * len(views))
@@ -350,10 +352,11 @@ class CALM(ViewProtocol):
                     f" {shown(value)}"
                 )
             object.__setattr__(self, name, int(value))
-        if math.comb(attributes, self.covered) > _MOST_SETS:
+        sets = math.comb(attributes, self.covered)
+        if sets << self.covered > _MOST_SETS:
             raise ValueError(
-                f"{math.comb(attributes, self.covered)} sets of {self.covered} attributes are too"
-                " many to cover"
+                f"{shown(sets)} sets of {self.covered} attributes are too many to cover, "
+                f"more than {_MOST_SETS >> self.covered}"
             )
         super().__post_init__()
 

@@ -19,6 +19,9 @@ from mechdesign.sampling import checked_counts
 LARGEST = 1 << 62
 """How many different records there may be."""
 
+MOST_ATTRIBUTES = 1 << 8
+"""How many attributes there may be, those of one value included."""
+
 _BATCH = 1 << 12
 """Records handled at a time, so that the working arrays stay in cache."""
 
@@ -30,8 +33,8 @@ class Domain:
     A record is one value of each; as an item it is a single number, the last attribute's value
     counting fastest. In the spirit of ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
 
-    Raises ValueError for no attributes, names that are not strings, or cardinalities below 1, or
-    more than 2^62 records.
+    Raises ValueError for no attributes or more than 256, names that are not strings, cardinalities
+    below 1, or more than 2^62 records.
     """
 
     def __init__(self, cardinalities: Mapping[str, int]) -> None:
@@ -47,9 +50,13 @@ class Domain:
                     "an attribute is a name and its number of values, at least 1, got"
                     f" {shown(name)}: {shown(size)}"
                 )
+        if len(cardinalities) > MOST_ATTRIBUTES:
+            raise ValueError(
+                f"there are {len(cardinalities)} attributes, more than {MOST_ATTRIBUTES}"
+            )
         self._sizes = {name: int(size) for name, size in cardinalities.items()}
         if self.size > LARGEST:
-            raise ValueError(f"there are {self.size} different records, more than 2^62")
+            raise ValueError(f"there are {shown(self.size)} different records, more than 2^62")
 
     @classmethod
     def binary(cls, *names: str) -> Domain:

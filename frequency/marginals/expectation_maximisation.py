@@ -57,8 +57,8 @@ class AttributeWise(Channel):
             cells = [1] + [more + size * fewer for fewer, more in pairwise(cells)]
         if cells[self.k] > MOST_CELLS:
             raise ValueError(
-                f"the marginals of {self.k} attributes have {cells[self.k]} cells, more than"
-                f" {MOST_CELLS}"
+                f"the marginals of {self.k} attributes have {shown(cells[self.k])} cells, "
+                f"more than {MOST_CELLS}"
             )
         super().__post_init__()
         for choice in self.choices:

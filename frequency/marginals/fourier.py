@@ -24,14 +24,18 @@ from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.sampling import BitSource
+from mechdesign.text import shown
 
 Character = tuple[int, ...]
 """c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j
 c_j x_j / r_j).
 """
 
+LARGEST_CHARACTERS = 1 << 16
+"""How many coefficients there may be: the parameters, and every message, name them."""
+
 LARGEST_COUNTS = 1 << 22
-"""How many coefficients there may be, and how many counts in an aggregate of them."""
+"""How many counts there may be in an aggregate of them."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +125,10 @@ class Directions(Mixture):
     def directions(self) -> tuple[Character, ...]:
         """Characters that involve 1 .. k attributes, one of each conjugate pair."""
         shape = self.attributes.shape
+        some = [place for place, size in enumerate(shape) if size > 1]
         found = []
-        for size in range(1, self.k + 1):
-            for places in combinations(range(len(shape)), size):
+        for size in range(1, min(self.k, len(some)) + 1):
+            for places in combinations(some, size):
                 for values in product(*(range(1, shape[place]) for place in places)):
                     character = dict(zip(places, values, strict=True))
                     conjugate = tuple(
@@ -224,10 +229,10 @@ class InpHT(MarginalProtocol):
     @cached_property
     def channel(self) -> Directions:
         characters = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
-        if characters > LARGEST_COUNTS:
+        if characters > LARGEST_CHARACTERS:
             raise ValueError(
-                f"marginals of {self.k} of these attributes have {characters} coefficients, more"
-                f" than {LARGEST_COUNTS}"
+                f"marginals of {self.k} of these attributes have {shown(characters)} coefficients, "
+                f"more than {LARGEST_CHARACTERS}"
             )
         directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
         if sum(directions.phases) > LARGEST_COUNTS:

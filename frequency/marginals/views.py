@@ -24,8 +24,8 @@ from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.text import listed
 
-LARGEST_VIEWS = 1 << 20
-"""How many sets of attributes users may report on."""
+LARGEST_VIEWS = 1 << 14
+"""How many sets of attributes users may report on: the parameters, and every message, name them."""
 
 _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
@@ -45,8 +45,13 @@ class Views(Mixture):
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
-        kind = _ORACLES[self.oracle]
-        return tuple(kind(self.attributes.project(view).size, self.epsilon) for view in self.views)
+        sizes = [self.attributes.project(view).size for view in self.views]
+        made = {size: self._oracle(size) for size in set(sizes)}
+        return tuple(made[size] for size in sizes)
+
+    def _oracle(self, cells: int) -> Oracle:
+        """The oracle of a view of so many cells."""
+        return _ORACLES[self.oracle](cells, self.epsilon)
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
@@ -73,9 +78,7 @@ class ViewProtocol(MarginalProtocol):
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of attributes that users report on: all of k. ValueError if those are more than
-        2^20.
-        """
+        """The sets of attributes that users report on: all of k. ValueError if those are more than 2^14."""
         if math.comb(len(self.domain), self.k) > LARGEST_VIEWS:
             raise ValueError(
                 f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more"

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.channel import Items
-from frequency.marginals.domain import checked_records
-from mechdesign._support.text import listed, shown
-from rangeq.core.intervals import InvalidRange
+from frequency.channel import Items
+from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
+from mechdesign.text import listed, shown
+from rangeq.ends import InvalidRange
 
 _LARGEST = 1 << 32
 
@@ -33,8 +33,8 @@ class Attributes:
         """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or
         a `frequency.marginals.Domain`.
 
-        Raises ValueError for no attributes, names that are not strings, and sizes outside 1 ..
-        2^32.
+        Raises ValueError for no attributes or more than 256, names that are not strings, and sizes
+        outside 1 .. 2^32.
         """
         if isinstance(sizes, Attributes):
             return sizes
@@ -52,6 +52,8 @@ class Attributes:
                 "sizes must be a list of domain sizes, or a mapping of names to them, got"
                 f" {shown(sizes)}"
             )
+        if len(pairs) > MOST_ATTRIBUTES:
+            raise ValueError(f"there are {len(pairs)} attributes, more than {MOST_ATTRIBUTES}")
         for name, size in pairs:
             whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
             if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:

@@ -17,6 +17,13 @@ edges[k] .. edges[k + 1] - 1.
 """
 
 
+MOST_CELLS = 1 << 22
+"""How many cells the grid of a pair of attributes may have."""
+
+MOST_EDGES = 3 << 20
+"""How many cells there may be along all attributes together, on all levels of their trees."""
+
+
 def equal_cells(size: int, granularity: int) -> Edges:
     """``granularity`` cells (at most one a value) as equal as can be: cell k begins at floor(k size
     / granularity).
@@ -25,7 +32,7 @@ def equal_cells(size: int, granularity: int) -> Edges:
     granularity divides the other.
     """
     g = min(granularity, size)
-    return tuple(k * size // g for k in range(g + 1))
+    return tuple((np.arange(g + 1) * size // g).tolist())
 
 
 def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
@@ -35,15 +42,16 @@ def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
     A node of level l stands for branching^(height - l) values, except that the last ends with the
     domain.
     """
-    width = 1
-    while width < size:
-        width *= branching
-    found = []
-    while True:
-        found.append((*range(0, size, width), size))
-        if width == 1:
-            return tuple(found)
-        width //= branching
+    widths = tree_widths(size, branching)
+    return tuple((*range(0, size, width), size) for width in widths)
+
+
+def tree_widths(size: int, branching: int) -> tuple[int, ...]:
+    """How many values a node of each level stands for, from the root."""
+    widths = [1]
+    while widths[-1] < size:
+        widths.append(widths[-1] * branching)
+    return tuple(reversed(widths))
 
 
 def common(*axes: Edges) -> Edges:

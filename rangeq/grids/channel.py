@@ -41,11 +41,10 @@ class RecordChannel(Mixture):
     def _details(self) -> dict[str, Any]:
         oracles = sorted({channel._signature for channel in self._channels[0]})
         attributes = [list(self.attributes.names), list(self.attributes.sizes)]
-        weights = hashlib.sha256(repr(self.part_weights).encode()).hexdigest()
         return {
             "attributes": attributes,
             "groups": len(self.parts),
-            "weights": weights,
+            "weights": _digest(self.part_weights),
             "oracles": oracles,
         }
 
@@ -101,8 +100,10 @@ class GridChannel(RecordChannel):
         return weights_of(len(self.grids), self.probabilities, self.kind)
 
     def _details(self) -> dict[str, Any]:
-        cut = repr([(grid.places, grid.edges) for grid in self.grids])
-        return {**super()._details(), "grids": hashlib.sha256(cut.encode()).hexdigest()}
+        axes = {id(edges): edges for grid in self.grids for edges in grid.edges}  # mostly shared
+        names = {key: _digest(edges) for key, edges in axes.items()}
+        cut = [(grid.places, [names[id(edges)] for edges in grid.edges]) for grid in self.grids]
+        return {**super()._details(), "grids": _digest(cut)}
 
     def _nodes(self, part: int, items: Items) -> Items:
         return self.grids[part].cell_of(items)
@@ -123,6 +124,10 @@ class GridChannel(RecordChannel):
         users = self._users(aggregate)
         one = [cell_variance(oracle) for oracle in self.parts]
         return users / np.array(one)
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
 def cell_variance(oracle: Oracle) -> float:

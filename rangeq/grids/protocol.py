@@ -18,6 +18,9 @@ from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate
 
+MOST_GROUPS = 1 << 14
+"""How many groups users may be divided among."""
+
 
 @dataclass(frozen=True)
 class ConjunctionProtocol(Protocol):
@@ -96,6 +99,12 @@ class ConjunctionProtocol(Protocol):
     @abstractmethod
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
         """The estimate from an aggregate of this protocol."""
+
+    def _require_groups(self, number: int) -> None:
+        if number > MOST_GROUPS:
+            raise ValueError(
+                f"{type(self).__name__} would divide users among {number} groups, more than {MOST_GROUPS}"
+            )
 
     def _require_pairs(self) -> None:
         if len(self.attributes) < 2:

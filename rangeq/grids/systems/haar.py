@@ -9,14 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
-from frequency.core.mixture import weights_of
-from rangeq.grids.cells import Grid, equal_cells
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats, Items
+from frequency.mixture import weights_of
+from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.fitting.grid_consistency import agreeing
-from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.piecewise import Plane
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.lhio import MOST_CELLS
 from rangeq.grids.systems.tdg import lines_of
@@ -95,13 +94,13 @@ class HaarHRR2D(ConjunctionProtocol):
     def channel(self) -> HaarCoefficients:
         self._require_pairs()
         channel = HaarCoefficients(self.attributes.records, self.epsilon, self.attributes)
-        if max(channel.heights) == 0:
+        heights = channel.heights
+        if max(heights) == 0:
             raise ValueError("all records are the same: there is nothing to ask")
-        if (
-            max(channel.heights[j] + channel.heights[k] for j, k in self.attributes.pairs)
-            > MOST_CELLS.bit_length() - 1
-        ):
+        if max(1 << heights[j] + heights[k] for j, k in self.attributes.pairs) > MOST_CELLS:
             raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
+        pairs = sum(heights[j] * heights[k] for j, k in self.attributes.pairs)
+        self._require_groups(sum(heights) + pairs)
         _ = channel.parts
         return channel
 

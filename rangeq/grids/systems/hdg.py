@@ -10,7 +10,7 @@ from frequency.core.aggregate import Aggregate
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.cells import Grid, equal_cells
+from rangeq.grids.cells import Grid
 from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import MOST_TOLERANCE, PairwiseEstimate
 from rangeq.grids.fitting.piecewise import Line, Plane
@@ -48,6 +48,7 @@ class HDG(TDG):
 
     def _check(self) -> None:
         object.__setattr__(self, "sizes", Attributes.of(self.sizes))
+        self._require_groups(len(self.attributes) + len(self.attributes.pairs))
         if self.line_share is None:
             return
         share = exact(self.line_share, "line_share")
@@ -80,10 +81,8 @@ class HDG(TDG):
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
         """What users report on: one grid for each attribute, then one for each pair."""
-        sizes, g1 = self.attributes.sizes, self._granularities("line_granularity", 1)
-        lines = tuple(
-            Grid((place,), (equal_cells(sizes[place], g1[place]),)) for place in range(len(sizes))
-        )
+        cut = self._edges(self._granularities("line_granularity", 1))
+        lines = tuple(Grid((place,), (edges,)) for place, edges in enumerate(cut))
         return lines + self._planes(self._granularities("granularity", 2))
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:

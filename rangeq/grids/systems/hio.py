@@ -61,7 +61,7 @@ class HIO(TreeProtocol):
     def channel(self) -> GridChannel:
         if max(self.attributes.sizes) > _MOST_VALUES:
             raise ValueError(f"an attribute of HIO has at most {_MOST_VALUES} values")
-        number = math.prod(len(levels) for levels in self.levels)
+        number = math.prod(height + 1 for height in self.heights)
         if number > MOST_LEVELS:
             raise ValueError(
                 f"HIO would divide users among {number} levels, more than {MOST_LEVELS}"

@@ -9,18 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
-from rangeq.grids.cells import Grid
+from frequency.aggregate import Aggregate
+from frequency.channel import Floats
+from rangeq.grids.cells import MOST_CELLS, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.grids.systems.tree_system import TreeProtocol
-
-MOST_CELLS = 1 << 22
-"""How many cells the finest level of a pair may have."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +46,10 @@ class LHIO(TreeProtocol):
         sizes, grids = self.attributes.sizes, []
         if max(sizes[j] * sizes[k] for j, k in self.attributes.pairs) > MOST_CELLS:
             raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
+        heights = self.heights
+        self._require_groups(
+            sum((heights[j] + 1) * (heights[k] + 1) for j, k in self.attributes.pairs)
+        )
         for j, k in self.attributes.pairs:
             for edges in product(self.levels[j], self.levels[k]):
                 if self.with_root or len(edges[0]) + len(edges[1]) > 4:

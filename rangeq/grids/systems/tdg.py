@@ -12,7 +12,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.cells import Grid, equal_cells
+from rangeq.grids.cells import MOST_CELLS, MOST_EDGES, Edges, Grid, equal_cells
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import PairwiseEstimate
@@ -54,6 +54,7 @@ class TDG(ConjunctionProtocol):
         """ValueError for what the grids cannot be made of."""
         object.__setattr__(self, "sizes", Attributes.of(self.sizes))
         self._require_pairs()
+        self._require_groups(len(self.attributes.pairs))
 
     @cached_property
     def channel(self) -> GridChannel:
@@ -72,14 +73,20 @@ class TDG(ConjunctionProtocol):
         return self._planes(self._granularities("granularity", 2))
 
     def _planes(self, granularity: tuple[int, ...]) -> tuple[Grid, ...]:
-        sizes = self.attributes.sizes
-        return tuple(
-            Grid(
-                (j, k),
-                (equal_cells(sizes[j], granularity[j]), equal_cells(sizes[k], granularity[k])),
+        pairs = self.attributes.pairs
+        cells = max((granularity[j] * granularity[k] for j, k in pairs), default=0)
+        if cells > MOST_CELLS:
+            raise ValueError(f"the grid of a pair would have {cells} cells, more than {MOST_CELLS}")
+        edges = self._edges(granularity)
+        return tuple(Grid((j, k), (edges[j], edges[k])) for j, k in pairs)
+
+    def _edges(self, granularity: tuple[int, ...]) -> tuple[Edges, ...]:
+        """How each attribute is cut."""
+        if sum(granularity) > MOST_EDGES:
+            raise ValueError(
+                f"the attributes would have {sum(granularity)} cells, more than {MOST_EDGES}"
             )
-            for j, k in self.attributes.pairs
-        )
+        return tuple(map(equal_cells, self.attributes.sizes, granularity))
 
     def _probabilities(self) -> tuple[Fraction, ...] | None:
         """Of each grid; None: all the same."""

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign._support.text import shown
-from rangeq.grids.cells import Edges, tree_cells
+from mechdesign.text import shown
+from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 
@@ -41,6 +41,18 @@ class TreeProtocol(ConjunctionProtocol):
         """How a record becomes a report."""
 
     @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """For each attribute the height of its tree: one less than the number of its levels."""
+        return tuple(len(tree_widths(s, self.branching)) - 1 for s in self.attributes.sizes)
+
+    @cached_property
     def levels(self) -> tuple[tuple[Edges, ...], ...]:
         """For each attribute the cells of each level of its tree, from the root."""
+        cells = sum(
+            -(-size // width)
+            for size in self.attributes.sizes
+            for width in tree_widths(size, self.branching)
+        )
+        if cells > MOST_EDGES:
+            raise ValueError(f"the attributes' trees have {cells} nodes, more than {MOST_EDGES}")
         return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)
