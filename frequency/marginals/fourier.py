@@ -23,8 +23,8 @@ from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
+from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
-from mechdesign.text import shown
 
 Character = tuple[int, ...]
 """c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j

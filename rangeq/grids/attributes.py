@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from frequency.channel import Items
+from frequency.core.channel import Items
 from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
-from mechdesign.text import listed, shown
-from rangeq.ends import InvalidRange
+from mechdesign._support.text import listed, shown
+from rangeq.core.intervals import InvalidRange
 
 _LARGEST = 1 << 32
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frequency.channel import Floats
+from frequency.core.channel import Floats
 from rangeq.grids.cells import MOST_CELLS
-from rangeq.grids.consistency import agreeing
-from rangeq.grids.tdg import TDG
+from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.systems.tdg import TDG
 
 
 @dataclass(frozen=True)

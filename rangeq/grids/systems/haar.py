@@ -9,13 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.mixture import weights_of
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats, Items
+from frequency.core.mixture import weights_of
 from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.piecewise import Plane
+from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.lhio import MOST_CELLS
 from rangeq.grids.systems.tdg import lines_of

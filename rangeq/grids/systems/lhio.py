@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Floats
 from rangeq.grids.cells import MOST_CELLS, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign.text import shown
+from mechdesign._support.text import shown
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol

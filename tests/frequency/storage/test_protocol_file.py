@@ -6,10 +6,11 @@ import pytest
 
 import frequency.marginals
 import rangeq.grids
-from frequency.description import FORMAT, VERSION, channel_of, load_protocol, save_protocol
+from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, Domain
+from frequency.storage.protocol_file import FORMAT, VERSION, load_protocol, save_protocol
 from mechdesign import InvalidFile
-from mechdesign.formats import digest_of
+from mechdesign._support.strict_json import digest_of
 
 
 def sizes(number, size):
