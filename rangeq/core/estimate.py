@@ -5,20 +5,25 @@ estimator is linear.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import Estimate, Floats, Interval, normal_quantile
+from frequency.core.estimate import Estimate, Estimator, Floats, Interval, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign._support.text import shown
 from rangeq.core.intervals import checked_ends
 from rangeq.core.tree import Integers
 
-if TYPE_CHECKING:
-    from rangeq.core.protocol import RangeProtocol
+
+class RangeEstimator(Estimator, Protocol):
+    """What a `RangeEstimate` needs of a protocol: see `RangeProtocol` for what this is."""
+
+    def _range_variance(
+        self, estimate: RangeEstimate, first: Integers, last: Integers
+    ) -> Floats: ...
 
 
 class Distribution:
@@ -87,7 +92,7 @@ class RangeEstimate(Estimate, Distribution):
     ranges.
     """
 
-    _oracle: RangeProtocol
+    _oracle: RangeEstimator
 
     @cached_property
     def _nearest(self) -> Floats:
