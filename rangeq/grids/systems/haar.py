@@ -18,7 +18,6 @@ from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.lhio import MOST_CELLS
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.local.haar import HaarLevel
 
