@@ -147,7 +147,7 @@ def large(size: int) -> Iterator[Row]:
 
 
 def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
-    """``short`` and ``long`` are the users with reports of a few bytes and of a bit for each item."""
+    """``short`` and ``long`` count the users: with reports of a few bytes, and of a bit an item."""
     for name, oracle in ORACLES.items():
         users = short if oracle.report_bits <= 64 else long
         values = population(oracle.domain, users)

@@ -77,13 +77,17 @@ def points(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def tight(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the domain."""
+    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the
+    domain.
+    """
     centre = np.where(rng.random((n, 1)) < 0.5, SIZE // 4, 3 * SIZE // 4)
     return np.clip(np.round(centre + 3 * rng.normal(size=(n, ATTRIBUTES))).astype(int), 0, SIZE - 1)
 
 
 def checkerboard(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8, else evenly."""
+    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8,
+    else evenly.
+    """
     first = rng.integers(0, SIZE, size=(n, ATTRIBUTES // 2))
     field = 2 * rng.integers(0, 4, size=first.shape) + first // (SIZE // 8) % 2
     second = field * (SIZE // 8) + rng.integers(0, SIZE // 8, size=first.shape)

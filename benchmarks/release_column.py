@@ -1,4 +1,5 @@
-"""A CSV file of true counts becomes one of released counts: rows a second and memory. Prints a Markdown table.
+"""A CSV file of true counts becomes one of released counts: rows a second and memory. Prints a
+Markdown table.
 
 python benchmarks/release_column.py [--quick]
 """

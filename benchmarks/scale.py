@@ -306,22 +306,24 @@ def main() -> None:
 
 PAGE = """# Scale
 
-What reports cost, measured by `python benchmarks/scale.py` on {machine}; {versions}. All at epsilon = 1.
+What reports cost, measured by `python benchmarks/scale.py` on {machine}; {versions}.
+All at epsilon = 1.
 
 {quick}## From files to an aggregate
 
-`aggregate_files` on ten Parquet files: reading, checking and counting. "A core" divides by the CPU seconds of one process; memory
-is its largest resident set, with all libraries; the last column compares wall times of one process and of two, which had begun
-(that takes 0.3 s).
+`aggregate_files` on ten Parquet files: reading, checking and counting. "A core" divides by the CPU
+seconds of one process; memory is its largest resident set, with all libraries; the last column
+compares wall times of one process and of two, which had begun (that takes 0.3 s).
 
 {rates}
 
 ## A million reports
 
-CPU seconds on one core for a million reports, in bulk. "Devices" is `privatize` with seeded randomness, for simulations; a real
-device makes one report, in microseconds. Stored bytes are those of a Parquet file, all its overheads included; fewer than were sent
-means that the widths of the report's fields waste some. An aggregate's size and the time of an estimate do not depend on the number
-of users.
+CPU seconds on one core for a million reports, in bulk. "Devices" is `privatize` with seeded
+randomness, for simulations; a real device makes one report, in microseconds. Stored bytes are those
+of a Parquet file, all its overheads included; fewer than were sent means that the widths of the
+report's fields waste some. An aggregate's size and the time of an estimate do not depend on the
+number of users.
 
 {costs}
 
@@ -331,17 +333,20 @@ The same numbers times a thousand: one report from each of 10^9 people, every da
 
 {day}
 
-One core does each of these many times over within the day: what has to be large is what receives the reports, not what counts them.
-The arithmetic assumes that
+One core does each of these many times over within the day: what has to be large is what receives
+the reports, not what counts them. The arithmetic assumes that
 
-- reports come in files of at least about 10^5 each: a file costs about a millisecond, and as much more as the aggregate is large;
-- each core can read the files at the rate of the last column; a network file system may be slower, and then is what limits;
-- receiving a report, one request each over TLS, is not counted here: it costs far more than everything above, whatever the report
-  says;
+- reports come in files of at least about 10^5 each: a file costs about a millisecond, and as much
+  more as the aggregate is large;
+- each core can read the files at the rate of the last column; a network file system may be slower,
+  and then is what limits;
+- receiving a report, one request each over TLS, is not counted here: it costs far more than
+  everything above, whatever the report says;
 - peaks in a day stay below what the cores that are to spare can take;
 - counting goes on as files arrive (`resume`), or in one run: the integers are the same.
 
-Several processes or machines divide the CPU minutes (`workers`, `client`), as aggregates are merged by adding them up.
+Several processes or machines divide the CPU minutes (`workers`, `client`), as aggregates are merged
+by adding them up.
 """
 
 

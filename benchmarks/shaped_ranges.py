@@ -96,7 +96,7 @@ def measured(values: list[float], factor: float = 1e5) -> str:
 def row(
     name: str, domain: int, epsilon: float, repeats: int, rivals: bool, users: int = N
 ) -> list[str]:
-    """Shaped; predicted and, of rivals, simulated errors of the others; how often intervals cover."""
+    """Shaped; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
     ours = shaped(domain, epsilon, users)
     best, haar, wave = (
         best_of(optimise(domain, epsilon, users), circle)[0],

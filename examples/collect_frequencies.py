@@ -1,8 +1,8 @@
 """Collect a categorical answer from people who trust nobody, merge what several sites received, and
 publish frequencies.
 
-    python examples/collect_frequencies.py --out demo
-    python examples/collect_frequencies.py --csv adult.csv --column education --items levels.txt --epsilon 1
+    python examples/collect_frequencies.py --out demo python examples/collect_frequencies.py --csv
+    adult.csv --column education --items levels.txt --epsilon 1
 
 By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political
 Economy 86(1), 1978), as shipped by statsmodels (install this project with the extra ``data``), and
@@ -106,7 +106,8 @@ def main() -> None:
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
-    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data, the list would tell who is there.
+    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data,
+    # the list would tell who is there.
     if options.csv is None:
         given = survey()
         labels = sorted(f"{e}, {r} religious" for e in SCHOOLING.values() for r in FAITH.values())

@@ -128,10 +128,8 @@ def main() -> None:
     figure.suptitle(f"groups of {GROUP}, alpha = {ALPHA}, counts Binomial({GROUP}, 1/3)")
     figure.savefig(options.out / "errors.png")
 
-    print(
-        "\nwrote"
-        f" {', '.join(str(options.out / name) for name in ('wm.json', 'heatmaps.png', 'errors.png'))}"
-    )
+    written = ("wm.json", "heatmaps.png", "errors.png")
+    print("\nwrote " + ", ".join(str(options.out / name) for name in written))
 
 
 if __name__ == "__main__":

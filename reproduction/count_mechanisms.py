@@ -119,7 +119,7 @@ def threshold(alpha: Q) -> Q:
     return 2 * alpha / (1 - alpha)
 
 
-# --- chapters 1 to 3 -----------------------------------------------------------------------------------------------
+# --- chapters 1 to 3 ------------------------------------------------------------------------------
 
 
 def without_data(theirs: str) -> Outcome:
@@ -171,9 +171,10 @@ def table_2_3(settings: Settings) -> Outcome:
         {
             "the printed cells sum to 1": near(printed.sum(), 1),
             "most trips begin and end in Manhattan": cells[0] > 0.5,
-            f"pick-up and drop-off are strongly correlated (over 0.4; the printed table: {pearson(printed):.2f})": (
-                pearson(mine) > 0.4
-            ),
+            (
+                "pick-up and drop-off are strongly correlated "
+                f"(over 0.4; the printed table: {pearson(printed):.2f})"
+            ): (pearson(mine) > 0.4),
         },
         remarks=(
             "Trips of March 2019; the printed table is called a sample. Its NN of 0.20 does not go"
@@ -256,9 +257,10 @@ def lemma_1(settings: Settings) -> Outcome:
             "E (O + p - 1) / (2p - 1) = f": all(
                 (o + p - 1) / (2 * p - 1) == f for (p, f), o in observed.items()
             ),
-            "truth with p and else the other bit has the ratio p / (1 - p), and GRR(2) is that, with that estimator": near(
-                mine.frequencies[1], (told + p - 1) / (2 * p - 1), 1e-9
-            ),
+            (
+                "truth with p and else the other bit has the ratio p / (1 - p), "
+                "and GRR(2) is that, with that estimator"
+            ): near(mine.frequencies[1], (told + p - 1) / (2 * p - 1), 1e-9),
         },
         remarks=(
             "with the 1 outside the fraction, as the last step of the proof takes it, the estimator"
@@ -404,7 +406,7 @@ def olh_variance(settings: Settings) -> Outcome:
     )
 
 
-# --- 6.2 to 6.4 ----------------------------------------------------------------------------------------------------
+# --- 6.2 to 6.4 -----------------------------------------------------------------------------------
 
 
 def definition_22(settings: Settings) -> Outcome:
@@ -678,7 +680,7 @@ def theorem_9(settings: Settings) -> Outcome:
     )
 
 
-# --- 6.5 and 6.6 ---------------------------------------------------------------------------------------------------
+# --- 6.5 and 6.6 ----------------------------------------------------------------------------------
 
 
 def theorem_10(settings: Settings) -> Outcome:
@@ -888,9 +890,10 @@ def lemma_15(settings: Settings) -> Outcome:
         },
         {
             "for even n it holds and EM attains it": all(y == p for _, _, y, p in rows),
-            "for odd n the best y is 1 / (1 + 2(α + .. + α^((n-1)/2)) + α^((n+1)/2)), EM's, and larger": (
-                all(attained) and all(y > p for _, _, y, p in odd)
-            ),
+            (
+                "for odd n the best y is 1 / (1 + 2(α + .. + α^((n-1)/2)) + α^((n+1)/2)), "
+                "EM's, and larger"
+            ): (all(attained) and all(y > p for _, _, y, p in odd)),
         },
         remarks='"without loss of generality, take n even" loses generality',
         detail=detail,
@@ -1168,7 +1171,7 @@ def derivable(settings: Settings) -> Outcome:
     )
 
 
-# --- 6.7 -----------------------------------------------------------------------------------------------------------
+# --- 6.7 ------------------------------------------------------------------------------------------
 
 
 def seconds(settings: Settings) -> Outcome:
@@ -1845,7 +1848,7 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
     )
 
 
-# --- 6.8, 7 --------------------------------------------------------------------------------------------------------
+# --- 6.8, 7 ---------------------------------------------------------------------------------------
 
 
 def local_program(settings: Settings) -> Outcome:

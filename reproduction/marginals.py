@@ -94,7 +94,7 @@ def binary(d: int) -> Domain:
     return Domain.binary(*(f"a{k}" for k in range(d)))
 
 
-# --- 4.2 and 4.3 ---------------------------------------------------------------------------------------------------
+# --- 4.2 and 4.3 ----------------------------------------------------------------------------------
 
 
 def transform(d: int) -> np.ndarray:
@@ -504,8 +504,9 @@ def table_4_1(settings: Settings) -> Outcome:
 
 def table_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
     printed = [
-        (16, 8, 1, 0.2, 3, 8), (18, 8, 2, 0.1, 15, 28), (16, 8, 2, 0.2, 3, 28), (16, 12, 2, 0.2, 19, 66),
-        (18, 16, 2, 0.1, 120, 120), (18, 16, 2, 0.2, 72, 120), (19, 24, 2, 0.2, 276, 276),
+        (16, 8, 1, 0.2, 3, 8), (18, 8, 2, 0.1, 15, 28), (16, 8, 2, 0.2, 3, 28),
+        (16, 12, 2, 0.2, 19, 66), (18, 16, 2, 0.1, 120, 120),
+        (18, 16, 2, 0.2, 72, 120), (19, 24, 2, 0.2, 276, 276),
     ]  # fmt: skip
     rng, repeats, rows, shares = np.random.default_rng(42), 1 if settings.quick else 5, [], []
     for power, d, k, epsilon, failed, views in printed:
@@ -575,7 +576,7 @@ def algorithm_3(settings: Settings) -> Outcome:
     )
 
 
-# --- 4.4 -----------------------------------------------------------------------------------------------------------
+# --- 4.4 ------------------------------------------------------------------------------------------
 
 
 def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
@@ -801,9 +802,10 @@ def counted(settings: Settings) -> Outcome:
             "256 and 112, 28 and nearly 4000": (
                 views == 112 and round(costs[8]) == 28 and 3800 < costs[16] < 4000
             ),
-            "by Definition 15 total variation is half the sum of 32 absolute errors: 0.0078 an entry": near(
-                inside, 0.0078125
-            ),
+            (
+                "by Definition 15 total variation is half the sum of 32 absolute errors: "
+                "0.0078 an entry"
+            ): near(inside, 0.0078125),
         },
         remarks="ratios of 2^d and d + 1, Table 4.1",
     )
@@ -976,7 +978,7 @@ def figure_4_7(settings: Settings) -> Outcome:
     )
 
 
-# --- 4.5 to 4.7 ----------------------------------------------------------------------------------------------------
+# --- 4.5 to 4.7 -----------------------------------------------------------------------------------
 
 
 def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
@@ -1058,9 +1060,10 @@ def independence(settings: Settings) -> Outcome:
             "by 3.84, MargPS fails to reject for most independent pairs": found["MargPS"][0] < 0.5,
         },
         {
-            "by 3.84 both reject nearly every true hypothesis (over 0.7): type I errors, rejections": (
-                min(plain for plain, _, _ in found.values()) > 0.7
-            ),
+            (
+                "by 3.84 both reject nearly every true hypothesis (over 0.7): "
+                "type I errors, rejections"
+            ): (min(plain for plain, _, _ in found.values()) > 0.7),
             "by critical values that know the noise about one in twenty (0.01 .. 0.11)": (
                 all(0.01 <= aware <= 0.11 for _, aware, _ in found.values()) or settings.quick
             ),
@@ -1237,9 +1240,10 @@ def section_4_7(settings: Settings) -> Outcome:
         },
         {
             "the noise of one coefficient is least for t = 1": all(noise),
-            "the whole variance, (e^ε + 2^t - 1)² / (t (e^ε - 1)²) for large D, is less for t = 2 above ε = 1.342": (
-                around == [True, False]
-            ),
+            (
+                "the whole variance, (e^ε + 2^t - 1)² / (t (e^ε - 1)²) for large D, "
+                "is less for t = 2 above ε = 1.342"
+            ): (around == [True, False]),
         },
         remarks=(
             "t coefficients are seen by t times as many users. At e^ε = 3, where the thesis looked,"

@@ -111,8 +111,10 @@ def estimator(_: Settings) -> Outcome:
 
 
 def hadamard(_: Settings) -> Outcome:
-    printed = """1 1 1 1 1 1 1 1  1 -1 1 -1 1 -1 1 -1  1 1 -1 -1 1 1 -1 -1  1 -1 -1 1 1 -1 -1 1
-                 1 1 1 1 -1 -1 -1 -1  1 -1 1 -1 -1 1 -1 1  1 1 -1 -1 -1 -1 1 1  1 -1 -1 1 -1 1 1 -1"""
+    printed = """
+        1 1 1 1 1 1 1 1  1 -1 1 -1 1 -1 1 -1  1 1 -1 -1 1 1 -1 -1  1 -1 -1 1 1 -1 -1 1
+        1 1 1 1 -1 -1 -1 -1  1 -1 1 -1 -1 1 -1 1  1 1 -1 -1 -1 -1 1 1  1 -1 -1 1 -1 1 1 -1
+    """
     matrix = np.array([int(x) for x in printed.split()]).reshape(8, 8)
     own = [[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)]
     return Outcome(
@@ -349,7 +351,7 @@ def branching(_: Settings) -> Outcome:
 
 
 def lemma_4_6(_: Settings) -> Outcome:
-    """One level of B leaves and their parent: exact; deeper trees by the spectrum of least squares."""
+    """A parent of B leaves: exact; deeper trees by the spectrum of least squares."""
     single, most = True, True
     for b in (2, 3, 4, 8, 16):
         inverse = [[Fraction(int(i == j)) - Fraction(1, b + 1) for j in range(b)] for i in range(b)]

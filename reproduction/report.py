@@ -1,4 +1,4 @@
-"""What a source claims, what this toolkit makes of it, and the page that sets the two side by side."""
+"""What a source claims, what this toolkit makes of it, and the page that compares the two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Verdict(Enum):
     """How a claim fared."""
 
     REPRODUCED = "reproduced"
-    """What was computed agrees with what is printed, within the tolerance that the remarks state."""
+    """What was computed agrees with what is printed, within the tolerance of the remarks."""
     SOURCE_ERRS = "the source errs"
     """What is printed contradicts the source's own definitions; the remarks show how."""
     DIFFERS = "differs"

@@ -26,7 +26,8 @@ def oldest(requirements: Iterable[str], own: str) -> dict[str, Version]:
     ValueError
         A requirement without a single lower bound, which would let any old release in.
 
-    >>> oldest(["numpy>=2.0", "Dask[dataframe]>=2024.8.0,!=2024.9.0", "numpy>=2.1", "here[extra]"], "here")
+    >>> dask = "Dask[dataframe]>=2024.8.0,!=2024.9.0"
+    >>> oldest(["numpy>=2.0", dask, "numpy>=2.1", "here[extra]"], "here")
     {'numpy': <Version('2.1')>, 'dask': <Version('2024.8.0')>}
     """
     found: dict[str, Version] = {}

@@ -236,7 +236,7 @@ def coins_of(channel, items):
     ids=lambda inner: type(inner).__name__,
 )
 def test_one_bit(inner):
-    """Whatever the coins: they are the first word, and the bit is all that is measured given them."""
+    """Whatever the coins: they are the first word; the bit is all that is measured given them."""
     protocol = hh.OneBit(inner)
     channel, allowed = protocol.channel, protocol.audit().ratio
     items, unique = np.array([0, 1]), isinstance(inner, hh.UniqueHeavyHitter)
@@ -376,7 +376,7 @@ def noisy(mechanism, counts, rng):
 
 @pytest.mark.parametrize("name", CURATORS)
 def test_a_release_is_its_levels_and_their_noise(name):
-    """The same words make the same numbers; so their law is that of independent draws of the noise."""
+    """The same words make the same numbers: their law is that of independent draws of the noise."""
     mechanism = CURATORS[name]()
     counts = np.arange(mechanism.domain)
     for seed in range(20):
