@@ -33,7 +33,7 @@ from frequency.marginals import (
 )
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles.choice import Choice, choose
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import whole
 from mechdesign.planning.task import Offer, Task
 
 _CONFIDENCE = 0.95
@@ -133,11 +133,7 @@ class Marginals(Task):
         if isinstance(sizes, Sequence) and not isinstance(sizes, str):
             sizes = {str(place): size for place, size in enumerate(sizes)}
         object.__setattr__(self, "domain", sizes if isinstance(sizes, Domain) else Domain(sizes))
-        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-        if not whole or not 1 <= self.k <= len(self.domain):
-            raise ValueError(
-                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
-            )
+        whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
 
     @property
     def question(self) -> str:

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import fmpz
 
-from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
 
@@ -96,8 +96,7 @@ class Power(Loss):
                 f"the power of a loss must be at least 0, and at most {_LARGEST_POWER}, with a"
                 f" denominator of at most {_LARGEST_POWER}, got {brief(power)}"
             )
-        if not isinstance(d, int) or isinstance(d, bool) or d < 0:
-            raise ValueError(f"the distance threshold must be an integer >= 0, got {shown(d)}")
+        d = whole(d, "the distance threshold")
         for name, value in (
             ("p", power),
             ("d", d),

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import Rational, whole
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
@@ -81,8 +80,7 @@ def krr(k: int, alpha: Rational) -> Mechanism:
 
     The truth with probability 1 / (1 + (k - 1) alpha), every other item with alpha times that.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be a number of items, at least 1, got {k!r}")
+    k = whole(k, "k", 1, what="a number of items")
     privacy = Privacy(alpha, neighbours="all")
     truth = 1 / (1 + (k - 1) * privacy.alpha)
     return Mechanism(
@@ -187,5 +185,4 @@ def _privacy(n: int, alpha: Rational) -> Privacy:
 
 
 def _check(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
+    whole(n, "n", what="a whole number of people")

@@ -6,10 +6,8 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
+from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import shown
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.exceptions import CertificateRejected, TooLarge
 from mechdesign.formulation import mechanism_program
@@ -123,8 +121,7 @@ def checked(
     n: int, loss: Loss | None, properties: Iterable[PropertyLike]
 ) -> tuple[int, Loss, tuple[Property, ...]]:
     """What is asked of `design` besides privacy: how many counts, the loss, the properties; TypeError or ValueError if amiss."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
+    size = whole(n, "n", what="a whole number of people") + 1
     loss = L0() if loss is None else loss
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
@@ -137,7 +134,7 @@ def checked(
         raise ValueError(
             f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
         )
-    return int(n) + 1, loss, wanted
+    return size, loss, wanted
 
 
 def _refuse_huge(inputs: int, privacy: Privacy) -> None:

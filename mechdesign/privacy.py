@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.numbers import Rational, exact, is_whole, whole
 from mechdesign._support.text import brief, shown
 
 EPSILON_LIMIT = 1024
@@ -250,7 +250,7 @@ def _reach(neighbours: str | int, inputs: int) -> int:
 
 
 def _distance(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_whole(value):
         raise TypeError(
             f"a distance between inputs must be an integer or None, got {type(value).__name__}"
             f" {shown(value)}"
@@ -272,13 +272,10 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
                 f" got {value!r}"
             )
         return value
-    if isinstance(value, (int, np.integer)) and value is not True and value is not False:
-        if value < 1:
-            raise ValueError(
-                f"a distance between neighbours must be at least 1, got {shown(value)}"
-            )
-        return "adjacent" if value == 1 else int(value)
-    if isinstance(value, bool):
+    if is_whole(value):
+        distance = whole(value, "a distance between neighbours", 1)
+        return "adjacent" if distance == 1 else distance
+    if isinstance(value, int):
         raise ValueError(
             "neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got"
             f" {value!r}"
@@ -286,10 +283,7 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
     edges = set()
     for pair in value:
         first, second = pair
-        if not all(
-            isinstance(end, (int, np.integer)) and not isinstance(end, bool)
-            for end in (first, second)
-        ):
+        if not (is_whole(first) and is_whole(second)):
             raise ValueError(f"a pair of neighbours must be two integers, got {shown(pair)}")
         if first == second or min(first, second) < 0:
             raise ValueError(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
 from frequency.core.channel import Floats, Items
 from frequency.heavy.universe import LARGEST_BITS, Words
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import whole
 
 _RANKS = 4
 """How many values of a block the decoder tries."""
@@ -50,14 +50,10 @@ class Code:
     symbol: int
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
-        if not whole or not 1 <= self.bits <= LARGEST_BITS:
-            raise ValueError(f"bits must be 1 to {LARGEST_BITS}, got {shown(self.bits)}")
-        whole = isinstance(self.symbol, (int, np.integer)) and not isinstance(self.symbol, bool)
-        if not whole or not 1 <= self.symbol <= 8:
-            raise ValueError(f"symbol must be a number of bits, 1 to 8, got {shown(self.symbol)}")
-        object.__setattr__(self, "bits", int(self.bits))
-        object.__setattr__(self, "symbol", int(self.symbol))
+        bits = whole(self.bits, "bits", 1, LARGEST_BITS)
+        symbol = whole(self.symbol, "symbol", 1, 8, what="a number of bits")
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "symbol", symbol)
         if self.blocks > 1 << self.symbol:
             raise ValueError(
                 f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols"

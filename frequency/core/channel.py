@@ -29,7 +29,7 @@ from frequency.core.aggregate import (
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown, to_text
 from mechdesign.sampling import BitSource, bit_source, checked_counts
 
@@ -74,16 +74,8 @@ class Channel(ABC):
     """The most items that the protocol takes."""
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.domain, bool)
-            or not isinstance(self.domain, (int, np.integer))
-            or not 1 <= self.domain <= self.largest_domain
-        ):
-            raise ValueError(
-                f"domain must be a number of items, 1 to {self.largest_domain}, got"
-                f" {shown(self.domain)}"
-            )
-        object.__setattr__(self, "domain", int(self.domain))
+        domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
+        object.__setattr__(self, "domain", domain)
         # The alpha of 2^-32 itself is rounded a little
         if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
             raise ValueError(

@@ -18,6 +18,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Floats, Items, Reports
 from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidValue
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
 
@@ -173,9 +174,7 @@ class CellOracle(PureOracle):
 
 def checked_users(n: int) -> int:
     """``n`` as a number of users. ValueError unless it is an integer of at least 1."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n must be a number of users, at least 1, got {shown(n)}")
-    return int(n)
+    return whole(n, "n", 1, what="a number of users")
 
 
 def variance_of(n: int, per_user: Any) -> Any:

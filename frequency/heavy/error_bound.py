@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from frequency.core.oracle import checked_users
 from mechdesign import Privacy
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import Rational, whole
 
 
 def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
@@ -55,8 +52,7 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
         raise ValueError(
             "epsilon must be above 0: without it nothing is told, and every error is possible"
         )
-    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
-        raise ValueError(f"d must be a number of items, at least 1, got {shown(d)}")
+    d = whole(d, "d", 1, what="a number of items")
     if d <= 2:
         return 0.0
     rate = n * math.sinh(min(epsilon / 2, 300.0)) ** 2 / math.log(d)

@@ -33,6 +33,7 @@ from frequency.heavy.universe import Words
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 
 _BUDGET = 1 << 21
@@ -375,13 +376,9 @@ class PrefixExtension(PrefixProtocol):
     def __post_init__(self) -> None:
         if self.lengths is not None:
             given = tuple(self.lengths)
-            whole = all(
-                isinstance(length, (int, np.integer)) and not isinstance(length, bool)
-                for length in given
-            )
             if (
                 not given
-                or not whole
+                or not all(map(is_whole, given))
                 or not all(a < b for a, b in pairwise((0, *given)))
                 or given[-1] != self.bits
             ):

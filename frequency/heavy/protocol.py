@@ -15,7 +15,7 @@ from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe, Words
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 
 
@@ -106,9 +106,8 @@ class HeavyHitterProtocol(Protocol):
 
     @staticmethod
     def _checked(k: int | None, threshold: float | None, confidence: float) -> None:
-        whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-        if k is not None and (not whole or k < 1):
-            raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
+        if k is not None:
+            whole(k, "k", 1, what="a number of items")
         if threshold is not None and not (
             isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1
         ):

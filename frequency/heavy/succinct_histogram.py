@@ -28,6 +28,7 @@ from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
 from frequency.heavy.universe import Words
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
 
@@ -313,11 +314,8 @@ class SuccinctHistogram(HeavyHitterProtocol):
             )
         for name, least in (("hashes", 1), ("channels", 2), ("rows", 1)):
             value = getattr(self, name)
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if value is not None and (not whole or value < least):
-                raise ValueError(
-                    f"{name} must be an integer of at least {least}, got {shown(value)}"
-                )
+            if value is not None:
+                whole(value, name, least)
         if self.channels is not None and self.channels & (self.channels - 1):
             raise ValueError(f"channels must be a power of two, got {self.channels}")
         super().__post_init__()

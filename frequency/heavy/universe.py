@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidValue
+from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
 
@@ -36,12 +37,7 @@ class Universe:
     text: bool = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
-        if not whole or not 1 <= self.bits <= LARGEST_BITS:
-            raise ValueError(
-                f"bits must be an integer, 1 to {LARGEST_BITS}, got {shown(self.bits)}"
-            )
-        object.__setattr__(self, "bits", int(self.bits))
+        object.__setattr__(self, "bits", whole(self.bits, "bits", 1, LARGEST_BITS))
         if not isinstance(self.text, bool):
             raise ValueError(
                 f"text must be True for strings or False for integers, got {shown(self.text)}"
@@ -81,10 +77,7 @@ class Universe:
         if array.dtype.kind in "iu":
             bad = (array < 0) | (array > largest)
         else:
-            good = [
-                isinstance(v, (int, np.integer)) and not isinstance(v, bool) and 0 <= v <= largest
-                for v in array.ravel()
-            ]
+            good = [is_whole(v) and 0 <= v <= largest for v in array.ravel()]
             bad = ~np.array(good, dtype=np.bool_).reshape(array.shape)
         if bad.any():
             place = int(np.argmax(bad.ravel()))

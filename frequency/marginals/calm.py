@@ -23,7 +23,7 @@ from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
 
 Names = tuple[str, ...]
@@ -342,16 +342,8 @@ class CALM(ViewProtocol):
         for name, value, low in (("covered", self.covered, 1), ("size", self.size, self.covered)):
             if value is None and name == "size":
                 continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, np.integer))
-                or not low <= value <= attributes
-            ):
-                raise ValueError(
-                    f"{name} must be a number of attributes, {low} to {attributes}, got"
-                    f" {shown(value)}"
-                )
-            object.__setattr__(self, name, int(value))
+            value = whole(value, name, low, attributes, what="a number of attributes")
+            object.__setattr__(self, name, value)
         sets = math.comb(attributes, self.covered)
         if sets << self.covered > _MOST_SETS:
             raise ValueError(

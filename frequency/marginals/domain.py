@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from frequency.core.channel import Floats, Items
 from frequency.exceptions import InvalidValue
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
 from mechdesign.sampling import checked_counts
 
@@ -44,8 +45,7 @@ class Domain:
                 f" {shown(cardinalities)}"
             )
         for name, size in cardinalities.items():
-            whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-            if not isinstance(name, str) or not whole or size < 1:
+            if not isinstance(name, str) or not is_whole(size) or size < 1:
                 raise ValueError(
                     "an attribute is a name and its number of values, at least 1, got"
                     f" {shown(name)}: {shown(size)}"

@@ -12,6 +12,7 @@ from frequency.core.channel import Floats
 from frequency.core.estimate import Interval, Linear, normal_quantile
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import printable, shown
 
 
@@ -100,11 +101,7 @@ class MarginalEstimate:
             given = where[name]
             values = list(given) if isinstance(given, Iterable) else [given]
             size = self.domain[name]
-            whole = all(
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-                for value in values
-            )
-            if not whole or not all(0 <= value < size for value in values):
+            if not all(is_whole(value) and 0 <= value < size for value in values):
                 raise ValueError(
                     f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
                 )

@@ -23,6 +23,7 @@ from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
 from mechdesign import Audit
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
 
@@ -312,11 +313,7 @@ class InpEM(MarginalProtocol):
             or not 0 < self.tolerance < 1
         ):
             raise ValueError(f"tolerance must lie between 0 and 1, got {shown(self.tolerance)}")
-        limit = self.max_iterations
-        if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-            raise ValueError(
-                f"max_iterations must be a number of steps, at least 1, got {shown(limit)}"
-            )
+        whole(self.max_iterations, "max_iterations", 1, what="a number of steps")
         super().__post_init__()
 
     @cached_property

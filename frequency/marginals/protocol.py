@@ -16,7 +16,7 @@ from frequency.core.channel import Floats, Reports
 from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 
 
@@ -49,15 +49,8 @@ class MarginalProtocol(Protocol):
             raise ValueError(
                 f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
             )
-        if (
-            isinstance(self.k, bool)
-            or not isinstance(self.k, (int, np.integer))
-            or not 1 <= self.k <= len(self.domain)
-        ):
-            raise ValueError(
-                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
-            )
-        object.__setattr__(self, "k", int(self.k))
+        k = whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
+        object.__setattr__(self, "k", k)
         _ = self.channel
 
     def _items(self, values: Any) -> Any:

@@ -22,6 +22,7 @@ from frequency.core.oracle import Oracle, variance_of
 from frequency.core.tally import Sample, bits, public, signs
 from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
 
@@ -174,13 +175,7 @@ class SignSketch(Sketch):
 
 def checked_size(name: str, value: object, least: int) -> int:
     """``value`` as Python's integer; ValueError unless it is one, ``least`` .. 2^32."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, np.integer))
-        or not least <= value <= 1 << 32
-    ):
-        raise ValueError(f"{name} must be an integer, {least} to 2^32, got {shown(value)}")
-    return int(value)
+    return whole(value, name, least, 1 << 32)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from frequency.core.channel import Floats, Items, Reports, smallest_integer
 from frequency.core.oracle import Oracle, population_mean, variance_of
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import whole
 from mechdesign.sampling import BitSource
 
 
@@ -44,15 +44,9 @@ class HRR(Oracle):
     def __post_init__(self) -> None:
         super().__post_init__()
         most = max(1, (self.domain - 1).bit_length())
-        if (
-            isinstance(self.coefficients, bool)
-            or not isinstance(self.coefficients, int)
-            or not 1 <= self.coefficients <= most
-        ):
-            raise ValueError(
-                f"coefficients must be an integer from 1 to log2 of the padded domain, {most}, got"
-                f" {shown(self.coefficients)}"
-            )
+        padded = "an integer up to log2 of the padded domain"
+        coefficients = whole(self.coefficients, "coefficients", 1, most, what=padded)
+        object.__setattr__(self, "coefficients", coefficients)
         self._choice.require()
 
     @property

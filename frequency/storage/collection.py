@@ -25,8 +25,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel
 from frequency.core.protocol import channel_of
@@ -35,8 +33,9 @@ from frequency.storage.file_listing import Paths, listing_of
 from frequency.storage.parquet import Footer, RefusedFile, batch_of, footer_of
 from frequency.storage.state import State
 from frequency.storage.workers import Here, Pool, in_order, processes
+from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import printable, shown
+from mechdesign._support.text import printable
 
 _TASK = 4
 """A task is of about so many batches: its counts cost as much as those of a batch, to whoever adds them up."""
@@ -143,13 +142,10 @@ def aggregate_files(
         ``resume`` is of another protocol, or no such file; nothing has been read.
     """
     channel = channel_of(protocol)
-    if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
-        raise ValueError(f"workers must be a number of processes, at least 1, got {shown(workers)}")
-    if batch is not None and (
-        isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1
-    ):
-        raise ValueError(f"batch must be a number of reports, at least 1, got {shown(batch)}")
-    size = batch_of(channel) if batch is None else int(batch)
+    whole(workers, "workers", 1, what="a number of processes")
+    size = batch_of(channel)
+    if batch is not None:
+        size = whole(batch, "batch", 1, what="a number of reports")
     listing = listing_of(paths)
     state = State(channel, None if resume is None else Path(resume))
     state.refused.update(listing.refused)

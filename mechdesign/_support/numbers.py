@@ -1,4 +1,4 @@
-"""Exact rationals from what people type.
+"""Exact rationals and whole numbers from what people type.
 
 Wherever this library promises an exact answer it refuses binary floats: ``0.9`` is not nine tenths,
 and a privacy parameter that silently differs from the one that was meant is a privacy bug.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import numbers
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
-from mechdesign._support.text import from_text
+import numpy as np
+
+from mechdesign._support.text import from_text, shown
 from mechdesign.exceptions import InexactNumber
 
 Rational: TypeAlias = Fraction | int | str | Decimal
@@ -53,3 +55,52 @@ def exact(value: Rational, name: str = "value") -> Fraction:
             f"{name} must be a finite rational number such as '9/10' or '0.9', got"
             f" {str(value)[:80]!r}"
         ) from error
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether ``value`` is an integer of Python or of numpy; a bool is none, nor is 3.0."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def whole(
+    value: object,
+    name: str,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    what: str = "an integer",
+    error: type[Exception] = ValueError,
+) -> int:
+    """``value`` as a Python int, if it is an integer from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value
+        What was given: an integer of Python or of numpy. A bool, a float and a string are refused.
+    name
+        What the argument is called, for the message.
+    low, high
+        The least and the largest that is accepted; None: as large as it may be.
+    what
+        What is expected, for the message: ``"a number of users"``.
+    error
+        The type of error to raise.
+
+    Raises
+    ------
+    ValueError
+        Or ``error``: it is not such an integer. The message says what was expected, and what came.
+
+    >>> whole(3, "k", 1)
+    3
+    """
+    if not is_whole(value) or value < low or (high is not None and value > high):
+        extent = f"at least {low}" if high is None else f"{low} to {_legible(high)}"
+        raise error(f"{name} must be {what}, {extent}, got {shown(value)}")
+    return int(value)
+
+
+def _legible(limit: int) -> str:
+    """A limit for a message: large powers of two as such."""
+    power = limit.bit_length() - 1
+    return f"2^{power}" if power >= 24 and limit == 1 << power else str(limit)

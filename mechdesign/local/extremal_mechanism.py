@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 from flint import ctx, fmpq
 
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import brief, shown
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import brief
 from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
@@ -161,11 +161,7 @@ def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
 
 def whole_domain(domain: int) -> int:
     """The number of items; ValueError for what is none."""
-    if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)) or domain < 1:
-        raise ValueError(
-            f"the domain must be a whole number of items, at least 1, got {shown(domain)}"
-        )
-    return int(domain)
+    return whole(domain, "the domain", 1, what="a whole number of items")
 
 
 def local_privacy(privacy: Privacy | float | Rational) -> Privacy:

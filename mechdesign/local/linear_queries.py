@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -62,8 +63,7 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
     fastest: (cells, items).
     """
     sizes = _sizes(cardinalities)
-    if isinstance(way, bool) or not isinstance(way, int) or not 0 <= way <= len(sizes):
-        raise ValueError(f"way must be a number of attributes, 0 to {len(sizes)}, got {shown(way)}")
+    way = whole(way, "way", 0, len(sizes), what="a number of attributes")
     blocks = []
     for chosen in combinations(range(len(sizes)), way):
         block: Floats = np.ones((1, 1))
@@ -80,14 +80,8 @@ def parities(attributes: int, way: int) -> Floats:
     """The sums over items of (-1)^(the sum of some bits), for all sets of 1 .. ``way`` of so many
     bits: (queries, 2^attributes).
     """
-    whole = all(
-        isinstance(number, int) and not isinstance(number, bool) for number in (attributes, way)
-    )
-    if not whole or not 1 <= attributes <= 16 or not 1 <= way <= attributes:
-        raise ValueError(
-            f"attributes must be 1 to 16 and way 1 to attributes, got {shown(attributes)} and"
-            f" {shown(way)}"
-        )
+    attributes = whole(attributes, "attributes", 1, 16)
+    way = whole(way, "way", 1, attributes, what="a number of attributes")
     sets = [
         chosen for size in range(1, way + 1) for chosen in combinations(range(attributes), size)
     ]
@@ -112,11 +106,9 @@ def product(*workloads: npt.ArrayLike) -> Floats:
 
 
 def _sizes(cardinalities: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(cardinalities)
-    if not sizes or any(
-        isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes
-    ):
-        raise ValueError(
-            f"cardinalities must be numbers of values, at least 1 each, got {shown(cardinalities)}"
-        )
+    sizes = tuple(
+        whole(size, "each cardinality", 1, what="a number of values") for size in cardinalities
+    )
+    if not sizes:
+        raise ValueError("cardinalities must be numbers of values, at least one, got none")
     return sizes

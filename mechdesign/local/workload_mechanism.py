@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidPrior
@@ -145,15 +145,9 @@ def workload_optimal(
     InvalidPrior
         The prior is not a positive distribution over the inputs.
     """
-    if (
-        isinstance(domain, bool)
-        or not isinstance(domain, (int, np.integer))
-        or not 1 <= domain <= 512
-    ):
-        raise ValueError(f"domain must be a number of inputs, 1 to 512, got {shown(domain)}")
+    k = whole(domain, "domain", 1, 512, what="a number of inputs")
     if criterion not in ("average", "worst"):
         raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
-    k = int(domain)
     matrix, queries = gram(workload, k)
     privacy = Privacy.from_epsilon(epsilon, neighbours="all")
     odds = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))

@@ -7,9 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mechdesign import named
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import brief, shown
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism import Mechanism
@@ -52,15 +51,7 @@ class Count(Task):
     people_report: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.domain, bool)
-            or not isinstance(self.domain, (int, np.integer))
-            or not 1 <= self.domain <= LARGEST_GROUP
-        ):
-            raise ValueError(
-                f"domain must be the size of the group, 1 to {LARGEST_GROUP}, got"
-                f" {shown(self.domain)}"
-            )
+        whole(self.domain, "domain", 1, LARGEST_GROUP, what="the size of the group")
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {shown(self.loss)}")
         given = self.properties.split(",") if isinstance(self.properties, str) else self.properties

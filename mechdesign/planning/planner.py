@@ -13,9 +13,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief, shown
 from mechdesign.accounting.ledger import BudgetExceeded, Ledger
 from mechdesign.planning import search
@@ -178,9 +176,7 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
 def _number(n: Any) -> int | None:
     if n is None:
         return None
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= LARGEST_N:
-        raise InvalidRequest(f"n must be a number of people, 1 to {LARGEST_N}, got {shown(n)}")
-    return int(n)
+    return whole(n, "n", 1, LARGEST_N, what="a number of people", error=InvalidRequest)
 
 
 def _epsilon(epsilon: Any) -> float | Fraction | None:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from flint import fmpz_poly
 
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import whole
 from mechdesign.named import explicit_fair_power
 from mechdesign.privacy import Neighbours
 from mechdesign.symbolic.rational_function import ALPHA, NIL, ONE
@@ -118,12 +118,8 @@ def _mechanism(
 
 def _counts(n: int) -> int:
     """How many counts there are with n people."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
-    return n + 1
+    return whole(n, "n", what="a whole number of people") + 1
 
 
 def _items(k: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
-    return k
+    return whole(k, "k", 1, what="a number of items")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from rangeq.central.flat import Flat
 from rangeq.central.hierarchy import fanouts_of
-from rangeq.central.inputs import LARGEST_DOMAIN, whole
+from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.workload_sums import pairs_together, queries
 
@@ -61,7 +61,7 @@ def best_branching(
     ((24, 22), (8, 8, 8))
     """
     flat = Flat(domain, epsilon)
-    whole("alternatives", alternatives, 1, LARGEST_DOMAIN)
+    whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
     domain, unit = flat.domain, 2 / flat._epsilon**2
     ranges = queries(domain, "all ranges")
     # By size; NaN for sizes that are not allowed, which no comparison lets through

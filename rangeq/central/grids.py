@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, overload
 
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from rangeq.central.flat import Flat
 from rangeq.central.hierarchy import Hierarchy
-from rangeq.central.inputs import whole
 from rangeq.central.spectrum import average_of_nodes, tree_spectrum
 
 
@@ -87,6 +86,6 @@ def hierarchy_average_variance(
 
 def _grid(side: int, d: int, epsilon: float | Rational) -> tuple[int, Fraction]:
     """The side, checked, and the variance 2 / epsilon^2."""
-    whole("d", d, 1, 64)
+    whole(d, "d", 1, 64)
     flat = Flat(side, epsilon)
     return flat.domain, 2 / flat._epsilon**2

@@ -10,11 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
+from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import CentralEstimate, Layered, Summed
-from rangeq.central.inputs import LARGEST_DOMAIN, whole
+from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
@@ -63,12 +64,12 @@ class Hierarchy(CentralMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.branching, (int, np.integer)):
+        if is_whole(self.branching):
             object.__setattr__(
-                self, "branching", whole("branching", self.branching, 2, LARGEST_DOMAIN)
+                self, "branching", whole(self.branching, "branching", 2, LARGEST_DOMAIN)
             )
         elif isinstance(self.branching, (list, tuple, np.ndarray)) and len(self.branching):
-            numbers = tuple(whole("each branching", b, 2, LARGEST_DOMAIN) for b in self.branching)
+            numbers = tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in self.branching)
             object.__setattr__(self, "branching", numbers)
         else:
             raise ValueError(

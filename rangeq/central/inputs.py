@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.numbers import Rational, exact, is_whole
 from mechdesign._support.text import shown
 from rangeq.core.tree import Integers
 
@@ -43,17 +42,6 @@ def fraction(value: float | Rational, name: str) -> Fraction:
     return exact(value, name)
 
 
-def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def whole(name: str, value: object, least: int, largest: int) -> int:
-    """``value`` as an int; ValueError unless it is an integer of that interval."""
-    if not _is_integer(value) or not least <= value <= largest:
-        raise ValueError(f"{name} must be an integer from {least} to {largest}, got {shown(value)}")
-    return int(value)
-
-
 def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
     """``counts`` as int64, or InvalidHistogram."""
     if isinstance(counts, np.ma.MaskedArray):
@@ -69,7 +57,7 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
     if values.dtype.kind not in "iuO":
         raise InvalidHistogram(f"counts must be of an integer type, got {values.dtype}")
     if values.dtype.kind == "O":
-        bad = np.array([not _is_integer(v) or not 0 <= v <= LARGEST_TOTAL for v in values])
+        bad = np.array([not is_whole(v) or not 0 <= v <= LARGEST_TOTAL for v in values])
     else:
         bad = (values < 0) | (values > LARGEST_TOTAL)
     if bad.any():

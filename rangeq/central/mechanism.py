@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.sampling import bit_source
 from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.central.estimate import Answer, CentralEstimate, scalar
-from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram, whole
+from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
 from rangeq.central.spectrum import Spectrum
 from rangeq.core.intervals import checked_ends
 from rangeq.core.tree import Floats, Integers
@@ -55,7 +55,7 @@ class CentralMechanism(ABC):
     epsilon: float | Rational
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", whole("domain", self.domain, 1, LARGEST_DOMAIN))
+        object.__setattr__(self, "domain", whole(self.domain, "domain", 1, LARGEST_DOMAIN))
         if self._epsilon < LEAST_EPSILON:
             raise ValueError(
                 f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"

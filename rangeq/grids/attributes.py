@@ -13,6 +13,7 @@ import numpy as np
 
 from frequency.core.channel import Items
 from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
 from rangeq.core.intervals import InvalidRange
 
@@ -55,8 +56,7 @@ class Attributes:
         if len(pairs) > MOST_ATTRIBUTES:
             raise ValueError(f"there are {len(pairs)} attributes, more than {MOST_ATTRIBUTES}")
         for name, size in pairs:
-            whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
-            if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:
+            if not isinstance(name, str) or not is_whole(size) or not 1 <= size <= _LARGEST:
                 raise ValueError(
                     f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}:"
                     f" {shown(size)}"
@@ -82,10 +82,7 @@ class Attributes:
         """
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)
-        whole = isinstance(attribute, (int, np.integer)) and not isinstance(
-            attribute, (bool, np.bool_)
-        )
-        if whole and 0 <= attribute < len(self):
+        if is_whole(attribute) and 0 <= attribute < len(self):
             return int(attribute)
         known = f"one of {listed(self.names)}, or a place 0 .. {len(self) - 1}"
         raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")

@@ -11,9 +11,9 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate
@@ -54,9 +54,7 @@ class ConjunctionProtocol(Protocol):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Attributes.of(self.sizes))
         if self.n is not None:
-            if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
-                raise ValueError(f"n must be a number of users, at least 1, got {shown(self.n)}")
-            object.__setattr__(self, "n", int(self.n))
+            object.__setattr__(self, "n", checked_users(self.n))
         _ = self.channel
 
     @property

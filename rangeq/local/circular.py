@@ -18,6 +18,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import BitSource
 from rangeq.core.protocol import AdditiveProtocol
@@ -191,18 +192,10 @@ class CircularHistogram(AdditiveProtocol):
                 )
         super().__post_init__()
         circle = round_up(self.domain) if self.circle is None else self.circle
-        if (
-            isinstance(circle, bool)
-            or not isinstance(circle, (int, np.integer))
-            or not max(self.domain, 2) <= circle <= 1 << 25
-        ):
-            raise ValueError(
-                f"circle must be a number of items, {max(self.domain, 2)} to 2^25, got"
-                f" {shown(circle)}"
-            )
-        object.__setattr__(self, "circle", int(circle))
+        circle = whole(circle, "circle", max(self.domain, 2), 1 << 25, what="a number of items")
+        object.__setattr__(self, "circle", circle)
         if self.blocks is None:
-            object.__setattr__(self, "blocks", divisors(int(circle)))
+            object.__setattr__(self, "blocks", divisors(circle))
         assert self.blocks is not None
         if (
             not self.blocks

@@ -15,8 +15,7 @@ from frequency import Estimate, InvalidValue, ProjectiveGeometry
 from frequency.algebra.exact_draws import uniform
 from frequency.core.channel import Floats
 from frequency.core.oracle import Oracle
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign.sampling import bit_source, checked_counts
 from rangeq.core.estimate import Distribution, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
@@ -54,9 +53,7 @@ class ItemSets:
 
     def __post_init__(self) -> None:
         for name in ("domain", "size", "heavy"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}")
+            object.__setattr__(self, name, whole(getattr(self, name), name, 1))
         _ = self.first, self.second
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Floats
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import MOST_CELLS, MOST_EDGES, Edges, Grid, equal_cells
@@ -106,10 +107,8 @@ class TDG(ConjunctionProtocol):
             )
             return tuple(rule(users, float(self.epsilon), c) for c in sizes)
         several = given if isinstance(given, (tuple, list)) else (given,) * len(sizes)
-        whole = all(
-            isinstance(g, (int, np.integer)) and not isinstance(g, bool) and g >= 1 for g in several
-        )
-        if not whole or len(several) != len(sizes):
+        counts = all(is_whole(g) and g >= 1 for g in several)
+        if not counts or len(several) != len(sizes):
             raise ValueError(
                 f"{name} must be a number of cells, at least 1, or one for each attribute, got"
                 f" {shown(given)}"

@@ -6,9 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import whole
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
@@ -25,13 +23,7 @@ class TreeProtocol(ConjunctionProtocol):
     oracle: str = "OLH"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.branching, (int, np.integer)) and not isinstance(
-            self.branching, bool
-        )
-        if not whole or self.branching < 2:
-            raise ValueError(
-                f"branching must be an integer of at least 2, got {shown(self.branching)}"
-            )
+        whole(self.branching, "branching", 2)
         super().__post_init__()
         _ = self.channel.parts
 

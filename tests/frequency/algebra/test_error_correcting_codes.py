@@ -315,7 +315,7 @@ def test_room_is_used_up():
 
 @pytest.mark.parametrize("bits", [0, 65, -1])
 def test_wrong_bits(bits):
-    with pytest.raises(ValueError, match="bits must be 1 to 64"):
+    with pytest.raises(ValueError, match="bits must be an integer, 1 to 64"):
         Code(bits, 8)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import InexactNumber
-from mechdesign._support.numbers import exact
+from mechdesign import InexactNumber, InvalidPrior
+from mechdesign._support.numbers import exact, whole
 from mechdesign._support.text import brief, from_text, integer_from_text, integer_to_text, to_text
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
@@ -236,3 +236,24 @@ def test_decimal_text_too_long_for_python_is_a_value_error():
     # Nothing here writes such text; a hostile file may.
     with pytest.raises(ValueError, match=r"."):
         from_text("1" * 5000)
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
+def test_whole_numbers_become_integers_of_python(value):
+    assert whole(value, "k", 1, 3) == 3
+    assert type(whole(value, "k")) is int
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 3.0, np.float64(3), "3", None, [3], -1, 4])
+def test_what_is_not_a_whole_number_in_range_is_refused(value):
+    with pytest.raises(ValueError, match=r"^k must be a number of items, 0 to 3, got "):
+        whole(value, "k", 0, 3, what="a number of items")
+
+
+def test_the_message_about_a_whole_number_is_short_safe_and_of_the_type_wanted():
+    with pytest.raises(InvalidPrior) as caught:
+        whole("\x1b[2J" + "x" * 1000, "k", 1, 1 << 32, error=InvalidPrior)
+    assert str(caught.value).startswith("k must be an integer, 1 to 2^32, got '\\x1b[2Jxxx")
+    assert len(str(caught.value)) < 120
+    with pytest.raises(ValueError, match="k must be an integer, at least 1, got 0"):
+        whole(0, "k", 1)
