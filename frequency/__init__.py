@@ -1,5 +1,4 @@
-"""Count categorical data from people who trust nobody: frequency oracles under local differential
-privacy.
+"""Frequency oracles: counts of categorical data under local differential privacy.
 
 >>> import numpy as np
 >>> oracle = GRR(domain=4, epsilon=2.0)

@@ -1,5 +1,4 @@
-"""Collectors side by side: do the reports of each look like those of the others, and like reports
-of the protocol at all?
+"""Manipulation checks of collectors, by comparing the reports of each with those of the others.
 
 Whoever sends reports, or counts them for others, can lie within the format. Three defences need no
 trust: impossible reports are refused and tallied (`Channel.aggregate`); the tallies stand next to
@@ -18,17 +17,17 @@ counts:
 C is diag(d) - u u', but for what maps D to 0, so that inverting it takes a line. With the mean r of
 a report:
 
-============================================  ==================================  ==================  ==================
-counts                                        d                                   u                   degrees of freedom
-============================================  ==================================  ==================  ==================
-kinds of reports (`cells`)                    r                                   r                   K - 1: Pearson's
-signs of K indices, each drawn with           t                                   r                   K
+==========================================  ========================  ============  ===============
+counts                                      d                         u             freedom
+==========================================  ========================  ============  ===============
+kinds of reports (`cells`)                  r                         r             K - 1: Pearson's
+signs of K indices, each drawn with         t                         r             K
 probability t (`signs`)
-bits, 1 with probability q, or p for the      r (1 - r) + u^2                     r - q               K
+bits, 1 with probability q, or p for the    r (1 - r) + u^2           r - q         K
 user's item, independently (`bits`)
-sets of a fixed size; several signs of HRR    see `_samples` of                   affine in r         K - 1
-(`Sample.fixed`)                              `SubsetSelection`, `HRR`
-============================================  ==================================  ==================  ==================
+sets of a fixed size; several signs of HRR  see `_samples` of         affine in r   K - 1
+(`Sample.fixed`)                            `SubsetSelection`, `HRR`
+==========================================  ========================  ============  ===============
 
 The parts of a mixture, and the reports of each hash function, are samples of their own, given how
 many reports each has: chi-squares and degrees of freedom add up. The marginals that `InpEM` counts
@@ -93,15 +92,25 @@ MANY = 20
 
 
 class ChiSquare(NamedTuple):
-    """A chi-square and its degrees of freedom; none if there was nothing to test."""
+    """A chi-square and its degrees of freedom.
+
+    Attributes
+    ----------
+    value
+        The statistic, at least 0.
+    freedom
+        Its degrees of freedom; 0 if there was nothing to test.
+    """
 
     value: float = 0.0
     freedom: int = 0
 
     @property
     def p(self) -> float:
-        """The probability of one as large, or from `MANY` degrees of freedom on as far out on
-        either side; NaN for no test.
+        """The p-value; NaN if there was nothing to test.
+
+        It is the probability of a value as large, or from `MANY` degrees of freedom on as far out
+        on either side.
         """
         if not self.freedom:
             return float("nan")
@@ -115,8 +124,9 @@ def _added(values: Sequence[ChiSquare]) -> ChiSquare:
 
 
 def _groups(expected: Floats) -> npt.NDArray[np.int64]:
-    """The number of the group of each cell, such that each is expected to have `LEAST` reports, if
-    all together have.
+    """The group of each cell, such that each group is expected to have `LEAST` reports.
+
+    If all together have fewer, that is one group.
     """
     small = np.flatnonzero(expected < LEAST)
     group = np.zeros(len(expected), dtype=np.int64)
@@ -145,8 +155,9 @@ def _summed(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
 
 
 def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSquare:
-    """Of the difference ``gap`` of two means, with the covariance ``scale`` times that of a report
-    of the pool.
+    """The chi-square of the difference ``gap`` of two means.
+
+    Its covariance is ``scale`` times that of a report of the pool.
 
     ``least`` is the number of reports in the smaller sample.
     """
@@ -256,8 +267,9 @@ class Screening:
     level: float
 
     def verdict(self, item: Screened) -> str:
-        """What is to be asked about: "not drawn as the protocol says", "unlike the rest", or
-        nothing.
+        """The verdict on a collector.
+
+        "not drawn as the protocol says", "unlike the rest", or nothing.
         """
         if item.draws.adjusted <= self.level:
             return "not drawn as the protocol says"
@@ -300,8 +312,9 @@ class Screening:
 def screen(
     protocol: Any, collectors: Mapping[str, Aggregate | Collected], level: float = 1e-3
 ) -> Screening:
-    """Compare collectors with each other, and their public draws with the protocol: see above for
-    what this tells, and what not.
+    """Compare collectors with each other, and their public draws with the protocol.
+
+    The module's docstring says what this tells, and what not.
 
     Parameters
     ----------
@@ -313,6 +326,11 @@ def screen(
     level
         The probability of a false alarm, for all tests together, strictly between 0 and 1.
 
+    Returns
+    -------
+    Screening
+        The tests of each collector, in the order given.
+
     Raises
     ------
     IncompatibleAggregate
@@ -323,9 +341,11 @@ def screen(
     >>> import numpy as np
     >>> from frequency import OLH
     >>> oracle, rng = OLH(domain=16, epsilon=1.0), np.random.default_rng(1)
-    >>> found = {name: oracle.simulate(np.full(16, 500), rng) for name in ("north", "east", "south")}
+    >>> names = ("north", "east", "south")
+    >>> found = {name: oracle.simulate(np.full(16, 500), rng) for name in names}
     >>> liar = np.zeros(8000, dtype=oracle.report_dtype)  # all the same
-    >>> print(screen(oracle, {**found, "west": oracle.aggregate(liar)}).collectors[3].draws.adjusted)
+    >>> found["west"] = oracle.aggregate(liar)
+    >>> print(screen(oracle, found).collectors[3].draws.adjusted)
     0.0
     """
     channel = channel_of(protocol)

@@ -1,6 +1,4 @@
-"""The command ``mechdesign collect``: from files of reports to an aggregate, and an account of what
-was refused.
-"""
+"""The command ``mechdesign collect``: from files of reports to an aggregate."""
 
 from __future__ import annotations
 
@@ -123,7 +121,7 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 
 
 def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
-    """`check_targets`; but with ``--resume`` what an earlier run of the same job wrote may be replaced.
+    """`check_targets`; but with ``--resume`` an earlier run's own files may be replaced.
 
     That is an aggregate of this protocol (and, see `_check_replaced`, one that the new one
     continues), and a table with the headings of ``--refused``.
@@ -153,7 +151,7 @@ def _is_account(path: Path, protocol: Any) -> bool:
 
 
 def _check_replaced(options: argparse.Namespace, protocol: Any, aggregate: Any) -> None:
-    """ValueError if an aggregate would be replaced, without ``--force``, that is of other reports too."""
+    """Refuse to replace an aggregate, without ``--force``, that is of other reports too."""
     from frequency.storage import continues, load_aggregate
 
     if options.force or not options.out.exists():

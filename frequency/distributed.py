@@ -1,4 +1,4 @@
-"""The same work on a Dask cluster: files are counted where the workers are, and their counts added up here.
+"""The same work on a Dask cluster: workers count files, and the counts are added up here.
 
 Needs the extra ``distributed``.
 
@@ -40,6 +40,25 @@ class Cluster(Pool):
         return 2 * max(1, self._threads())
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """A future of ``function(argument)``.
+
+        Parameters
+        ----------
+        function
+            It may be called again where a worker was lost.
+        argument
+            What it is called with.
+
+        Returns
+        -------
+        distributed.Future
+            For `finished` and `result`.
+
+        Raises
+        ------
+        WorkersLost
+            The workers, the scheduler or the client are gone.
+        """
         with _lost():  # the same path may hold another file in another call: not pure
             return self.client.submit(function, argument, pure=False)
 
@@ -73,7 +92,7 @@ class Cluster(Pool):
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """Turns what Dask raises when workers, the scheduler or the client are gone into WorkersLost."""
+    """Turns what Dask raises when workers, scheduler or client are gone into WorkersLost."""
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
@@ -88,8 +107,9 @@ def _lost() -> Iterator[None]:
 
 
 def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
-    """One private report for each row of a Dask dataframe: to simulate populations that do not fit
-    in memory.
+    """One private report for each row of a Dask dataframe.
+
+    It simulates populations that do not fit in memory.
 
     Parameters
     ----------
@@ -105,7 +125,8 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
 
     Returns
     -------
-    A Dask array of the protocol's ``report_dtype``, one row a user, lazily; see `aggregate`.
+    dask.array.Array
+        Of the protocol's ``report_dtype``, one row a user, lazily; see `aggregate`.
 
     Raises
     ------
@@ -133,8 +154,19 @@ def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports
 
 
 def aggregate(protocol: Any, reports: da.Array) -> Any:
-    """Reports as integers, lazily: a Dask ``Delayed`` of the `Aggregate`, merged in a tree; no
-    process needs all blocks at once.
+    """Reports as integers, lazily, merged in a tree: no process needs all blocks at once.
+
+    Parameters
+    ----------
+    protocol
+        What the reports are of.
+    reports
+        One row a user, such as `privatize` returns.
+
+    Returns
+    -------
+    dask.delayed.Delayed
+        Of the `Aggregate`.
     """
     parts = [delayed(protocol.aggregate)(block) for block in reports.to_delayed().ravel()]
     while len(parts) > 1:

@@ -1,5 +1,6 @@
-"""Opt-in clean-up of frequencies estimated under local privacy, which may be negative and need not
-sum to one.
+"""Opt-in clean-up of frequencies that were estimated under local privacy.
+
+Such frequencies may be negative and need not sum to one.
 
 The methods and their names are those of T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Škorić and N. Li,
 *Locally Differentially Private Frequency Estimation with Consistency*, NDSS 2020, arXiv:1905.08320
@@ -53,12 +54,13 @@ the peak.
 _PANELS = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _ROWS = 2048
-"""Items integrated at a time, which bounds the memory to a few arrays of 8 x 16 x 2 x 2048 floats."""
+"""Items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats."""
 
 
 def base_pos(values: npt.ArrayLike) -> Array:
-    """Base-Pos: negative estimates become 0. The nearest non-negative array in L2, and the same
-    estimate where positive.
+    """Base-Pos: negative estimates become 0.
+
+    The result is the nearest non-negative array in L2, and the same estimate where positive.
 
     >>> base_pos([0.75, -0.25, 0.5]).tolist()
     [0.75, 0.0, 0.5]
@@ -73,8 +75,26 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
     most ``level`` is the probability that any item with a true frequency of 0 is kept, by the union
     bound over the d items.
 
-    Raises InvalidEstimates for deviations that are negative, not finite, or of another shape;
-    ValueError for a level outside (0, 1).
+    Parameters
+    ----------
+    values
+        Shape (d,): estimated fractions of the population.
+    deviations
+        Standard deviations at a true frequency of 0: one number, or shape (d,), at least 0.
+    level
+        A probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative.
+
+    Raises
+    ------
+    InvalidEstimates
+        Deviations that are negative, not finite, or of another shape.
+    ValueError
+        A level outside (0, 1).
 
     >>> base_cut([0.5, 0.04, -0.1], 0.02).tolist()
     [0.5, 0.0, 0.0]
@@ -105,8 +125,7 @@ def norm(values: npt.ArrayLike) -> Array:
 
 
 def norm_mul(values: npt.ArrayLike) -> Array:
-    """Norm-Mul: negative estimates become 0, and the others are multiplied by one factor so that
-    they sum to 1.
+    """Norm-Mul: negative estimates become 0, the others are multiplied by one factor to sum to 1.
 
     Keeps the ratios between positive estimates. If there is none, which leaves no factor, the
     result is uniform.
@@ -157,8 +176,9 @@ docstring has the proof.
 
 
 def norm_cut(values: npt.ArrayLike) -> Array:
-    """Norm-Cut: negative and small estimates become 0, so that the rest, unchanged, sums to at most
-    1 and as near to it as can be.
+    """Norm-Cut: negative and small estimates become 0, so that the rest sums to at most 1.
+
+    The rest is unchanged, and its sum as near to 1 as can be.
 
     Kept is every estimate of at least theta, the least theta > 0 for which their sum does not
     exceed 1; items with equal estimates share their fate. So positive estimates that sum to at most
@@ -190,27 +210,42 @@ def norm_cut(values: npt.ArrayLike) -> Array:
 
 
 def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
-    """MLE-Apx: the distribution that maximises an approximate likelihood, in which frequent items
-    may have other noise.
+    """MLE-Apx: the distribution that maximises an approximate likelihood.
 
-    For a pure protocol, one whose report supports the person's own item with probability p and any
-    other item with probability q, 0 < q < p < 1, an estimate has variance proportional to 1 + b f
-    at a true frequency f, where b = (p - q) (1 - p - q) / (q (1 - q)). The result minimises sum
-    (v_i - f_i)^2 / (1 + b f_i) over all distributions f: it maximises a Gaussian likelihood of
-    independent errors without its normalising factor. A distribution is returned as it is, and for
-    p + q = 1 (b = 0: symmetric randomised response) this is `norm_sub`. The number of people
-    cancels. O(d log d).
-
-    Raises ValueError unless 0 < q < p < 1, and InvalidEstimates for an estimate outside [-q, 1 - q]
-    / (p - q): no count of reports gives it.
+    It allows for the other noise of frequent items. In a pure protocol a report supports the user's
+    own item with probability p and any other item with probability q, 0 < q < p < 1; an estimate
+    has variance proportional to 1 + b f at a true frequency f, where b = (p - q) (1 - p - q) / (q
+    (1 - q)). The result minimises sum (v_i - f_i)^2 / (1 + b f_i) over all distributions f: it
+    maximises a Gaussian likelihood of independent errors without its normalising factor. A
+    distribution is returned as it is, and for p + q = 1 (b = 0: symmetric randomised response) this
+    is `norm_sub`. The number of users cancels. O(d log d).
 
     Proof. 1 + b f > 0 on [0, 1], because 1 + b = p (1-p) / (q (1-q)); and 1 + b v_i > 0 for all
-    estimates in the range above, as it is at both its ends. So every term is strictly convex (its
+    estimates in [-q, 1 - q] / (p - q), as it is at both ends. So every term is strictly convex (its
     second derivative is 2 (1 + b v_i)^2 / (1 + b f_i)^3) and KKT is sufficient. With r_i = (v_i -
     f_i) / (1 + b f_i), half the derivative of a term is -(r_i + b r_i^2 / 2), and 1 + b r_i = (1 +
     b v_i) / (1 + b f_i) > 0, where r + b r^2 / 2 increases. So r_i is one number r wherever f_i >
     0, and f_i = 0 where v_i <= r: f_i = max(0, (v_i - r) / (1 + b r)). That the sum is 1 gives r =
     (sum of kept v - 1) / (kept + b).
+
+    Parameters
+    ----------
+    values
+        Shape (d,): estimates in [-q, 1 - q] / (p - q), outside which no count of reports leads.
+    p, q
+        The probabilities of support, 0 < q < p < 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative, with sum 1.
+
+    Raises
+    ------
+    ValueError
+        The probabilities are not 0 < q < p < 1.
+    InvalidEstimates
+        An estimate outside its range.
 
     >>> mle_apx([0.75, 0.5, -0.5], 0.75, 0.25).tolist()
     [0.625, 0.375, 0.0]
@@ -236,24 +271,40 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
 
 
 def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
-    """Power: posterior means of the frequencies, if these follow a power law and the errors are
-    Gaussian.
+    """Power: posterior means of the frequencies under a power law, for Gaussian errors.
 
     The prior density is proportional to x^-s on [1 / people, 1], with the s for which its mean is
     the mean of the estimates; the posterior mean is the estimator of least expected squared error
-    under it. Results lie in [1 / people, 1] and need not sum to 1 (see `power_ns`). ``people`` is
-    the number of reports behind the estimates, at least 2.
+    under it.
 
-    The prior stops at 1 / people, one person, because a power law with s >= 1 has no finite mass
-    near 0. s is confined to 0 .. 10: a mean above that of the uniform prior, about 1/2, gives s =
-    0, and one below about 9/8 of 1 / people gives s = 10. Hardly an estimate survives that one: do
-    not use this with about as many items as people, or more.
+    The prior stops at 1 / people, one user, because a power law with s >= 1 has no finite mass near
+    0. s is confined to 0 .. 10: a mean above that of the uniform prior, about 1/2, gives s = 0, and
+    one below about 9/8 of 1 / people gives s = 10. Hardly an estimate survives that one: do not use
+    this with about as many items as users, or more.
 
     Integrated by 256 Gauss-Legendre nodes for each item, with a relative error below 1e-6; a
     million items take seconds.
 
-    Raises InvalidEstimates for deviations that are not positive and finite, or of another shape,
-    ValueError for people < 2.
+    Parameters
+    ----------
+    values
+        Shape (d,): estimated fractions of the population.
+    deviations
+        Standard deviations at a true frequency of 0: one number, or shape (d,), above 0.
+    people
+        The number of reports behind the estimates, at least 2.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,), in [1 / people, 1]. Need not sum to 1: see `power_ns`.
+
+    Raises
+    ------
+    InvalidEstimates
+        Deviations that are not positive and finite, or of another shape.
+    ValueError
+        ``people`` is below 2.
 
     >>> power([0.5, 0.1, 0.01, -0.05], 0.02, 10_000).round(4).tolist()
     [0.4993, 0.0959, 0.0074, 0.0021]
@@ -272,8 +323,22 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Arra
 
 
 def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
-    """PowerNS: `power`, then `norm_sub`, so that the result is a distribution. Arguments and errors
-    are those of `power`.
+    """PowerNS: `power`, then `norm_sub`, so that the result is a distribution.
+
+    Parameters
+    ----------
+    values, deviations, people
+        See `power`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative, with sum 1.
+
+    Raises
+    ------
+    InvalidEstimates, ValueError
+        See `power`.
     """
     return norm_sub(power(values, deviations, people))
 
@@ -283,8 +348,9 @@ def _positive(array: Array) -> Array:
 
 
 def _support(estimates: Array, b: float) -> tuple[int, float]:
-    """How many of the largest estimates u_1 >= u_2 >= ... stay positive in `norm_sub` (b = 0) or
-    `mle_apx`, and their sum.
+    """How many of the largest estimates stay positive, and their sum.
+
+    In `norm_sub` (b = 0) or `mle_apx`, of estimates u_1 >= u_2 >= ...
 
     Item k stays if it does when the first k are kept: u_k > (u_1 + ... + u_k - 1) / (k + b).
     Cross-multiplied, the left minus the right falls with k, by (u_k - u_{k+1}) (k + b), so that
@@ -298,8 +364,9 @@ def _support(estimates: Array, b: float) -> tuple[int, float]:
 
 
 def _exponent(mean: float, people: int) -> float:
-    """The s in 0 .. 10 for which the density proportional to x^-s on [1 / people, 1] has this mean,
-    or the nearest to it.
+    """The exponent s in 0 .. 10 of the power law with this mean, or the nearest to it.
+
+    The density is proportional to x^-s on [1 / people, 1].
     """
     length = math.log(people)
 
@@ -321,7 +388,9 @@ def _exponent(mean: float, people: int) -> float:
 
 
 def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> Array:
-    """The integral of x w(x) dx over that of w(x) dx, w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
+    """The posterior means of frequencies under a power law, for Gaussian errors.
+
+    The integral of x w(x) dx over that of w(x) dx, with w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
     over [1 / people, 1].
 
     Everything is in people, y = people * x, and in t = log y, in which a power law is smooth. There

@@ -1,6 +1,4 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "frequencies", "marginals"
-and "heavy hitters".
-"""
+"""The planner's tasks of this package: "frequencies", "marginals" and "heavy hitters"."""
 
 from __future__ import annotations
 
@@ -109,8 +107,9 @@ grow with their root.
 
 @dataclass(frozen=True)
 class Marginals(Task):
-    """Joint distributions of any ``k`` of several attributes: the protocols of
-    `frequency.marginals` whose errors are known.
+    """Joint distributions of any ``k`` of several attributes.
+
+    Offered are the protocols of `frequency.marginals` whose errors are known.
 
     Attributes
     ----------
@@ -197,8 +196,9 @@ class Marginals(Task):
 
 @dataclass(frozen=True)
 class HeavyHitters(Task):
-    """Which items of a universe too large to list are frequent: the protocols over prefixes, for
-    any number of frequent items.
+    """Which items of a universe too large to list are frequent.
+
+    Offered are the protocols over prefixes, for any number of frequent items.
 
     The prediction is for users of whom none but the item in question is frequent:
     `Found.complete_above` of such a run, with the levels' cuts where noise is expected to put them.
@@ -257,11 +257,24 @@ _HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
 
 
 def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFIDENCE) -> float:
-    """The least frequency of an item that n users' reports are expected to list with this
-    probability; infinite if there is none.
+    """The least frequency of an item that is expected to be listed with this probability.
 
     By the union bound over the levels, for normal errors, among items that are otherwise rare: as
     `Found.complete_above` says afterwards, with the cuts of the run.
+
+    Parameters
+    ----------
+    protocol
+        Over prefixes.
+    n
+        The number of users, at least 1.
+    confidence
+        The probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        A fraction of the users; infinite if there is none.
     """
     channel = protocol.channel
     kept, considered, gates = _kept(channel.lengths), 1, []

@@ -1,5 +1,6 @@
-"""Binary codes of constant rate and distance: Reed-Solomon outside, biorthogonal inside, decoded
-from real-valued sums.
+"""Binary codes of constant rate and distance, decoded from real-valued sums.
+
+Reed-Solomon codes outside, biorthogonal ones inside.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
 from frequency.core.channel import Floats, Items
-from frequency.heavy.universe import LARGEST_BITS, Words
 from mechdesign._support.numbers import whole
+from mechdesign.sampling import Words
 
 _RANKS = 4
 """How many values of a block the decoder tries."""
@@ -43,14 +45,17 @@ class Code:
         1 .. 8, with room for the blocks among 2^symbol points: long ones are more reliable, and the
         codewords longer. `best` ones are as long as they can be and waste few bits.
 
-    Raises ValueError for a symbol without room.
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or a symbol without room.
     """
 
     bits: int
     symbol: int
 
     def __post_init__(self) -> None:
-        bits = whole(self.bits, "bits", 1, LARGEST_BITS)
+        bits = whole(self.bits, "bits", 1, WORD_BITS)
         symbol = whole(self.symbol, "symbol", 1, 8, what="a number of bits")
         object.__setattr__(self, "bits", bits)
         object.__setattr__(self, "symbol", symbol)
@@ -95,8 +100,9 @@ class Code:
         return self._through(np.arange(self.symbols)[None])[0]
 
     def _through(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How the values at some points (sets, symbols) decide those at all points: Lagrange's
-        matrices (sets, blocks, symbols).
+        """How the values at some points decide those at all points: Lagrange's matrices.
+
+        Points have shape (sets, symbols), the matrices (sets, blocks, symbols).
         """
         field, x = self._field, np.arange(self.blocks)
         result = np.ones((len(places), self.blocks, self.symbols), dtype=np.int64)
@@ -120,7 +126,21 @@ class Code:
         )
 
     def minus(self, words: Words, index: Items) -> npt.NDArray[np.int64]:
-        """1 where the sign ``index``, 0 .. length - 1, of each word's codeword is -1, else 0."""
+        """Which signs of codewords are -1.
+
+        Parameters
+        ----------
+        words
+            uint64, words of ``bits`` bits.
+        index
+            Places in the codeword, 0 .. length - 1, of a shape that broadcasts with that of the
+            words.
+
+        Returns
+        -------
+        numpy.ndarray
+            1 where the sign of the word's codeword at that place is -1, else 0.
+        """
         block, place = index >> (self.symbol - 1), index & ((1 << (self.symbol - 1)) - 1)
         value = np.zeros(np.broadcast_shapes(words.shape, index.shape), dtype=np.int64)
         for i, symbol in enumerate(self._cut(words)):
@@ -142,6 +162,11 @@ class Code:
         soft
             False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015,
             Algorithm 4.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (rows,), uint64.
         """
         given = np.asarray(sums, dtype=np.float64)
         if not soft:

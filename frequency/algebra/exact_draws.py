@@ -1,5 +1,4 @@
-"""Exact draws from 64-bit words: every probability here is an integer over 2^64, and no float is on
-the path.
+"""Exact draws from 64-bit words: every probability is an integer over 2^64.
 
 The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of
 exp(epsilon), and the very same integers drive the draw, the audit and the estimator.
@@ -16,7 +15,10 @@ import numpy.typing as npt
 
 from mechdesign.sampling import BitSource, Words
 
-WORD = 1 << 64
+WORD_BITS = 64
+"""The length of a word."""
+
+WORD = 1 << WORD_BITS
 """The number of values of a word: the denominator of every probability."""
 
 
@@ -65,7 +67,7 @@ class TruthOrLie:
 
     @property
     def likelihoods(self) -> tuple[Fraction, Fraction]:
-        """The probabilities of a particular lie and of the truth, relative to a uniform outcome's."""
+        """The probabilities of a lie and of the truth, relative to a uniform outcome's."""
         return self.k * self.q, self.k * self.p
 
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
@@ -82,8 +84,9 @@ class TruthOrLie:
 
 
 def root(odds: Fraction, degree: int = 2) -> Fraction:
-    """A rational at most the root of ``odds``, and within one part in 2^64 of it, for odds and a
-    degree of at least 1.
+    """A rational at most the root of ``odds``, and within one part in 2^64 of it.
+
+    Both ``odds`` and the degree are at least 1.
     """
     power = (odds.numerator << 64 * degree) // odds.denominator
     if degree == 2:
@@ -119,8 +122,9 @@ def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bo
 
 
 def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
-    """``size`` words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64, 0
-    <= numerator < 2^64.
+    """Words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64.
+
+    0 <= numerator < 2^64.
 
     Every bit compares the binary expansion of its own uniform number with that of the probability,
     most significant place first. Half of the bits are decided at each place, so that a word needs

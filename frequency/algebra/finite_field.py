@@ -1,5 +1,6 @@
-"""Finite fields, the vectors over them, and the character transform that counts incidences in O(q^t
-log q^t).
+"""Finite fields, vectors over them, and the Fourier transform that counts incidences.
+
+It takes O(q^t log q^t) steps.
 
 The elements of F_q, q = p^k, are the integers 0 .. q-1: the base-p digits are the coefficients of a
 polynomial modulo a fixed irreducible one. A vector of F_q^t is the integer 0 .. q^t - 1 whose
@@ -60,8 +61,9 @@ def prime_power(q: int) -> tuple[int, int] | None:
 
 
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
-    """Orders of fields in low .. high: the nearest at or above ``target`` (brought into the range)
-    and the nearest below.
+    """The orders of fields in low .. high that are nearest to a target.
+
+    The nearest at or above it (brought into the range), and the nearest below.
     """
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
@@ -84,8 +86,9 @@ def best_order(
     capacity: Callable[[int, int], int],
     variance: Callable[[int, int], float],
 ) -> tuple[int, int]:
-    """The field order q and dimension t >= least_t of least variance, of those near ``target`` with
-    room for the domain.
+    """The field order q and dimension t of least variance, with room for the domain.
+
+    t is at least ``least_t``; orders near ``target`` are compared.
 
     ``capacity(q, t)`` is how many items fit. Tables of q^t numbers are allowed up to `TABLE_LIMIT`
     or 8 times the domain.
@@ -94,8 +97,13 @@ def best_order(
     found: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
         high = int(limit ** (1 / t) + 1e-9)
-        low = 2 + bisect_left(range(2, high + 1), domain, key=lambda q, t=t: capacity(q, t))  # type: ignore[misc]
-        # Beside the orders near the target, the least that has room: for few items a space without spare points is better.
+        low = 2 + bisect_left(
+            range(2, high + 1),
+            domain,
+            key=lambda q, t=t: capacity(q, t),  # type: ignore[misc]
+        )
+        # Beside the orders near the target, the least that has room: for few items a space without
+        # spare points is better.
         candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
         found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
     _, t, q = min(found)
@@ -103,8 +111,12 @@ def best_order(
 
 
 class Field:
-    """Arithmetic of F_q on arrays of integers 0 .. q-1. ValueError unless q is a prime, or a prime
-    power up to 256.
+    """Arithmetic of F_q on arrays of integers 0 .. q-1.
+
+    Raises
+    ------
+    ValueError
+        q is neither a prime nor a prime power up to 256.
     """
 
     def __init__(self, q: int) -> None:
@@ -127,8 +139,9 @@ class Field:
 
     @cached_property
     def _product(self) -> npt.NDArray[np.int64]:
-        """The multiplication table, for the first polynomial in the order of integers that leaves
-        no zero divisors.
+        """The multiplication table.
+
+        Its polynomial is the first, in the order of integers, that leaves no zero divisors.
         """
         q, p, k, digits = self.q, self.p, self.k, self._digits
         long = np.zeros((q, q, 2 * k - 1), dtype=np.int64)
@@ -184,8 +197,9 @@ class Field:
 
     @cached_property
     def dual(self) -> npt.NDArray[np.int64]:
-        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y. Those of z*
-        are the traces of z x^i.
+        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y.
+
+        The digits of z* are the traces of z x^i.
         """
         if self.k == 1:
             return np.arange(self.q)
@@ -214,8 +228,9 @@ def space(q: int, t: int) -> VectorSpace:
 
 
 class VectorSpace:
-    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform. ``size``
-    = q^t is at most 2^53.
+    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform.
+
+    ``size`` = q^t is at most 2^53.
     """
 
     def __init__(self, q: int, t: int) -> None:
@@ -259,8 +274,9 @@ class VectorSpace:
         return np.asarray(total, dtype=np.int64)
 
     def _digitwise(self, image: npt.NDArray[np.int64], digits: int) -> npt.NDArray[np.int64]:
-        """The map of F_q^digits to itself that sends every digit z to image[z], as an array of
-        q^digits integers.
+        """The map of F_q^digits to itself that sends every digit z to image[z].
+
+        It is an array of q^digits integers.
         """
         table = np.zeros(1, dtype=np.int64)
         for j in range(digits):
@@ -310,8 +326,9 @@ class VectorSpace:
         return unit - power + (power - 1) // (self.q - 1), lead
 
     def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
-        """For every c* = 1 .. q-1 and place j: c*, the directions that lead at j, and the dual
-        indices of c times their vectors.
+        """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
+
+        c*, these directions, and the dual indices of c times their vectors.
         """
         field = self.field
         original = np.empty_like(field.dual)
@@ -325,8 +342,9 @@ class VectorSpace:
                 yield star, slice(first, first + self.q**j), star * self.q**j + low[: self.q**j]
 
     def _transform(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Character sums over the last axis, of length q^m for some m: entry b* is the sum over x
-        of value[x] chi(-<b, x>).
+        """The Fourier transform over the last axis, of length q^m for some m.
+
+        Entry b* is the sum over x of value[x] chi(-<b, x>).
 
         Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
@@ -357,8 +375,9 @@ class VectorSpace:
         )
 
     def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0: (...,
-        directions) to (..., q^t).
+        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0.
+
+        The shape (..., directions) becomes (..., q^t).
         """
         return self._exactly(
             counts, lambda part: self._incident(part.sum(axis=-1), part[..., None])
@@ -367,8 +386,9 @@ class VectorSpace:
     def _exactly(
         self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """A transform of integers is exact while its numbers are small; larger ones go a group of
-        binary digits at a time.
+        """A transform of integers, exact whatever their size.
+
+        It is exact while its numbers are small; larger ones go a group of binary digits at a time.
         """
         if counts.dtype.kind == "f":
             return transform(counts)
@@ -402,8 +422,9 @@ class VectorSpace:
         return result // self.q if result.dtype.kind == "i" else result / self.q
 
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """For every direction a and y in F_q, the sum of weights[x] over the vectors x with <a, x>
-        = y: the adjoint of `incident`.
+        """For every direction a and y in F_q, the sum of weights[x] over the x with <a, x> = y.
+
+        It is the adjoint of `incident`.
 
         ``weights`` has shape (q^t,); the result (directions, q), floats.
         """
@@ -419,7 +440,10 @@ class VectorSpace:
 
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Sums over the last axis, of length 2^m: entry b is the sum over x of (-1)^(b . x) value[x]."""
+    """The Walsh-Hadamard transform over the last axis, of length 2^m.
+
+    Entry b is the sum over x of (-1)^(b . x) value[x].
+    """
     result = np.array(values, order="C")
     length = values.shape[-1]
     near, block = min(length, _NEAR), min(length, _IN_CACHE)
@@ -457,8 +481,9 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The (unnormalised) Walsh-Hadamard transform over the last axis, of a power of two in length;
-    exact in int64 for integers.
+    """The (unnormalised) Walsh-Hadamard transform over the last axis.
+
+    Its length is a power of two; the transform is exact in int64 for integers.
     """
     array = np.asarray(values)
     if array.dtype.kind in "biu":

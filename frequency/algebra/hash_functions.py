@@ -1,5 +1,4 @@
-"""Public random bits: functions that client and server both know from a seed, exactly 5-wise
-independent.
+"""Public random bits that client and server compute from a seed, exactly 5-wise independent.
 
 A bit of item x is the inner product over GF(2) of 129 random bits with (1, x, x^3), x an element of
 GF(2^64). Any five different such vectors are linearly independent (they are columns of the check
@@ -34,8 +33,9 @@ class PublicBits:
     def bits(
         self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
     ) -> npt.NDArray[np.uint8]:
-        """The bits of ``features(items)`` under these rows (broadcast against each other), as 0 and
-        1.
+        """The bits of ``features(items)`` under these rows, as 0 and 1.
+
+        Both are broadcast against each other.
         """
         x, cube = features
         word = (self._linear[row] & x) ^ (self._cubic[row] & cube)
@@ -43,8 +43,9 @@ class PublicBits:
 
 
 def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
-    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes. Items of 2^63 and more are
-    given less 2^64.
+    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes.
+
+    Items of 2^63 and more are given less 2^64.
     """
     x = items.astype(np.uint64)
     one, top = np.uint64(1), np.uint64(63)
@@ -59,8 +60,9 @@ def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
 
 
 class LinearHash:
-    """A function from 64-bit words to ``places`` bits, h(x) = M x + b over GF(2) with a public
-    random matrix M and vector b.
+    """A public random function from 64-bit words to ``places`` bits.
+
+    h(x) = M x + b over GF(2) with a random matrix M and vector b.
 
     The values of any two different words are independent and uniform, and h(x ^ y) = h(x) ^ h(y) ^
     h(0): the hashes of many words that differ from few in their last bits cost one exclusive or
@@ -86,8 +88,9 @@ class LinearHash:
 
 
 class Coins:
-    """Public random words of each user, any of them computed when it is needed: the k-th word of a
-    user is a function of both.
+    """Public random words of each user, any of them computed when it is needed.
+
+    The k-th word of a user is a function of both.
 
     Nothing private hangs on them, so that a fast mixing function suffices (SplitMix64; Steele, Lea,
     Flood, OOPSLA 2014).
@@ -107,8 +110,9 @@ class Coins:
         return Coins(self._users, self._seed, self._first + count)
 
     def words(self, place: npt.ArrayLike) -> Words:
-        """The words at some places, 0 or more: shape (users,) for one place or one a user, (users,
-        c) for rows of them.
+        """The words at some places, 0 or more.
+
+        Shape (users,) for one place or one a user, (users, c) for rows of them.
         """
         at = np.atleast_1d(np.asarray(place, dtype=np.uint64)) + np.uint64(self._first + 1)
         users = self._users[:, None] if at.ndim == 2 else self._users

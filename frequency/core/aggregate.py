@@ -1,5 +1,6 @@
-"""What a server keeps: integers whose size depends on the domain and never on the number of users.
-And how things travel.
+"""What a server keeps, and how it travels.
+
+An aggregate is integers whose number depends on the domain and never on the number of users.
 
 Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle,
 how many), and a body of fixed-width little-endian integers. An aggregate ends with a SHA-256
@@ -92,8 +93,12 @@ class Aggregate:
 
         Parameters
         ----------
-        kind, more
-            What the message is, and further entries of its header: see `read`.
+        stream
+            A binary file that is open for writing.
+        kind
+            What the message is: see `read`.
+        more
+            Further entries of its header, of what JSON can hold.
         """
         own = {"parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
         counts = np.ascontiguousarray(self.counts, dtype="<i8")
@@ -105,11 +110,15 @@ class Aggregate:
 
     @staticmethod
     def from_bytes(message: bytes) -> Aggregate:
-        """The aggregate in a message, whatever its oracle; IncompatibleAggregate unless it is whole
-        and unchanged.
+        """The aggregate in a message, whatever its oracle.
 
         `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
         possible.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is not whole, or was changed.
         """
         return Aggregate.read(message)[0]
 
@@ -117,7 +126,27 @@ class Aggregate:
     def read(
         message: bytes, kind: str = "aggregate", *names: str
     ) -> tuple[Aggregate, dict[str, Any]]:
-        """The aggregate that `write` wrote, and the header, of a message of this kind with further entries of these names."""
+        """The aggregate that `write` wrote, and the header of its message.
+
+        Parameters
+        ----------
+        message
+            All bytes of it.
+        kind
+            What the message must be.
+        names
+            The further entries that its header must have: these and no others.
+
+        Returns
+        -------
+        tuple
+            The aggregate, and the header as a dictionary.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is of another kind, is not whole, or was changed.
+        """
         try:
             view = memoryview(message).cast("B")
             if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
@@ -181,15 +210,30 @@ def unpack(
 
 
 def number_of_reports(value: Any) -> int:
-    """``value``, if it is an integer in 0 .. 2^63 - 1; ValueError for what no file may hold as one."""
+    """The value itself, if it is an integer in 0 .. 2^63 - 1.
+
+    Raises
+    ------
+    ValueError
+        It is anything else, which no file may hold as a number of reports.
+    """
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError(f"{shown(value)} is not a number of reports")
     return value
 
 
 def differing(ours: str, theirs: str) -> str:
-    """In what two protocols differ, given by their canonical parameters: "A and of B, which differ
-    in ...".
+    """How two protocols differ: "A and of B, which differ in ...".
+
+    Parameters
+    ----------
+    ours, theirs
+        Their parameters as canonical JSON.
+
+    Returns
+    -------
+    str
+        Text that follows the word "of" in a message.
     """
     try:
         mine, other = from_json(ours), from_json(theirs)

@@ -85,18 +85,22 @@ class Channel(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: local privacy, every two items are neighbours. alpha is a rational at least exp(-epsilon)."""
+        """The claim: local privacy, in which every two items are neighbours.
+
+        alpha is a rational number of at least exp(-epsilon).
+        """
         return _local(self.epsilon)
 
     @property
     def odds(self) -> Fraction:
-        """1 / alpha, a rational at most exp(epsilon): the largest ratio of probabilities allowed."""
+        """The largest likelihood ratio allowed: 1 / alpha, a rational at most exp(epsilon)."""
         return 1 / self.privacy.alpha
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on: protocol, domain, alpha, and the integers that
-        decide how a report is drawn.
+        """What client and server must agree on.
+
+        That is the protocol, domain and alpha, and the integers that decide how a report is drawn.
         """
         public = {
             "protocol": type(self).__name__,
@@ -125,7 +129,8 @@ class Channel(ABC):
 
         Returns
         -------
-        Array of shape (users,) and dtype ``report_dtype``.
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
 
         Raises
         ------
@@ -142,8 +147,9 @@ class Channel(ABC):
         return reports
 
     def _items(self, values: Any) -> Items:
-        """The users' values as what `_privatize` takes, one row a user; InvalidValue names the
-        first bad one.
+        """The users' values as `_privatize` takes them, one row a user.
+
+        InvalidValue names the first bad one.
         """
         items = checked_counts(values, self.domain - 1, InvalidValue)
         if items.ndim > 1:
@@ -197,6 +203,16 @@ class Channel(ABC):
             and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
             the rest is returned. What a message announces but does not hold counts for at most as
             many reports as the message has bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
         """
         try:
             message = bytes(memoryview(message))
@@ -238,8 +254,9 @@ class Channel(ABC):
         return np.zeros(0, dtype=self.report_dtype)
 
     def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
-        """The reports that this channel's clients can have sent; with no tally, all or
-        InvalidReport.
+        """The reports that this channel's clients can have sent.
+
+        Without a tally InvalidReport is raised unless these are all.
         """
         masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
         if (
@@ -279,8 +296,25 @@ class Channel(ABC):
     # ----------------------------------------------------------------------------- the server half
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers. ``tally`` is that of `reports_from_bytes`: None raises InvalidReport
-        for the first bad report.
+        """Reports as integers that add up.
+
+        Parameters
+        ----------
+        reports
+            Array of shape (users,) and dtype ``report_dtype``.
+        tally
+            None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
+            counted under the reason, as in `reports_from_bytes`.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports that are valid.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: another array, or a report that no client can have sent.
         """
         reports = self._accepted(reports, tally)
         return Aggregate(self._signature, len(reports), self._count(reports))
@@ -288,7 +322,7 @@ class Channel(ABC):
     def _count(
         self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.int64]:
-        """The counts of any number of valid reports, added to ``counts`` in place if there are any."""
+        """The counts of valid reports, added in place to ``counts`` if these are given."""
         if counts is None:
             counts = np.zeros(self._shape, dtype=np.int64)
         step = max(self._batch, counts.size)  # a batch costs as much as the state is large
@@ -306,8 +340,12 @@ class Channel(ABC):
         """The counts of valid reports."""
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
-        """Read what `Aggregate.to_bytes` wrote; IncompatibleAggregate unless it is whole, of this
-        channel, and possible.
+        """Read what `Aggregate.to_bytes` wrote.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is not whole, or the aggregate is of another channel or impossible.
         """
         return self._own(Aggregate.from_bytes(message))
 
@@ -334,8 +372,9 @@ class Channel(ABC):
         )
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        """The counts of n reports as `frequency.collector_checks` compares them: here as those of kinds of
-        reports.
+        """The counts of n reports as `frequency.collector_checks` compares them.
+
+        Here they are those of kinds of reports.
         """
         if int(counts.sum()) != n:
             raise TypeError(
@@ -345,8 +384,7 @@ class Channel(ABC):
         return [cells(n, counts)]
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate with the distribution of ``aggregate(privatize(values))`` where
-        ``counts[x]`` users hold item x.
+        """An aggregate with the distribution of ``aggregate(privatize(values))``.
 
         For experiments: no user's value has to exist. Where theory allows the cost does not depend
         on the number of users.
@@ -354,9 +392,19 @@ class Channel(ABC):
         Parameters
         ----------
         counts
-            Shape (domain,), integers >= 0.
+            Shape (domain,), integers >= 0: how many users have each item.
         rng
             A Generator, or None for a fresh one.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as the counts sum up to.
+
+        Raises
+        ------
+        ValueError
+            Another shape, negative counts, or a sum of 2^63 and more.
         """
         held = np.asarray(counts)
         if (
@@ -393,8 +441,9 @@ class Channel(ABC):
 
     @property
     def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        """For each kind of report the values that Pr[report | item] / Pr[report | no item] takes,
-        the least first.
+        """The values of Pr[report | item] / Pr[report | no item] for each kind of report.
+
+        The least comes first.
 
         TypeError if the channel does not state them.
         """
@@ -409,15 +458,17 @@ class Channel(ABC):
         return self._likelihood(self._blank(coins), items)
 
     def _likelihood(self, reports: Reports, items: Items) -> Items:
-        """Which of the `_likelihoods`, all of the first kind of report, then those of the next, is
-        that of each report and item.
+        """The place of each report's and item's likelihood among the `_likelihoods`.
+
+        Those of the first kind of report are numbered first, then those of the next.
         """
         raise NotImplementedError
 
     @abstractmethod
     def audit(self) -> Audit:
-        """The exact worst ratio Pr[report | value] / Pr[report | other value] of what is sampled,
-        and what is allowed.
+        """The exact worst likelihood ratio of what is sampled, and the one allowed.
+
+        The ratio is the largest Pr[report | value] / Pr[report | other value].
 
         ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
         ``audit().holds`` compares exactly.

@@ -1,6 +1,4 @@
-"""Estimate: frequencies with their errors, sums of frequencies with theirs, and confidence
-intervals.
-"""
+"""Estimates of frequencies and of their sums, with variances and confidence intervals."""
 
 from __future__ import annotations
 
@@ -40,8 +38,9 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Ends of confidence intervals, ``low`` and ``high``: shape (items,), or shaped like the
-    ranges.
+    """The ends of confidence intervals, ``low`` and ``high``.
+
+    Both have shape (items,), or that of the ranges.
     """
 
     low: Floats
@@ -49,8 +48,9 @@ class Interval(NamedTuple):
 
 
 class Estimate:
-    """What an aggregate says about the population. Unbiased: values may be negative, exceed 1, and
-    not sum to 1.
+    """Estimated frequencies of items, with their errors.
+
+    They are unbiased: values may be negative, exceed 1, and not sum to 1.
 
     See `frequency.postprocess` for estimates that look like a distribution. With n = 0 all values
     are NaN, all variances infinite.
@@ -75,8 +75,7 @@ class Estimate:
 
     @cached_property
     def variances(self) -> Floats:
-        """Shape (items,): estimates of the variance of each frequency, over the randomness of the
-        protocol.
+        """Estimated variances of the frequencies over the protocol's randomness, shape (items,).
 
         Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches
         say of theirs.
@@ -115,8 +114,14 @@ class Estimate:
 
         Returns
         -------
-        ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased
-        estimate, cut at 0.
+        Linear
+            ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased
+            estimate, cut at 0.
+
+        Raises
+        ------
+        ValueError
+            Weights of another shape, or that are not finite.
         """
         given = np.asarray(weights, dtype=np.float64)
         rows = np.atleast_2d(given)
@@ -143,8 +148,19 @@ class Estimate:
         )
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
-        """The ``largest`` frequencies (None: all, in the order of the items) with their intervals,
-        as text.
+        """The frequencies with their intervals, as text.
+
+        Parameters
+        ----------
+        confidence
+            Of each interval by itself, strictly between 0 and 1.
+        largest
+            How many of the largest frequencies to show; None: all, in the order of the items.
+
+        Returns
+        -------
+        str
+            A table with one line for each item.
         """
         low, high = self._of_items(confidence)
         order = (
@@ -178,8 +194,12 @@ class Estimate:
 
 
 def normal_quantile(confidence: float) -> float:
-    """z such that a normal error stays within z deviations with this probability. ValueError unless
-    it lies in (0, 1).
+    """The z such that a normal error stays within z deviations with this probability.
+
+    Raises
+    ------
+    ValueError
+        The confidence is not strictly between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")

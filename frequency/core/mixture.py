@@ -1,6 +1,4 @@
-"""Mixture: every user reports on one part of the question, chosen at random, by that part's own
-channel.
-"""
+"""Mixtures: every user reports on one part of the question, chosen at random."""
 
 from __future__ import annotations
 
@@ -28,8 +26,10 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class Mixture(Channel):
-    """A report is the number of a part and ``body``, the bytes of the report of that part's
-    channel, padded with zeros.
+    """A random part of the question, and the report of that part's own channel.
+
+    A report is the number of the part and ``body``, the bytes of the part's report, padded with
+    zeros.
 
     The part does not depend on the item, so a report loses what its part's does.
     """
@@ -116,8 +116,10 @@ class Mixture(Channel):
                 reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
 
     def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
-        """For each part that occurs: its number, channel, the positions of its reports, and these
-        as its channel's own.
+        """The reports on each part that occurs.
+
+        Yields the part's number and channel, the positions of its reports, and these as its
+        channel's own.
         """
         for k, mine in _groups(reports[self.kind]):
             if k < len(self.parts):
@@ -247,8 +249,26 @@ def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
 def weights_of(
     parts: int, probabilities: Sequence[Any] | None, name: str = "part"
 ) -> tuple[int, ...]:
-    """Probabilities of parts (None: all the same) as integers that sum to 2^64. ValueError unless
-    they sum to exactly 1.
+    """Probabilities of parts as integers that sum to 2^64.
+
+    Parameters
+    ----------
+    parts
+        How many there are, at least 1.
+    probabilities
+        One for each part, exact; None: all the same.
+    name
+        What a part is called in error messages.
+
+    Returns
+    -------
+    tuple
+        The weight of each part, in units of 2^-64.
+
+    Raises
+    ------
+    ValueError
+        Negative probabilities, another number of them, or ones that do not sum to exactly 1.
     """
     given = (
         [Fraction(1, parts)] * parts

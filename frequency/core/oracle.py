@@ -1,6 +1,4 @@
-"""Oracle: what every frequency protocol under local privacy has in common: a channel, and estimates
-from what it aggregates.
-"""
+"""Frequency oracles: a channel, and estimates from what it aggregates."""
 
 from __future__ import annotations
 
@@ -25,8 +23,19 @@ from mechdesign.sampling import checked_counts
 
 @dataclass(frozen=True)
 class Oracle(Channel):
-    """A frequency protocol for N users who trust nobody: see `Channel` for its parameters and for
-    what travels.
+    """A frequency protocol under local privacy: see `Channel` for what travels.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+
+    Raises
+    ------
+    ValueError
+        A domain or epsilon outside the range of the protocol.
     """
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
@@ -38,6 +47,20 @@ class Oracle(Channel):
             Of this oracle (else IncompatibleAggregate).
         items
             The items to estimate, distinct; None: all of the domain.
+
+        Returns
+        -------
+        Estimate
+            Of the items asked for, in their order.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        InvalidValue
+            The first item that the domain does not have.
+        ValueError
+            Items that occur twice, or another shape.
         """
         self._own(aggregate)
         chosen = None
@@ -51,16 +74,31 @@ class Oracle(Channel):
 
     @abstractmethod
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of the estimate of an item held by this fraction of n users: a float, or an
-        array like ``frequency``.
+        """The variance of the estimate of one item's frequency.
 
         Over the randomness of the protocol; the users' values are fixed.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1.
+        frequency
+            The fraction of the users with the item, 0 to 1; a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
         """
 
     @abstractmethod
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """Var(f_x - f_z), the mean over pairs of the items that the n users hold, when each of
-        those is held by as many.
+        """The mean of Var(f_x - f_z) over pairs of the items that occur, all equally frequent.
 
         The variance of a weighted sum whose weights add up to 0 is half of this times the sum of
         their squares: what protocols weigh estimates by. (Over finite fields, where pairs differ a
@@ -68,8 +106,20 @@ class Oracle(Channel):
 
         Parameters
         ----------
+        n
+            The number of users, at least 1.
         held
-            How many items are held, the first ones, at least 2; None: all of the domain.
+            How many items occur, the first ones, at least 2; None: all of the domain.
+
+        Returns
+        -------
+        float
+            The variance of a difference of two estimated fractions.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
         """
 
     @abstractmethod
@@ -85,8 +135,26 @@ class Oracle(Channel):
         return float(self.variance(n, 1.0) - self.variance(n, 0.0))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of the sums weights @ estimates for n users with these frequencies: weights
-        have shape (sums, domain).
+        """The variances of weighted sums of the estimates, for known frequencies.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1.
+        weights
+            Shape (sums, domain).
+        frequencies
+            Shape (domain,): the true fractions of the users.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (sums,): the variances of weights @ estimates.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
         """
         kinds: Any = self._kinds(frequencies)  # as if they were counts, of one user
         one = self._linear_variance(
@@ -96,23 +164,24 @@ class Oracle(Channel):
         return result
 
     def _kinds(self, frequencies: Floats) -> Floats:
-        """The probability of each kind of report that an aggregate counts, where `_linear_variance`
-        looks at those.
-        """
+        """The probability of each kind of report, where `_linear_variance` looks at those."""
         return np.zeros(0)
 
     @abstractmethod
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0; weights
-        have shape (sums, items).
+        """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0.
+
+        Weights have shape (sums, items).
         """
 
 
 class PureOracle(Oracle):
-    """Reports that support some items: the holder's with probability ``p``, any other with
-    probability ``q`` < p.
+    """Oracles whose reports each support some items.
+
+    A report supports its sender's item with probability ``p``, any other with probability ``q`` <
+    p.
 
     "Pure" protocols (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated
     by (supporters of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
@@ -138,8 +207,9 @@ class PureOracle(Oracle):
 
     @abstractmethod
     def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support each item, from the counts of an aggregate, or of many: (...,
-        *shape) to (..., domain).
+        """How many reports support each item, from the counts of one or of many aggregates.
+
+        The shape (..., *shape) becomes (..., domain).
         """
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
@@ -195,8 +265,10 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
 def variance_of_scores(
     scores: Floats, aggregate: Aggregate, weights: Floats, frequencies: Floats
 ) -> Floats:
-    """The variance of weights @ frequencies when a report of kind r contributes scores[:, r] and
-    the counts are of kinds.
+    """The variances of weighted sums from the scores that reports contribute.
+
+    A report of kind r contributes scores[:, r] to weights @ frequencies, and the counts are of
+    kinds.
 
     Users are independent, and one with item v contributes w_v on average: the variance is the mean
     square of what was contributed less the sum of f_v w_v^2, divided by n. Both have unbiased
@@ -208,8 +280,10 @@ def variance_of_scores(
 
 
 def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats:
-    """The mean over users of a function of their item: ``chosen`` (sums, items) of the items,
-    ``zero`` (sums, 1) of all others.
+    """The mean over users of a function of their item.
+
+    ``chosen``, shape (sums, items), has its values for the items; ``zero``, shape (sums, 1), that
+    for all others.
     """
     result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
     return result

@@ -1,4 +1,4 @@
-"""Protocol: what users and server do when a question is asked over a channel."""
+"""Protocols: what users and server do when a question is asked over a channel."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from mechdesign import Audit
 
 
 class Protocol(ABC):
-    """The verbs of a `Channel`, for users whose values are not items of it but are turned into
-    such.
-    """
+    """The methods of a `Channel`, for values that are first turned into its items."""
 
     @property
     @abstractmethod

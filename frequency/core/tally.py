@@ -1,5 +1,6 @@
-"""What the counts of an aggregate are, for who compares collectors: sums over independent reports,
-and how one report's vector varies.
+"""What the counts of an aggregate are, for comparing collectors.
+
+They are sums over independent reports; a `Sample` says how one report's vector varies.
 
 Every channel says it of its own counts (`Channel._samples`); `frequency.collector_checks` tests it.
 """
@@ -16,8 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class Sample(NamedTuple):
-    """Sums of vectors over ``n`` independent reports; one report's have the covariance diag(spread)
-    - common common'.
+    """Sums of vectors over ``n`` independent reports.
+
+    One report's vector has the covariance diag(spread) - common common'.
 
     Attributes
     ----------
@@ -66,8 +68,9 @@ def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
 
 
 def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
-    """How many of n reports have each bit, which is 1 with probability ``q`` unless it is that of
-    the user's item.
+    """How many of n reports have each bit.
+
+    A bit is 1 with probability ``q`` unless it is that of the user's item.
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     mean = sums / max(n, 1)

@@ -1,5 +1,4 @@
-"""Heavy hitters under local differential privacy: the frequent items of a universe too large to
-list.
+"""Heavy hitters under local privacy: the frequent items of a universe too large to list.
 
 >>> import numpy as np
 >>> protocol = PrefixExtension(bits=64, epsilon=4.0, text=True)

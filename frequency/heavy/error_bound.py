@@ -10,8 +10,9 @@ from mechdesign._support.numbers import Rational, whole
 
 
 def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
-    """A number that the largest error of estimated frequencies exceeds on average, for some
-    distribution of the users' items.
+    """A lower bound on the largest error of estimated frequencies, for any protocol.
+
+    For some distribution of the users' items the error exceeds this number on average.
 
     Bassily and Smith 2015, Lemma 5.1 and Theorem 5.2, with constants: every eps-LDP protocol for n
     users and d items has, for some distribution p from which the items are drawn, E max_x
@@ -42,7 +43,13 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
 
     Returns
     -------
-    A fraction of the users, 0 to 1/2.
+    float
+        A fraction of the users, 0 to 1/2.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range.
 
     >>> round(lower_bound(10**6, 2**16, 1.0), 5)
     0.00112

@@ -1,6 +1,4 @@
-"""Found: the items that a protocol lists as frequent, with their errors, and what it may have
-missed.
-"""
+"""The items that a protocol lists as frequent, with their errors, and what may be missing."""
 
 from __future__ import annotations
 
@@ -23,14 +21,23 @@ class Gate:
 
     ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items,
     held by a fraction of users.
+
+    Parameters
+    ----------
+    cut
+        The least estimate that passes, a fraction of the users.
+    deviation
+        Maps the fraction of the users with an item, or with an item of a group, to the standard
+        deviation of the estimate.
     """
 
     cut: float
     deviation: Callable[[Any], Any]
 
     def __call__(self, frequency: Floats) -> Floats:
-        """The probability that an item of this frequency does not pass, for normal errors: Phi((cut
-        - f) / deviation).
+        """The probability that an item of this frequency does not pass, for normal errors.
+
+        It is Phi((cut - f) / deviation).
         """
         result: Floats = scipy.special.ndtr(
             (self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300)
@@ -92,8 +99,7 @@ class Found:
         return self.frequencies > self.noise
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
-        """A lower bound for the probability that an item held by this fraction of the users is in
-        the list.
+        """A lower bound for the probability that an item of this frequency is in the list.
 
         By the union bound over the gates, for normal errors. The cuts of a list of k items are
         those of this run.
@@ -107,9 +113,7 @@ class Found:
 
     @cached_property
     def complete_above(self) -> float:
-        """An item held by this fraction of the users or more is listed with probability
-        `confidence`; inf if none is.
-        """
+        """The least frequency that is listed with probability `confidence`; inf if none is."""
         if not self.gates or self.recall(1.0) < self.confidence:
             return float("inf")
         low, high = 0.0, 1.0

@@ -12,7 +12,8 @@ from frequency.core.channel import Floats
 from frequency.core.estimate import Interval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
-from frequency.heavy.universe import Universe, Words
+from frequency.heavy.universe import Universe
+from mechdesign.sampling import Words
 
 
 def listed(
@@ -26,8 +27,9 @@ def listed(
     threshold: float | None,
     confidence: float,
 ) -> Found:
-    """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the
-    ``gates``.
+    """The candidates that are frequent enough.
+
+    There were ``considered`` candidates, and these have passed the ``gates``.
     """
     noise = errors.beyond((1 - confidence) / considered)
     least = (

@@ -61,8 +61,9 @@ class Sampled(Channel):
 
     @cached_property
     def kept(self) -> Fraction:
-        """The probability that a report is kept: the largest for which the bit loses no more than
-        epsilon.
+        """The probability that a report is kept.
+
+        It is the largest for which the bit loses no more than epsilon.
 
         Where likelihoods go from ``low`` to ``high``, a 0 has probabilities from 1 - c high to 1 -
         c low; these are within the odds e if c <= (e - 1) / (e high - low).
@@ -165,9 +166,7 @@ class Sampled(Channel):
 
 @dataclass(frozen=True)
 class SampledOracle(Sampled, Oracle):
-    """The same around a frequency oracle, and one itself: it estimates from the users that were
-    kept.
-    """
+    """The same around a frequency oracle, and one itself: it estimates from the users kept."""
 
     inner: Oracle
 
@@ -196,8 +195,9 @@ class SampledOracle(Sampled, Oracle):
         return result
 
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
-        """The variance from the users kept of n, given that of the inner oracle and the variance
-        among all users.
+        """The variance from the users kept of n.
+
+        ``inner`` is that of the inner oracle, ``among`` that among all users.
 
         The inner one is a part for each user and a part, the confusion of sketches, that more users
         do not lessen.
@@ -239,8 +239,10 @@ class SampledOracle(Sampled, Oracle):
 
 @dataclass(frozen=True)
 class OneBit(Protocol):
-    """GenProt (Bassily and Smith 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS 2010):
-    one bit from each user.
+    """GenProt: any protocol with public coins, at one bit from each user.
+
+    Source: Bassily and Smith, STOC 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS
+    2010.
 
     Public coins draw the report that a user without an item might send; the user keeps it with
     probability c Pr[report | item] / Pr[report | no item], and sends only that decision. The
@@ -274,11 +276,13 @@ class OneBit(Protocol):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, (Oracle, HeavyHitterProtocol)):
             raise TypeError(
-                f"inner must be a frequency oracle or a protocol for heavy hitters, got {type(self.inner).__name__}"
+                "inner must be a frequency oracle or a protocol for heavy hitters, got"
+                f" {type(self.inner).__name__}"
             )
         if self._inner.odds > 2:
             raise ValueError(
-                f"epsilon must be at most ln 2 = 0.693147 for one bit, got {shown(self.inner.epsilon)}"
+                "epsilon must be at most ln 2 = 0.693147 for one bit, got"
+                f" {shown(self.inner.epsilon)}"
             )
         object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
         _ = self.channel
@@ -310,13 +314,51 @@ class OneBit(Protocol):
         return values if isinstance(self.inner, Oracle) else self.inner._items(values)
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too."""
+        """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too.
+
+        Parameters
+        ----------
+        values
+            What the inner protocol's ``privatize`` takes.
+        rng
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
         if not isinstance(self.inner, UniqueHeavyHitter):
             return super().privatize(values, rng)
         return self.inner.privatized(self.channel, values, rng)
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
-        """Frequencies, as `Oracle.estimate`. TypeError unless the inner protocol is a frequency oracle."""
+        """Frequencies, as `Oracle.estimate`.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol.
+        items
+            The items to estimate, distinct; None: all of the domain.
+
+        Returns
+        -------
+        Estimate
+            Of the items asked for, in their order.
+
+        Raises
+        ------
+        TypeError
+            The inner protocol is no frequency oracle.
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
         if not isinstance(self.channel, SampledOracle):
             raise TypeError(f"{type(self.inner).__name__} finds heavy hitters: use find")
         return self.channel.estimate(aggregate, items)
@@ -328,8 +370,28 @@ class OneBit(Protocol):
         threshold: float | None = None,
         confidence: float = 0.95,
     ) -> Found:
-        """Heavy hitters, as `HeavyHitterProtocol.find`. TypeError unless the inner protocol finds
-        them.
+        """Heavy hitters, as `HeavyHitterProtocol.find`.
+
+        Parameters
+        ----------
+        reports
+            Reports, or what they were aggregated to.
+        k, threshold, confidence
+            See `HeavyHitterProtocol.find`.
+
+        Returns
+        -------
+        Found
+            The items, most frequent first.
+
+        Raises
+        ------
+        TypeError
+            The inner protocol does not find heavy hitters.
+        ValueError
+            A k, threshold or confidence out of range, before any work.
+        InvalidReport, IncompatibleAggregate
+            What is not of this protocol.
         """
         if not isinstance(self.inner, HeavyHitterProtocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")

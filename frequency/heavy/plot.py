@@ -1,6 +1,4 @@
-"""Figures of found items, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`:
-``figure.savefig(...)``.
-"""
+"""Figures of found items, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40) -> Figure:
-    """The listed items with their intervals, most frequent first; what noise alone may reach, and
-    what is surely listed.
+    """The listed items with their intervals, most frequent first.
+
+    Lines show what noise alone may reach, and what is listed with the stated confidence.
 
     Parameters
     ----------
@@ -28,6 +27,11 @@ def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int =
         are not in it are 0.
     largest
         How many items to draw, at least 1.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""Heavy hitters by prefixes: TreeHist and prefix extension (PEM), for strings and integers of up to
-64 bits.
+"""Heavy hitters by prefixes: TreeHist and prefix extension (PEM), for items of up to 64 bits.
 
 Each user reports the first bits of their item, how many of them chosen at random, by a frequency
 oracle. The server estimates all prefixes of the least length, keeps the most frequent, extends
@@ -29,12 +28,12 @@ from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
-from frequency.heavy.universe import Words
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
+from mechdesign.sampling import Words
 
 _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""
@@ -66,8 +65,9 @@ _POWER = 1.645
 
 
 class Level(NamedTuple):
-    """The users who report the first ``length`` bits: the parts ``first`` .. ``first + functions -
-    1`` of the mixture.
+    """The users who report the first ``length`` bits.
+
+    They are the parts ``first`` .. ``first + functions - 1`` of the mixture.
 
     ``functions`` public functions hash longer prefixes into the oracle's domain; a single part
     without hashing if it is 0.
@@ -84,8 +84,10 @@ class Level(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A part of a level: how many users, and what share of the level's, reported on it; the
-    frequencies of its oracle's items.
+    """What the reports on a part of a level say.
+
+    ``users`` reported on it, the ``share`` of the level's; ``frequencies`` are of its oracle's
+    items.
     """
 
     part: int
@@ -96,8 +98,9 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefixes(Mixture):
-    """A random prefix length, and the item's prefix by an oracle: itself, or hashed if there are
-    too many prefixes to list.
+    """A random prefix length, and the item's prefix by an oracle.
+
+    The prefix is hashed where there are too many prefixes to list.
 
     ``probabilities`` are those of the ``lengths``. Prefixes of more than ``listed`` bits are hashed
     into ``places`` bits by one of ``functions`` public functions, of the user's random choice.
@@ -190,8 +193,9 @@ class Prefixes(Mixture):
         ]
 
     def children(self, level: Level, tables: list[Table], parents: Words, step: int) -> Floats:
-        """Estimates for all prefixes of the level that ``step`` bits make of each parent: shape
-        (parents, 2^step).
+        """Estimates for all prefixes of the level that ``step`` bits make of each parent.
+
+        Shape (parents, 2^step).
         """
         low = np.arange(1 << step, dtype=np.uint64)
         high = parents << np.uint64(step)
@@ -210,8 +214,9 @@ class Prefixes(Mixture):
     def resolved(
         self, tables: list[Table], prefixes: Words, estimates: Floats, least: float
     ) -> Floats:
-        """Estimates of hashed prefixes less what the heavy ones, of ``least`` and more, lend them
-        by sharing cells.
+        """Estimates of hashed prefixes less what heavy prefixes lend them by sharing cells.
+
+        The heavy ones have estimates of ``least`` and more.
 
         A linear system among the heavy ones alone: the others were selected by their noise, which
         is no loan.
@@ -230,8 +235,9 @@ class Prefixes(Mixture):
         return result
 
     def confusion(self, level: Level, tables: list[Table]) -> float:
-        """The variance that sharing cells with others adds to an estimate, whoever reports: their
-        squared frequencies over cells.
+        """The variance that sharing cells with others adds to an estimate.
+
+        It is the sum of the others' squared frequencies over the number of cells.
 
         These squares are estimated by those of the cells' frequencies, and taken three deviations
         higher.
@@ -320,8 +326,9 @@ class PrefixProtocol(HeavyHitterProtocol):
 
 
 class Step(NamedTuple):
-    """What is left of a level: prefixes and estimates, of how many, what these had to reach, and
-    their errors.
+    """What is left of a level: prefixes and their estimates.
+
+    ``considered`` were looked at, ``cut`` is what they had to reach, ``errors`` are theirs.
     """
 
     prefixes: Words
@@ -332,8 +339,9 @@ class Step(NamedTuple):
 
 
 def _kept(lengths: Sequence[int], k: int = 0) -> int:
-    """How many prefixes of each length are kept: as many as the budget lets the server extend, or
-    more for the sake of k items.
+    """How many prefixes of each length are kept.
+
+    As many as the budget lets the server extend, or more for the sake of k items.
     """
     step = max((later - earlier for earlier, later in pairwise(lengths)), default=0)
     return max(64, min(_RESOLVED, _BUDGET >> step), min(2 * k, _MOST_CHILDREN >> step))
@@ -347,7 +355,9 @@ def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Flo
 
 @dataclass(frozen=True)
 class PrefixExtension(PrefixProtocol):
-    """PEM, the prefix extending method (Wang, Li, Jha, IEEE TDSC 2021), for items of up to 64 bits.
+    """PEM, the prefix extending method, for items of up to 64 bits.
+
+    Source: Wang, Li, Jha, IEEE TDSC 2021.
 
     The fewer lengths, the more users for each: the first is what can be listed whole, up to 20
     bits, and the next ones are as few and as far apart as the server can extend. Items of up to 20
@@ -358,14 +368,22 @@ class PrefixExtension(PrefixProtocol):
 
     Parameters
     ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
     lengths
-        Prefix lengths, increasing, the last one bits; None: as said.
+        Prefix lengths, increasing, the last one ``bits``; None: as said.
     seed
         Of the public hash functions.
 
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
     >>> import numpy as np
     >>> protocol = PrefixExtension(bits=16, epsilon=3.0)
-    >>> reports = protocol.privatize(np.repeat([7, 40_000, 9], [6_000, 3_000, 1_000]), np.random.default_rng(1))
+    >>> values = np.repeat([7, 40_000, 9], [6_000, 3_000, 1_000])
+    >>> reports = protocol.privatize(values, np.random.default_rng(1))
     >>> protocol.find(protocol.aggregate(reports), k=2).items.tolist()
     [7, 40000]
     """
@@ -431,8 +449,9 @@ def _far_apart(bits: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class TreeHist(PrefixProtocol):
-    """TreeHist (Bassily, Nissim, Stemmer, Thakurta, NIPS 2017, section 3): prefixes of every
-    length, one bit longer each time.
+    """TreeHist: prefixes of every length, one bit longer each time.
+
+    Source: Bassily, Nissim, Stemmer, Thakurta, NIPS 2017, section 3.
 
     Half of the users report a prefix of random length, by the Hadamard oracle in a count-mean
     sketch; the other half their whole item, for the frequencies of what is found. (The paper has
@@ -440,6 +459,8 @@ class TreeHist(PrefixProtocol):
 
     Parameters
     ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
     seed
         Of the public hash functions.
     """

@@ -13,16 +13,18 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
-from frequency.heavy.universe import Universe, Words
+from frequency.heavy.universe import Universe
 from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
+from mechdesign.sampling import Words
 
 
 @dataclass(frozen=True)
 class HeavyHitterProtocol(Protocol):
-    """Every user holds an integer or a string of a universe too large to list, and sends one
-    report; the server lists the frequent.
+    """Protocols that list the frequent items of a universe too large to list.
+
+    Every user has an integer or a string, and sends one report.
 
     Parameters
     ----------
@@ -88,6 +90,11 @@ class HeavyHitterProtocol(Protocol):
             (`Found.noise`).
         confidence
             Of the intervals and of the default threshold, strictly between 0 and 1.
+
+        Returns
+        -------
+        Found
+            The items, most frequent first, with their errors and what may be missing.
 
         Raises
         ------

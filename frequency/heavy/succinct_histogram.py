@@ -1,6 +1,4 @@
-"""PROT-S-Hist: many copies of the protocol for a unique heavy hitter side by side, and a frequency
-oracle.
-"""
+"""PROT-S-Hist: copies of the protocol for a unique heavy hitter, and a frequency oracle."""
 
 from __future__ import annotations
 
@@ -25,12 +23,11 @@ from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
-from frequency.heavy.universe import Words
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
+from mechdesign.sampling import BitSource, Words
 
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""
@@ -41,8 +38,9 @@ _AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class Channels(Channel):
-    """Algorithm 7: a sign in each of ``hashes`` times ``channels`` channels, and one for the
-    frequency oracle.
+    """A sign in each of ``hashes`` times ``channels`` channels, and one for the oracle.
+
+    Source: Bassily and Smith, STOC 2015, Algorithm 7.
 
     For each of the public hash functions the user's item falls into one channel. There the user
     tells a sign of its codeword by the basic randomiser, in all other channels a fair coin. Two
@@ -83,8 +81,9 @@ class Channels(Channel):
         )
 
     def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
-        """The channel of each word under each hash function, numbered through: shape (words,
-        hashes).
+        """The channel of each word under each hash function: shape (words, hashes).
+
+        Channels are numbered through all hash functions.
         """
         return np.stack(
             [t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1
@@ -239,8 +238,7 @@ class Channels(Channel):
 
 @dataclass(frozen=True)
 class ChannelsGate:
-    """Isolation and decoding: an item is lost if no hash function puts it into a channel where it
-    is decoded.
+    """Isolation and decoding: an item must be decoded in the channel of some hash function.
 
     Of ``channels``, pairwise independent hashing puts on average 1 / channels of all users into an
     item's. Either nobody else is there (but for a probability of n / channels), or others hold at
@@ -264,8 +262,9 @@ class ChannelsGate:
 
 @dataclass(frozen=True)
 class SuccinctHistogram(HeavyHitterProtocol):
-    """PROT-S-Hist (Bassily and Smith 2015, section 3.2, Algorithm 5): error of the least order in
-    n, items and epsilon.
+    """PROT-S-Hist: error of the least order in n, items and epsilon.
+
+    Source: Bassily and Smith, STOC 2015, section 3.2, Algorithm 5.
 
     Public hash functions put items into channels, so that a frequent item is likely to be alone in
     one of its channels; there it is found as by `UniqueHeavyHitter`. What all channels name is
@@ -280,6 +279,8 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     Parameters
     ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
     n
         How many users are expected: decides the defaults only.
     beta
@@ -350,8 +351,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
         )
 
     def _rows(self, hashes: int) -> int:
-        """Section 2.2: log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2
-        n), at the oracle's eps.
+        """The rows of the oracle's matrix by section 2.2, at the oracle's eps.
+
+        log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
         """
         d, share = self.universe.size, float(self.epsilon) / (2 * hashes + 1)
         rows = (
@@ -365,8 +367,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @property
     def theory_threshold(self) -> float:
-        """(T + 1) / eps sqrt(log d log(1 / beta) / n): what Algorithm 5 keeps, with T + 1 for its 2
-        T + 1, for the expected n.
+        """What Algorithm 5 keeps, for the expected n: (T + 1) / eps sqrt(log d log(1 / beta) / n).
+
+        T + 1 stands for the paper's 2 T + 1.
         """
         spread = math.log(self.universe.size) * math.log(1 / self.beta) / self.n
         return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)

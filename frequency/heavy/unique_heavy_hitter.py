@@ -20,10 +20,9 @@ from frequency.heavy.errors import ItemErrors, noise_of_signs, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
-from frequency.heavy.universe import Words
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign.sampling import BitSource, bit_source
+from mechdesign.sampling import BitSource, Words, bit_source
 
 
 class IdleReporting(Protocol):
@@ -35,8 +34,9 @@ class IdleReporting(Protocol):
 
 @dataclass(frozen=True)
 class CodeSign(SignChannel):
-    """The basic randomiser (Bassily and Smith 2015, Algorithm 1) on a codeword: a random place, and
-    the sign there.
+    """The sign of the item's codeword at a random place, by the basic randomiser.
+
+    Source: Bassily and Smith, STOC 2015, Algorithm 1.
 
     With c = (e^eps + 1) / (e^eps - 1) and m places the server reads the report (j, sign) as the
     vector c sqrt(m) sign e_j, whose mean is the codeword divided by sqrt(m): multiplying by c is
@@ -107,8 +107,9 @@ class CodeSign(SignChannel):
 
 @dataclass(frozen=True)
 class CodeGate:
-    """Decoding: a wrong word wins over the right one, which ``users`` signs of the given contrast
-    tell of.
+    """Decoding: a wrong word must not win over the right one.
+
+    ``users`` signs of the given contrast tell of it.
 
     For two codewords that differ in a share d of the places, the difference of the scores has mean
     2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
@@ -131,7 +132,9 @@ class CodeGate:
 
 @dataclass(frozen=True)
 class UniqueHeavyHitter(HeavyHitterProtocol):
-    """PROT-PP, for the unique heavy hitter (Bassily and Smith 2015, section 3.1, Algorithm 4).
+    """PROT-PP, for the unique heavy hitter.
+
+    Source: Bassily and Smith, STOC 2015, section 3.1, Algorithm 4.
 
     The promise is that users hold one and the same item, or none (``None``, or a masked entry).
     Privacy holds in any case; the answer means something under the promise only. Each user tells a
@@ -140,8 +143,10 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
     Parameters
     ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
     symbol
-        The symbols of the code, in bits: see `frequency.algebra.error_correcting_codes.Code`. None: `Code.best`.
+        The symbols of the code, in bits: see `frequency.heavy.Code`. None: `Code.best`.
     soft
         Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times
         the holders are needed then.
@@ -161,13 +166,44 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         return CodeSign(self.universe.size, self.epsilon, self.code, self.text)
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each user; a user whose value is None, or masked, holds no item."""
+        """One private report for each user, also for users without an item.
+
+        Parameters
+        ----------
+        values
+            The users' items, one-dimensional; None, or a masked entry, for a user without one.
+        rng
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
         return self.privatized(self.channel, values, rng)
 
     def privatized(
         self, channel: IdleReporting, values: Any, rng: np.random.Generator | None
     ) -> Reports:
-        """The same by a channel for items that has reports for users without one."""
+        """The same by a channel for items that has reports for users without one.
+
+        Parameters
+        ----------
+        channel
+            Of the same items.
+        values, rng
+            See `privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of the channel's ``report_dtype``.
+        """
         words, held = self.held_words(values)
         reports = channel.idle(len(held), bit_source(rng))
         if held.any():

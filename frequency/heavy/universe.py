@@ -10,34 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
-from mechdesign.sampling import checked_counts
-
-Words = npt.NDArray[np.uint64]
-
-LARGEST_BITS = 64
-"""The longest word."""
+from mechdesign.sampling import Words, checked_counts
 
 
 @dataclass(frozen=True)
 class Universe:
-    """The integers 0 .. 2^bits - 1; or, as ``text``, the strings of up to bits / 8 bytes of UTF-8,
-    the empty one included.
+    """The integers 0 .. 2^bits - 1, or the strings of up to bits / 8 bytes of UTF-8.
 
     A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
     alike have words that begin alike, which is what protocols over prefixes live on. U+0000 is in
     no string, since it would be lost in the filling.
 
-    Raises ValueError unless bits is 1 .. 64, and whole bytes for text.
+    Parameters
+    ----------
+    bits
+        The length of a word, 1 .. 64; a multiple of 8 for strings.
+    text
+        True: the values are strings, the empty one included.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
 
     bits: int
     text: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", whole(self.bits, "bits", 1, LARGEST_BITS))
+        object.__setattr__(self, "bits", whole(self.bits, "bits", 1, WORD_BITS))
         if not isinstance(self.text, bool):
             raise ValueError(
                 f"text must be True for strings or False for integers, got {shown(self.text)}"
@@ -48,8 +53,12 @@ class Universe:
             )
 
     def words(self, values: Any) -> Words:
-        """The words of some values: shape (values,). InvalidValue for the first that is no integer
-        or string of this universe.
+        """The words of some values: shape (values,).
+
+        Raises
+        ------
+        InvalidValue
+            The first value that is no integer or string of this universe.
         """
         if self.text:
             return self._of_strings(values)
@@ -103,8 +112,9 @@ class Universe:
         return result
 
     def values(self, words: Words) -> npt.NDArray[Any]:
-        """What `words` was given: an array of integers (uint64 only where bits is 64), or of
-        strings as objects.
+        """The values that have these words.
+
+        An array of integers (uint64 only where bits is 64), or of strings as objects.
         """
         if not self.text:
             return words.astype(np.int64) if self.bits < 64 else words
@@ -114,8 +124,19 @@ class Universe:
         return result
 
     def possible(self, prefixes: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Which prefixes of ``length`` bits some value's word has: all integers' do, but not all
-        bytes are UTF-8.
+        """Which prefixes some value's word has: all of integers, but not all bytes are UTF-8.
+
+        Parameters
+        ----------
+        prefixes
+            Shape (prefixes,), uint64.
+        length
+            Of each prefix in bits, 0 .. bits.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (prefixes,), bool.
         """
         good = np.ones(len(prefixes), dtype=np.bool_)
         if not self.text:

@@ -4,7 +4,8 @@
 >>> domain = Domain({"age": 5, "smokes": 2, "works": 2})
 >>> protocol = InpHT(domain, k=2, epsilon=1.1)
 >>> records = np.random.default_rng(1).integers(0, domain.shape, size=(100_000, 3))
->>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, np.random.default_rng(2))))
+>>> reports = protocol.privatize(records, np.random.default_rng(2))
+>>> estimate = protocol.estimate(protocol.aggregate(reports))
 >>> bool(abs(estimate.marginal(["smokes", "works"]) - 1 / 4).max() < 0.05)
 True
 """

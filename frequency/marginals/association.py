@@ -1,5 +1,4 @@
-"""Which attributes depend on each other: chi-square tests, mutual information and correlation of
-estimated marginals.
+"""Which attributes depend on each other, by their estimated marginals.
 
 A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i]
 c[j]. The statistic of thesis 2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and
@@ -77,8 +76,9 @@ class ChiSquare:
 
 
 def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95) -> ChiSquare:
-    """Test whether two attributes are independent of each other (thesis 2.5.2, 4.5.1), the
-    protocol's noise included.
+    """Test whether two attributes are independent, with the protocol's noise taken into account.
+
+    Source: thesis 2.5.2, 4.5.1.
 
     The records are taken for a sample of a population, as in every test of independence. The
     margins are `estimate.marginal` of one attribute, which may know more than the sums of the joint
@@ -94,6 +94,11 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
     confidence
         In (0, 1): under independence the result is ``dependent`` with about the probability 1 -
         confidence.
+
+    Returns
+    -------
+    ChiSquare
+        The statistic with its p-value and critical value.
 
     Raises
     ------
@@ -128,11 +133,28 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
 
 
 def statistic(marginal: npt.ArrayLike, n: int) -> float:
-    """The chi-square statistic of n records with this marginal, known exactly: a proper
-    distribution, shape (rows, columns).
+    """The chi-square statistic of n records whose marginal is known exactly.
 
     Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two
     attributes.
+
+    Parameters
+    ----------
+    marginal
+        A proper distribution of two attributes, shape (rows, columns). Rows and columns that are 0
+        are left out.
+    n
+        The number of records.
+
+    Returns
+    -------
+    float
+        n times the weighted square distance from independence, at least 0.
+
+    Raises
+    ------
+    InvalidEstimates
+        The marginal is no distribution of two attributes.
 
     >>> round(statistic([[0.3, 0.2], [0.2, 0.3]], 100), 6)
     4.0
@@ -144,8 +166,9 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
 
 
 def mutual_information(marginal: npt.ArrayLike) -> float:
-    """The mutual information of two attributes in nats (thesis 2.5.1): at least 0, and 0 if and
-    only if they are independent.
+    """The mutual information of two attributes in nats.
+
+    It is at least 0, and 0 if and only if they are independent (thesis 2.5.1).
 
     Parameters
     ----------
@@ -168,8 +191,7 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
 
 
 def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
-    """Pearson's correlation of attributes whose values are taken for the numbers 0, 1, ... (thesis
-    4.4.1).
+    """Pearson's correlation of attributes with the numeric values 0, 1, ... (thesis 4.4.1).
 
     Parameters
     ----------
@@ -238,9 +260,7 @@ def _contrasts(margin: Floats) -> Floats:
 
 
 def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights: Floats) -> Floats:
-    """The covariance, over the protocol's randomness, of weighted sums of cells: shape (sums,
-    sums).
-    """
+    """The covariance of weighted sums of cells over the protocol's randomness: (sums, sums)."""
     first, second = np.triu_indices(len(weights), 1)
     rows = np.concatenate([weights, weights[first] + weights[second]])
     variance = np.asarray(estimate._linear(attributes, rows).variance)

@@ -1,5 +1,6 @@
-"""CALM: marginals of any attributes from consistent marginals of a few overlapping sets (Zhang et
-al. 2018; thesis 4.6.1).
+"""CALM: marginals of any attributes from consistent marginals of a few overlapping sets.
+
+Source: Zhang et al., CCS 2018; thesis 4.6.1.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ _MOST_ROUNDS = 10_000
 
 
 def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...], ...]:
-    """Sets of ``size`` of the attributes such that any ``covered`` of them are together in one: 1
-    <= covered <= size <= attributes.
+    """Sets of ``size`` attributes such that any ``covered`` of them are together in one.
+
+    1 <= covered <= size <= attributes.
 
     Greedy: each begins with the first set that is not covered yet, and takes the attribute that
     covers most until it is full.
@@ -83,8 +85,9 @@ class AdaptiveViews(Views):
 
 
 class _Errors:
-    """The variances at even frequencies, for one user, of the consistent fit to views with as many
-    users each.
+    """The variances of the consistent fit to views, at even frequencies.
+
+    They are for one user, and as many users on each view.
     """
 
     def __init__(
@@ -105,8 +108,9 @@ class _Errors:
                     self._precisions[names] = self._precisions.get(names, 0.0) + own
 
     def cell(self, names: Names) -> float:
-        """The variance of a cell of the marginal of some attributes, in the domain's order: see
-        `Overlap`.
+        """The variance of a cell of the marginal of some attributes: see `Overlap`.
+
+        The attributes are in the domain's order.
         """
         total, cells = 0.0, self.domain.project(names).size
         for size in range(1, len(names) + 1):
@@ -137,8 +141,7 @@ class Reconstruction(NamedTuple):
 
 
 class CALMEstimate(MarginalEstimate):
-    """Proper distributions, biased: the views made consistent and non-negative, and the
-    distribution of most entropy with these.
+    """Proper distributions, biased: of most entropy given consistent, non-negative views.
 
     The views are the nearest, by weighted least squares, to the noisy ones that agree where they
     overlap and are not negative. A marginal that no view holds has the entropy-maximising
@@ -152,8 +155,9 @@ class CALMEstimate(MarginalEstimate):
         self._found: dict[Names, tuple[Floats, Reconstruction]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute,
-        in the order asked for.
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
         """
         names = self._calm.checked(attributes)
         return (
@@ -208,8 +212,9 @@ class CALMEstimate(MarginalEstimate):
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
-    """The marginals of the views that agree, are not negative, sum to 1 and are nearest to some by
-    weighted least squares.
+    """The marginals of views that agree, are proper, and are nearest to some by least squares.
+
+    The distances are weighted by the views' precisions.
 
     Dykstra's algorithm between what agrees and what is not negative; what is left below 0 by then
     is mixed away with the uniform marginals, which keeps the agreement.
@@ -277,8 +282,9 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 
 
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
-    """The distribution of most entropy with these marginals, by iterative scaling: one axis an
-    attribute of the domain.
+    """The distribution of most entropy with these marginals, by iterative scaling.
+
+    One axis an attribute of the domain.
     """
     result = np.full(domain.shape, 1 / domain.size)
     places = [
@@ -307,8 +313,9 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
 
 @dataclass(frozen=True)
 class CALM(ViewProtocol):
-    """CALM (Zhang et al., CCS 2018): users report on one of a few sets of attributes; marginals of
-    any k attributes from these.
+    """CALM: marginals of any k attributes from those of a few sets, one of which a user reports on.
+
+    Source: Zhang et al., CCS 2018.
 
     Parameters
     ----------
@@ -397,8 +404,12 @@ class CALM(ViewProtocol):
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:
-        """Marginals of up to k attributes, put together when asked for. IncompatibleAggregate for
-        another protocol's.
+        """Marginals of up to k attributes, put together when asked for.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
         """
         return CALMEstimate(self, self.channel._own(aggregate))
 
@@ -406,10 +417,29 @@ class CALM(ViewProtocol):
         return np.full(len(weights), np.nan)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """Of the consistent fit for attributes that a view holds; that it is made non-negative
-        makes errors smaller.
+        """The variance of each cell of the consistent fit, for attributes that a view holds.
+
+        That the fit is made non-negative makes errors smaller.
 
         ValueError for others: what their reconstruction errs by depends on the population.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1, evenly spread over all records.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            One axis an attribute, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            No view holds the attributes: the error of their reconstruction depends on the
+            population.
         """
         names = self.checked(attributes)
         self._inside(names)

@@ -1,6 +1,4 @@
-"""Chow-Liu trees: the best approximation of a distribution that has a conditional for every
-attribute but one (thesis 2.5.1).
-"""
+"""Chow-Liu trees: the best approximation of a distribution by a tree (thesis 2.5.1)."""
 
 from __future__ import annotations
 
@@ -42,8 +40,9 @@ class Tree:
     informations: tuple[float, ...]
 
     def total(self, marginals: Marginals | None = None) -> float:
-        """The sum of the edges' mutual informations in nats, by the marginals given: None for those
-        it was learned from.
+        """The sum of the edges' mutual informations in nats, by the marginals given.
+
+        None: those that the tree was learned from.
 
         The divergence of the tree's distribution from the true one is a constant less this sum by
         the true marginals (Chow and Liu 1968): how much less it is than the true tree's is what
@@ -61,8 +60,9 @@ class Tree:
 
 
 def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None) -> Tree:
-    """The spanning tree of the largest total mutual information (Chow and Liu 1968; thesis 2.5.1,
-    4.5.2).
+    """The spanning tree of the largest total mutual information.
+
+    Source: Chow and Liu 1968; thesis 2.5.1, 4.5.2.
 
     Parameters
     ----------
@@ -71,6 +71,11 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
         a function that gives the distribution of two attributes.
     attributes
         The nodes, distinct; None: all of the estimate's. A function needs them.
+
+    Returns
+    -------
+    Tree
+        The edges, those of the largest information first.
 
     Raises
     ------

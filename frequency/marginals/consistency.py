@@ -1,5 +1,6 @@
-"""Marginals that agree where they overlap: the least squares fit to noisy ones (as the consistency
-step of CALM, 2018).
+"""Marginals that agree where they overlap: the least squares fit to noisy ones.
+
+It is the consistency step of CALM (Zhang et al., CCS 2018).
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ Names = tuple[str, ...]
 
 
 class Overlap:
-    """Marginals of some sets of attributes, the views, which share what they say of the attributes
-    that they share.
+    """Marginals of some sets of attributes, the views, that may overlap.
 
     The effect of a set A of attributes is what the marginal of A says beyond those of its subsets:
     a table with an axis for each, whose sum along every axis is 0. A marginal is the sum of the
@@ -69,8 +69,9 @@ class Overlap:
 
     @cached_property
     def shares(self) -> dict[Names, list[tuple[int, float]]]:
-        """For each set the views that hold it and say something, and how much each counts; none if
-        none does.
+        """For each set of attributes the views that hold it, and how much each counts.
+
+        Views that say nothing are left out.
         """
         result: dict[Names, list[tuple[int, float]]] = {names: [] for names in self.sets}
         for part, (view, precision) in enumerate(zip(self.views, self.precisions, strict=True)):
@@ -85,8 +86,9 @@ class Overlap:
         return math.prod(self.domain[name] for name in names)
 
     def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:
-        """The least squares fit to the views' marginals, one axis an attribute: NaN where none says
-        anything.
+        """The least squares fit to the views' marginals, one axis an attribute.
+
+        NaN where no view says anything.
         """
         result = {}
         for names, shares in self.shares.items():
@@ -97,8 +99,9 @@ class Overlap:
         return result
 
     def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
-        """The marginal of attributes that a view holds together, in the order asked for: it sums to
-        1.
+        """The marginal of attributes that a view holds together; it sums to 1.
+
+        One axis an attribute, in the order asked for.
         """
         shape = self.domain.project(attributes).shape
         result = np.full(shape, 1 / math.prod(shape))
@@ -128,8 +131,9 @@ def _along(table: Floats, names: Names, attributes: Names) -> Floats:
 
 
 class ConsistentEstimate(MarginalEstimate):
-    """Marginals that agree where they overlap, and sum to 1: unbiased, as the views they are fitted
-    to.
+    """Marginals that agree where they overlap, and sum to 1.
+
+    They are unbiased, as are the views that they are fitted to.
 
     Variances are those of this linear estimator, from what the oracles say of the views' errors.
     The weights take the errors of a view's cells to be alike, as they are for even frequencies; for
@@ -169,8 +173,9 @@ class ConsistentEstimate(MarginalEstimate):
         return self._overlap.effects(self._tables)
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute,
-        in the order asked for.
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
         """
         names = self._views.checked(attributes)
         self._views._inside(names)
@@ -235,8 +240,9 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
 
 
 class Measurement(NamedTuple):
-    """A noisy marginal, in numbers of users: flat, the last attribute counting fastest; ``stddev``
-    is that of a cell.
+    """A noisy marginal, in numbers of users.
+
+    ``values`` are flat, the last attribute counting fastest; ``stddev`` is that of a cell.
     """
 
     attributes: Names
@@ -251,7 +257,15 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     those that nobody reported on are left out. The root of the mean variance of a cell stands for
     all cells, which such programs take for independent.
 
-    Raises ValueError for estimates with unknown errors (InpEM).
+    Returns
+    -------
+    list
+        A `Measurement` for each marginal.
+
+    Raises
+    ------
+    ValueError
+        The errors of the estimates are unknown (InpEM).
     """
     protocol, n, found = estimate._protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
@@ -276,8 +290,11 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
 
 
 def to_mbi(estimate: MarginalEstimate) -> list[Any]:
-    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation`` (private-pgm; needs the
-    package mbi).
+    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation``.
+
+    This needs the package mbi (private-pgm).
+
+    This needs the package mbi (private-pgm).
     """
     linear_measurement = import_module("mbi").LinearMeasurement
     return [

@@ -28,14 +28,23 @@ _BATCH = 1 << 12
 
 
 class Domain:
-    """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute"
-    if it has two.
+    """Attributes in their order, each with the values 0 .. cardinality - 1.
+
+    An attribute of two values is called binary.
 
     A record is one value of each; as an item it is a single number, the last attribute's value
     counting fastest. In the spirit of ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
 
-    Raises ValueError for no attributes or more than 256, names that are not strings, cardinalities
-    below 1, or more than 2^62 records.
+    Parameters
+    ----------
+    cardinalities
+        The number of values of each attribute, at least 1, by its name.
+
+    Raises
+    ------
+    ValueError
+        No attributes or more than 256, names that are not strings, cardinalities below 1, or more
+        than 2^62 records.
     """
 
     def __init__(self, cardinalities: Mapping[str, int]) -> None:
@@ -60,7 +69,13 @@ class Domain:
 
     @classmethod
     def binary(cls, *names: str) -> Domain:
-        """Attributes of two values each. ValueError if a name occurs twice."""
+        """Attributes of two values each.
+
+        Raises
+        ------
+        ValueError
+            A name occurs twice.
+        """
         if len(set(names)) < len(names):
             raise ValueError(f"attributes must have distinct names, got {shown(names)}")
         return cls(dict.fromkeys(names, 2))
@@ -165,8 +180,19 @@ class Domain:
         return checked_records(records, self.attributes, self.shape)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
-        """The values of some attributes (None: all) of records given as numbers: shape (n,
-        attributes).
+        """The values of some attributes of records that are given as numbers.
+
+        Parameters
+        ----------
+        items
+            Shape (n,): records as numbers, 0 .. size - 1.
+        attributes
+            Their names; None: all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, attributes), int64.
         """
         places = range(len(self)) if attributes is None else self.places(attributes)
         return np.stack(
@@ -174,8 +200,19 @@ class Domain:
         )
 
     def cells(self, items: Items, attributes: Sequence[str]) -> Items:
-        """The cell of the marginal of some attributes that holds each record: the last of them
-        counting fastest.
+        """The cell of the marginal of some attributes that holds each record.
+
+        Parameters
+        ----------
+        items
+            Records as numbers, 0 .. size - 1.
+        attributes
+            Names; the value of the last one counts fastest.
+
+        Returns
+        -------
+        numpy.ndarray
+            Cells as numbers, shaped like ``items``.
         """
         sizes = [self._sizes[name] for name in attributes]
         result = np.zeros(np.shape(items), dtype=np.int64)
@@ -186,7 +223,27 @@ class Domain:
         return result
 
     def marginal(self, records: Any, attributes: Sequence[str]) -> Floats:
-        """The true marginal of records: fractions, one axis an attribute."""
+        """The true marginal of records.
+
+        Parameters
+        ----------
+        records
+            See `records`.
+        attributes
+            Distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            Fractions of the records, one axis an attribute, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            An attribute that is not there, or twice.
+        InvalidValue
+            The first bad value of the records.
+        """
         names = self.checked(attributes)
         cells = self.cells(self.items(records), names)
         shape = self.project(names).shape

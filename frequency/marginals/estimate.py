@@ -31,8 +31,9 @@ class MarginalEstimator(Protocol):
 
 
 class MarginalEstimate:
-    """What an aggregate says about all marginals of up to k attributes. Unbiased: cells may be
-    negative, or exceed 1.
+    """Unbiased estimates of all marginals of up to k attributes.
+
+    Cells may be negative, or exceed 1.
 
     Attributes
     ----------
@@ -48,8 +49,9 @@ class MarginalEstimate:
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute,
-        in the order asked for.
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
         """
         names = self._protocol.checked(attributes)
         if names not in self._marginals:
@@ -70,7 +72,25 @@ class MarginalEstimate:
         return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
 
     def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> Interval:
-        """Confidence intervals for each cell by itself, shaped as the marginal."""
+        """Confidence intervals for each cell by itself.
+
+        Parameters
+        ----------
+        attributes
+            1 .. k distinct names.
+        confidence
+            Of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        Interval
+            ``low`` and ``high``, shaped as the marginal.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or another confidence.
+        """
         half, middle = (
             normal_quantile(confidence) * np.sqrt(self.variances(attributes)),
             self.marginal(attributes),
@@ -82,7 +102,10 @@ class MarginalEstimate:
         )
 
     def total_variation(self, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of the marginal from the truth, from the variances."""
+        """The expected total variation distance of the marginal from the truth.
+
+        It follows from the variances.
+        """
         return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
 
     def answer(self, where: Mapping[str, int | Collection[int]]) -> Linear:
@@ -111,8 +134,9 @@ class MarginalEstimate:
         return self._linear(names, weights[None], single=True)
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
-        """The proper distribution nearest to the marginal (`frequency.postprocess.norm_sub`):
-        biased, variances unknown.
+        """The proper distribution nearest to the marginal: biased, variances unknown.
+
+        See `frequency.postprocess.norm_sub`.
         """
         marginal = self.marginal(attributes)
         if not self.n:

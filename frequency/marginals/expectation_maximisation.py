@@ -1,5 +1,6 @@
-"""InpEM: every attribute perturbed by itself, and marginals by expectation maximisation (thesis
-4.3.4, after Fanti et al. 2016).
+"""InpEM: every attribute perturbed by itself, marginals by expectation maximisation.
+
+Source: thesis 4.3.4, after Fanti et al. 2016.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ _TOGETHER = 1 << 13
 
 @dataclass(frozen=True)
 class AttributeWise(Channel):
-    """A report is a record, as a number, each of whose values was perturbed by itself: the truth,
-    or another value.
+    """A report is a record, as a number, each of whose values was perturbed by itself.
 
     Each of the d attributes with more than one value has the odds whose d-th power is at most the
     odds allowed: epsilon / d. An aggregate holds how many reports are in each cell of the marginals
@@ -181,8 +181,9 @@ class AttributeWise(Channel):
         return self._counted(np.arange(self.domain), table.ravel())
 
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0: one
-        axis an attribute.
+        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0.
+
+        One axis an attribute.
         """
         part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
         start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
@@ -231,8 +232,9 @@ class Convergence(NamedTuple):
 
 
 class EMEstimate(MarginalEstimate):
-    """Marginals by expectation maximisation: proper distributions, biased, and each found by
-    itself, so that they may disagree.
+    """Marginals by expectation maximisation: proper distributions, biased.
+
+    Each is found by itself, so that they may disagree.
 
     Nothing is known of their errors: variances are NaN, and with them what is made of variances
     (infinite with no reports).
@@ -244,15 +246,20 @@ class EMEstimate(MarginalEstimate):
         self._found: dict[tuple[str, ...], tuple[Floats, Convergence]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute,
-        in the order asked for.
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
         """
         names = self._em.checked(attributes)
         return self._decoded(names)[0] if self.n else super().marginal(names)
 
     def report(self, attributes: Sequence[str]) -> Convergence:
-        """How the iteration for a marginal ended: look here before trusting it. ValueError with no
-        reports.
+        """How the iteration for a marginal ended: look here before trusting it.
+
+        Raises
+        ------
+        ValueError
+            There are no reports.
         """
         names = self._em.checked(attributes)
         if not self.n:
@@ -260,8 +267,9 @@ class EMEstimate(MarginalEstimate):
         return self._decoded(names)[1]
 
     def _together(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """What is decoded with a marginal: all of its shape, if they are small, which takes hardly
-        longer.
+        """What is decoded with a marginal: all of its shape, if they are small.
+
+        Together they take hardly longer.
         """
         shape = self.domain.project(key).shape
         if math.comb(len(self.domain), len(key)) * math.prod(shape) > _TOGETHER:
@@ -282,8 +290,9 @@ class EMEstimate(MarginalEstimate):
 
 @dataclass(frozen=True)
 class InpEM(MarginalProtocol):
-    """InpEM (thesis 4.3.4): every attribute by generalised randomised response with epsilon / d,
-    decoded by EM (Algorithm 3).
+    """InpEM: every attribute by randomised response with epsilon / d, decoded by EM.
+
+    Source: thesis 4.3.4, Algorithm 3.
 
     A heuristic without a guarantee: it may stop far from the most likely marginal, or at the
     uniform prior (see `EMEstimate.report`). A report is at most as long as the record; aggregates
@@ -321,19 +330,36 @@ class InpEM(MarginalProtocol):
         return AttributeWise(self.domain.size, self.epsilon, self.domain, self.k)
 
     def estimate(self, aggregate: Aggregate) -> EMEstimate:
-        """Marginals of up to k attributes, decoded when asked for. IncompatibleAggregate for
-        another protocol's.
+        """Marginals of up to k attributes, decoded when asked for.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
         """
         return EMEstimate(self, self.channel._own(aggregate))
 
     def decode(
         self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
     ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
-        """Algorithm 3 for marginals of one shape, n > 0: a cell of the guess becomes the mean over
-        reports of its probability.
+        """Expectation maximisation for marginals of one shape (thesis, Algorithm 3).
+
+        A cell of the guess becomes the mean over reports of its probability.
 
         Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops
         by itself.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol, with at least one report.
+        sets
+            Sets of up to k attributes in the domain's order, with the same numbers of values.
+
+        Returns
+        -------
+        dict
+            For each set its marginal, one axis an attribute, and how the iteration ended.
         """
         told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
         shape, cells = self.domain.project(sets[0]).shape, told.shape[1]
@@ -388,5 +414,18 @@ class InpEM(MarginalProtocol):
         return np.full(len(weights), np.nan)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """NaN: nothing is known of the errors of EM."""
+        """NaN for every cell: nothing is known of the errors of EM.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            One axis an attribute, in the order asked for.
+        """
         return np.full(self.domain.project(self.checked(attributes)).shape, np.nan)

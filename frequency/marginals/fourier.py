@@ -1,5 +1,6 @@
-"""InpHT: one coefficient of low order of the record's transform, as one bit (thesis 4.3.2, Theorem
-5; 7.1.1).
+"""InpHT: one Fourier coefficient of low order of the record, as one bit.
+
+Source: thesis 4.3.2, Theorem 5; 7.1.1.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ LARGEST_COUNTS = 1 << 22
 
 @dataclass(frozen=True)
 class Phase(SignChannel):
-    """In which half of a circle of ``domain`` phases the user's lies, from a random point on: one
-    bit by randomised response.
+    """In which half of a circle the user's phase lies, from a random point on.
+
+    There are ``domain`` phases; one bit by randomised response.
 
     A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase +
     shift) mod domain: + in the first half.
@@ -73,15 +75,19 @@ class Phase(SignChannel):
 
     @cached_property
     def gains(self) -> Floats:
-        """|mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m, before randomised response."""
+        """The factor by which each multiple of the phase is seen, before randomised response.
+
+        |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
+        """
         signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         result: Floats = np.abs(np.fft.fft(signs)) / self.domain
         result[0] = 0.0
         return result
 
     def coefficients(self, aggregate: Aggregate) -> npt.NDArray[np.complex128]:
-        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain; 0
-        for others.
+        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain.
+
+        0 for others.
         """
         signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         sums = aggregate.counts.astype(np.float64)
@@ -101,8 +107,9 @@ class Phase(SignChannel):
 
 
 def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
-    """The elementary symmetric polynomials of degree 0 .. largest: the sums over all sets of so
-    many numbers of their products.
+    """The elementary symmetric polynomials of degree 0 .. largest.
+
+    They are the sums over all sets of so many numbers of their products.
     """
     result = [1, *[0] * largest]
     for number in numbers:
@@ -183,8 +190,9 @@ class Directions(Mixture):
 
     @cached_property
     def _masks(self) -> Items | None:
-        """For each direction the bits of an item whose parity is the phase; None unless all phases
-        are parities of bits.
+        """For each direction the bits of an item whose parity is the phase.
+
+        None unless all phases are parities of bits.
 
         They are where values count in steps of powers of two: if all attributes are binary, for
         one.
@@ -217,13 +225,24 @@ class Directions(Mixture):
 
 @dataclass(frozen=True)
 class InpHT(MarginalProtocol):
-    """InpHT (thesis 4.3.2): one coefficient of the record's transform that involves at most k
-    attributes, as one bit.
+    """InpHT: one coefficient of the record that involves at most k attributes, as one bit.
+
+    Source: thesis 4.3.2, Theorem 5; 7.1.1.
 
     For binary attributes the coefficients are those of the Hadamard transform; for others the
     characters of the product of cyclic groups, which is the orthogonal decomposition that thesis
     7.1.1 asks for: every attribute costs as many coefficients as it has values, less one, and no
     power of two. Marginals share coefficients, and so are consistent with each other.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        There would be more than 2^22 coefficients, or counts in an aggregate.
     """
 
     @cached_property
@@ -270,8 +289,9 @@ class InpHT(MarginalProtocol):
         ]
 
     def _characters(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Character]]:
-        """The characters of a marginal but the constant one: as places in its transform, and as
-        characters of the domain.
+        """The coefficients of a marginal but the constant one.
+
+        As places in its transform, and as coefficients of the domain.
         """
         places, found = self.domain.places(attributes), []
         for values in product(*(range(self.domain[name]) for name in attributes)):
@@ -283,8 +303,9 @@ class InpHT(MarginalProtocol):
         return found
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
-        """What each direction says of its multiples; for the last aggregate, which cannot change,
-        it is kept.
+        """What each direction says of its multiples.
+
+        For the last aggregate, which cannot change, it is kept.
         """
         last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
         if last is None or last[0] is not aggregate:
@@ -321,8 +342,9 @@ class InpHT(MarginalProtocol):
         return result
 
     def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
-        """The mean square errors of the coefficients of a marginal, before what users have in
-        common is taken off.
+        """The mean square errors of the coefficients of a marginal.
+
+        What users have in common has not been taken off.
         """
         result = np.zeros(self.domain.project(attributes).shape)
         for values, character in self._characters(attributes):

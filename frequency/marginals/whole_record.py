@@ -1,5 +1,6 @@
-"""Protocols that perturb the whole record, as one item among all that there are (thesis 4.3.2):
-InpRR, InpPS, InpOLH, InpHTCMS.
+"""Protocols that perturb the whole record, as one item: InpRR, InpPS, InpOLH, InpHTCMS.
+
+Source: thesis 4.3.2.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ LARGEST = 1 << 22
 
 
 class InputProtocol(MarginalProtocol):
-    """A frequency oracle over all records; a marginal's cell is the sum of the records in it. At
-    most 2^22 different records.
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it.
+
+    There are at most 2^22 different records.
     """
 
     def __post_init__(self) -> None:
@@ -118,8 +120,19 @@ class RecordsBySketch(Records, HadamardCountMeanSketch):
 
 @dataclass(frozen=True)
 class InpRR(InputProtocol):
-    """InpRR: a bit for every record there is, each perturbed by itself (`frequency.OUE`, thesis
-    Theorem 3).
+    """InpRR: a bit for every possible record, each perturbed by itself.
+
+    Source: thesis 4.3.2, Theorem 3; the oracle is `frequency.OUE`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
     """
 
     @cached_property
@@ -129,8 +142,19 @@ class InpRR(InputProtocol):
 
 @dataclass(frozen=True)
 class InpPS(InputProtocol):
-    """InpPS, preferential sampling: the record or any other one (`frequency.GRR`, thesis Theorem
-    4).
+    """InpPS, preferential sampling: the record, or any other one.
+
+    Source: thesis 4.3.2, Theorem 4; the oracle is `frequency.GRR`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
     """
 
     @cached_property
@@ -140,7 +164,20 @@ class InpPS(InputProtocol):
 
 @dataclass(frozen=True)
 class InpOLH(InputProtocol):
-    """InpOLH: the record hashed (`frequency.OLH`, thesis 2.4.2)."""
+    """InpOLH: the record, hashed.
+
+    Source: thesis 2.4.2; the oracle is `frequency.OLH`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
+    """
 
     @cached_property
     def channel(self) -> Oracle:
@@ -149,10 +186,26 @@ class InpOLH(InputProtocol):
 
 @dataclass(frozen=True)
 class InpHTCMS(InputProtocol):
-    """InpHTCMS: the record in a sketch (`frequency.HadamardCountMeanSketch`, thesis 4.4.6).
+    """InpHTCMS: the record in a sketch.
+
+    Source: thesis 4.4.6; the oracle is `frequency.HadamardCountMeanSketch`.
 
     Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes``
     of them, into ``width`` cells each, a power of two.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+    hashes
+        The number of hash functions, at least 1.
+    width
+        The number of cells of each, a power of two.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or more than 2^22 different records.
     """
 
     hashes: int = 5

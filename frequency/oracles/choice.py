@@ -1,6 +1,4 @@
-"""Which oracle to take: all of them side by side for a domain, a privacy loss and a number of
-users, and a recommendation.
-"""
+"""The choice of an oracle for a domain, a privacy loss and a number of users."""
 
 from __future__ import annotations
 
@@ -117,6 +115,16 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
         As for `Oracle`.
     n
         The number of users expected, at least 1.
+
+    Returns
+    -------
+    Choice
+        The oracles with their errors and costs, and the recommended one.
+
+    Raises
+    ------
+    ValueError
+        A domain, epsilon or number of users out of range.
 
     >>> print(choose(domain=1024, epsilon=1.0, n=1_000_000).reason)
     RMSE 0.00192 is 0.2% above the least, that of SubsetSelection, with 11 bits instead of 1024

@@ -1,6 +1,4 @@
-"""Count-mean sketches: items hashed into few cells by public random functions, for domains too
-large for a table.
-"""
+"""Count-mean sketches: items hashed into few cells, for domains too large for a table."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class Sketch(Oracle):
-    """Oracles with a public random function, the same for all users, that confuses items with each
-    other.
+    """Oracles with a public random function, the same for all users, under which items collide.
 
     Estimates are unbiased, and variances stated, over the seed as well as the reports: ``seed`` is
     public, and must be chosen without looking at the data. Confusion does not average out over
@@ -46,9 +43,7 @@ class Sketch(Oracle):
     @property
     @abstractmethod
     def confusion(self) -> Fraction:
-        """The variance, over the seed, of how much one item's frequency leaks into another's
-        estimate.
-        """
+        """The variance, over the seed, of what one item's frequency adds to another's estimate."""
 
     @abstractmethod
     def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
@@ -59,8 +54,9 @@ class Sketch(Oracle):
 
     @abstractmethod
     def second_moment(self, aggregate: Aggregate) -> float:
-        """An estimate of the sum of all squared frequencies, brought into [1/domain, 1]; 1 for no
-        reports.
+        """An estimate of the sum of all squared frequencies.
+
+        It is brought into [1/domain, 1], and is 1 for no reports.
         """
 
     def variance(
@@ -70,9 +66,18 @@ class Sketch(Oracle):
 
         Parameters
         ----------
+        n
+            The number of users, at least 1.
+        frequency
+            The fraction of the users with the item, 0 to 1; a number or an array.
         second_moment
             The sum of the squared frequencies of all items, this one included; None: the worst
             case, all others are one item.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
         """
         f = np.asarray(frequency, dtype=np.float64)
         others = (1 - f) ** 2 if second_moment is None else second_moment - f**2
@@ -119,8 +124,9 @@ class Sketch(Oracle):
 
 
 class SignSketch(Sketch):
-    """Reports that are the index of a public random sign function and, by randomised response, the
-    sign of the holder's item.
+    """Sketches by public random sign functions, one of which each user draws.
+
+    A report is the function's index and, by randomised response, the sign of the user's item.
     """
 
     @property
@@ -180,8 +186,23 @@ def checked_size(name: str, value: object, least: int) -> int:
 
 @dataclass(frozen=True)
 class HashedSketch(Sketch):
-    """Sketches whose public functions are ``hashes`` hash functions into ``width`` cells, a power
-    of two and at least 2.
+    """Sketches whose public functions hash items into few cells.
+
+    Parameters
+    ----------
+    domain, epsilon
+        See `Oracle`.
+    hashes
+        The number of hash functions, 1 to 2^32.
+    width
+        The number of cells, a power of two, 2 to 2^32.
+    seed
+        Of the public functions, 0 to 2^32, chosen without looking at the data.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
 
     hashes: int = 256
@@ -221,7 +242,7 @@ class HashedSketch(Sketch):
         return cell
 
     def _look_up(self, table: Floats, items: Items | None) -> Floats:
-        """For each item (None: all), the sum over hash functions of table[hash, cell of the item]."""
+        """The sum over hash functions of table[hash, cell], for each item (None: all)."""
         chosen = self._all(items)
         total = np.zeros(len(chosen))
         for hash_ in range(self.hashes):
@@ -231,11 +252,17 @@ class HashedSketch(Sketch):
 
 @dataclass(frozen=True)
 class HadamardCountMeanSketch(HashedSketch, SignSketch):
-    """HCMS, InpHTCMS (Apple 2017; thesis 4.4.6): hash into few cells, then one Hadamard coefficient
-    of the cell as one bit.
+    """HCMS, InpHTCMS: one Hadamard coefficient of the hashed item, as one bit.
+
+    Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
 
     The user picks a hash function and one of the width - 1 coefficients that are not constant. A
     report is ``hash``, ``index`` and ``sign`` (+1 or -1).
+
+    Parameters
+    ----------
+    domain, epsilon, hashes, width, seed
+        See `HashedSketch`.
     """
 
     @property
@@ -319,12 +346,18 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
 @dataclass(frozen=True)
 class CountMeanSketch(HashedSketch):
-    """CMS (Apple 2017, Algorithms A_client-CMS and A_CMS): hash into few cells, then the symmetric
-    unary encoding of the cell.
+    """CMS: the symmetric unary encoding of the hashed item.
+
+    Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
 
     The user picks a hash function. A report is ``hash`` and ``bits``, one for each cell, packed,
     least significant bit first. Noise like SUE's; `HadamardCountMeanSketch` has far shorter
     reports.
+
+    Parameters
+    ----------
+    domain, epsilon, hashes, width, seed
+        See `HashedSketch`.
     """
 
     @property
@@ -400,7 +433,10 @@ class CountMeanSketch(HashedSketch):
 
     @cached_property
     def _bit_variance(self) -> float:
-        """The variance of one report's bit, scaled to be unbiased: the same for cells that are and are not the holder's."""
+        """The variance of one report's bit, scaled to be unbiased.
+
+        It is the same for the cell of the user's item and for all others.
+        """
         return float(self._bits.p * self._bits.q / (self._bits.p - self._bits.q) ** 2)
 
     def _cells(self, aggregate: Aggregate) -> Floats:

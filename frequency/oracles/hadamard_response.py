@@ -1,6 +1,4 @@
-"""Hadamard randomised response: t random coefficients of the Hadamard transform, as signs, by
-randomised response.
-"""
+"""Hadamard randomised response: signs of t random Hadamard coefficients of the item."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class HRR(Oracle):
-    """HRR_t, for t = 1 HRR, InpHT with k = d (thesis 4.7; Nguyen et al. 2016): ``coefficients``
-    signs of the row of one's item.
+    """HRR_t: t random signs of the item's row of the Hadamard matrix, by randomised response.
+
+    Source: thesis 4.7; Nguyen et al. 2016. t = 1 is HRR, and InpHT with k = d.
 
     The domain is padded to a power of two S; coefficient j of item x is (-1)^(j . x), the dot
     product of their binary digits. The constant coefficient says nothing and is never drawn: the t
@@ -36,7 +35,17 @@ class HRR(Oracle):
     variance, about (e^eps + 2^t - 1)^2 / (n t (e^eps - 1)^2), is least for t = 1 up to epsilon =
     ln(1 + 2 sqrt 2) = 1.342, then for larger t.
 
-    Raises ValueError unless 1 <= coefficients <= log2 S (or 1 for the smallest domains).
+    Parameters
+    ----------
+    domain, epsilon
+        See `Oracle`.
+    coefficients
+        t, 1 to log2 of the padded domain (1 for the smallest domains).
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
 
     coefficients: int = 1
@@ -60,8 +69,9 @@ class HRR(Oracle):
 
     @property
     def _contrast(self) -> Fraction:
-        """The mean of a reported sign times the true one: the pattern is kept with this
-        probability, and uniform otherwise.
+        """The mean of a reported sign times the true one.
+
+        The pattern is kept with this probability, and uniform otherwise.
         """
         return self._choice.p - self._choice.q
 
@@ -155,8 +165,9 @@ class HRR(Oracle):
         return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
 
     def _sum_of_signs(self, same: int) -> Fraction:
-        """The variance of the sum of the t reported signs times those of item x, for a holder of x
-        (same = 1) or not (0).
+        """The variance of the sum of the t reported signs times those of item x.
+
+        For users with item x (same = 1) or with another one (0).
         """
         t, m, kept = self.coefficients, self.padded - 1, self._contrast
         mean, square = (

@@ -20,8 +20,9 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class JLOracle(SignSketch):
-    """PROT-FO, the frequency oracle of Bassily and Smith (STOC 2015, section 2.2, Algorithms 1 -
-    3), with the basic randomiser.
+    """PROT-FO: one sign of a random projection of the item, by randomised response.
+
+    Source: Bassily and Smith, STOC 2015, section 2.2, Algorithms 1 to 3.
 
     The public matrix has ``rows`` rows and a column of signs for each item, divided by sqrt(rows);
     its entries are 5-wise independent, computed from ``seed`` when needed and never stored. The
@@ -31,6 +32,20 @@ class JLOracle(SignSketch):
     Section 2.2 takes log(d + 1) log(2/b) e^2 n / log(2d/b) rows for n users, failure probability b
     and domain d, so that the confusion of items is no larger than the noise; the server's cost for
     an item is the number of rows.
+
+    Parameters
+    ----------
+    domain, epsilon
+        See `Oracle`.
+    rows
+        The rows of the public matrix, 1 to 2^32.
+    seed
+        Of the matrix, 0 to 2^32, chosen without looking at the data.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
 
     rows: int = 1 << 14

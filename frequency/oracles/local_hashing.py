@@ -1,5 +1,6 @@
-"""Optimised local hashing with a linear hash over a finite field, so that the server need not try
-every item for every user.
+"""Optimised local hashing with a linear hash over a finite field.
+
+The server need not try every item for every user.
 """
 
 from __future__ import annotations
@@ -25,19 +26,28 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class OLH(CellOracle):
-    """OLH, INPOLH (Wang et al. 2017; thesis 2.4.2): a random hash function of one's own, and the
-    hash by randomised response.
+    """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
+
+    Source: Wang et al., USENIX Security 2017; thesis 2.4.2.
 
     The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its
     coordinates. Two items collide with probability exactly 1/q, so the family is universal and the
     textbook's estimator is unbiased; and the number of users whose report supports x, #{i : <a_i,
     x> = y_i}, comes for all x at once from a character transform, in O(n + q D log D) instead of
     O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless
-    the server's table of about q^t numbers would be too large (`frequency.algebra.finite_field.TABLE_LIMIT`).
+    the server's table of about q^t numbers would be too large
+    (`frequency.algebra.finite_field.TABLE_LIMIT`).
 
     A report is (a, y): ``hash`` in 0 .. q^t - 1 and ``value`` in 0 .. q - 1. The variance at
     frequency 0 is (e^eps + q - 1)^2 / (n (e^eps - 1)^2 (q - 1)), which is 4 e^eps / (n (e^eps -
     1)^2) when q = e^eps + 1.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property

@@ -35,6 +35,13 @@ class ProjectiveGeometry(CellOracle):
     exp(epsilon). Every two points lie on equally many hyperplanes, so the estimator is that of
     subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1 makes that size the
     best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property
@@ -48,9 +55,7 @@ class ProjectiveGeometry(CellOracle):
 
     @cached_property
     def _through(self) -> TruthOrLie:
-        """Of the inner product of the hyperplane with the point: 0, or one of the other elements of
-        the field.
-        """
+        """The inner product of hyperplane and point: 0, or another element of the field."""
         # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point
         # than with each other product.
         q, t = self._order

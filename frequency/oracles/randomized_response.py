@@ -1,5 +1,6 @@
-"""Generalised randomised response: the item itself, or another one. Binary RR is the same for two
-items.
+"""Generalised randomised response: the item itself, or another one.
+
+Binary randomised response is the same for two items.
 """
 
 from __future__ import annotations
@@ -23,11 +24,19 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class GRR(CellOracle):
-    """GRR, k-ary randomised response, INPPS (thesis 2.4.2): the truth, or one of the other items,
-    all equally likely.
+    """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
+
+    Source: thesis 2.4.2.
 
     The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an
     item.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
 
     >>> GRR(domain=4, epsilon=1.0).audit().holds
     True
@@ -47,8 +56,9 @@ class GRR(CellOracle):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The very same as a table, rows are reports: `mechdesign.named.krr` for the ratio that is
-        sampled. domain^2 entries.
+        """The same as a table of domain^2 entries, whose rows are reports.
+
+        It is `mechdesign.named.krr` for the likelihood ratio that is sampled.
         """
         return named.krr(self.domain, 1 / self._choice.ratio)
 
@@ -125,7 +135,22 @@ class GRR(CellOracle):
 
 @dataclass(frozen=True)
 class RR(GRR):
-    """Binary randomised response (Warner 1965; thesis 2.4.1): GRR for the two items 0 and 1."""
+    """Binary randomised response: GRR for the two items 0 and 1.
+
+    Source: Warner 1965; thesis 2.4.1.
+
+    Parameters
+    ----------
+    domain
+        2.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+
+    Raises
+    ------
+    ValueError
+        Another domain.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

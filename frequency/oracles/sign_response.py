@@ -1,6 +1,4 @@
-"""SignChannel: a public random number, and one sign that depends on it and on the item, by
-randomised response.
-"""
+"""Channels that send a public random number and a sign, by randomised response."""
 
 from __future__ import annotations
 
@@ -18,8 +16,10 @@ from frequency.core.tally import Sample, signs
 
 
 class SignChannel(Channel):
-    """A report is a number, uniform and public, and ``sign`` (+1 or -1). The counts are the sums of
-    the signs of each number.
+    """A public uniform number, and a sign that depends on it and on the item.
+
+    A report is the number and ``sign`` (+1 or -1). The counts are the sums of the signs of each
+    number.
     """
 
     number: ClassVar[str]

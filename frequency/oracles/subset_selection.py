@@ -1,6 +1,4 @@
-"""Subset selection: a random set of k items that contains the holder's more often than it should by
-chance.
-"""
+"""Subset selection: a random set of k items that favours the user's own."""
 
 from __future__ import annotations
 
@@ -25,12 +23,20 @@ from mechdesign.sampling import BitSource
 
 @dataclass(frozen=True)
 class SubsetSelection(BitVector, CellOracle):
-    """Subset selection (Ye and Barg 2018; Wang et al. 2016): the least variance known for one
-    report a user.
+    """Subset selection: the least variance known for one report a user.
+
+    Source: Ye and Barg, IEEE Trans. Inf. Theory 2018; Wang et al. 2016.
 
     A report is a set of exactly `size` items. It contains the holder's with probability p; given
     that, it is uniform among such sets. With size 1 this is GRR. The size is the one of least
     variance, near domain / (exp(epsilon) + 1).
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property
@@ -185,8 +191,9 @@ class SubsetSelection(BitVector, CellOracle):
 
 
 def _inclusion(domain: int, size: int, odds: Fraction) -> int:
-    """The largest weight of "the holder's item is in the set", in units of 2^-64, that keeps the
-    odds.
+    """The largest probability, in units of 2^-64, that the user's item is in the set.
+
+    It is such that the likelihood ratio of two items stays within ``odds``.
     """
     if domain == 1:
         return WORD

@@ -26,8 +26,9 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, init=False)
 class Tabular(Oracle):
-    """A `Mechanism` whose inputs are the items; a report is the ``output`` drawn for the holder's
-    item.
+    """Any `Mechanism` as an oracle: its inputs are the items.
+
+    A report is the ``output`` drawn for the user's item.
 
     Frequencies are reconstructed by weighted least squares: of all the linear estimators that are
     unbiased for every population, the one of least variance when all items are equally frequent, f
@@ -37,6 +38,11 @@ class Tabular(Oracle):
     adjacent counts, or at limited precision k, protects only items at most 1, or k, apart from each
     other to that degree. ``epsilon`` is -ln of its alpha, rounded up; under a `Metric` that is for
     one unit of distance, and ``audit().allowed`` is a power of `odds`.
+
+    Parameters
+    ----------
+    mechanism
+        One input for each item; its columns must be linearly independent.
 
     Raises
     ------
@@ -84,8 +90,9 @@ class Tabular(Oracle):
 
     @cached_property
     def reconstruction(self) -> Floats:
-        """The estimator: shape (domain, outputs); times the fractions of the outputs it is the
-        frequencies.
+        """The estimator: frequencies are this matrix times the fractions of the outputs.
+
+        Shape (domain, outputs).
         """
         matrix = self.mechanism.matrix
         root = np.sqrt(matrix.mean(axis=1))
@@ -140,8 +147,19 @@ class Tabular(Oracle):
         return result if items is None else result[items]
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The mean over items of the variance for an item of this frequency when all others are
-        equally frequent.
+        """The mean over items of the variance, when all other items are equally frequent.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1.
+        frequency
+            The fraction of the users with the item, 0 to 1; a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
         """
         # Given the frequencies f, n times the variance for x is the sum over outputs of R[x, y]^2
         # (P f)[y], less f_x.

@@ -22,8 +22,19 @@ from mechdesign.sampling import BitSource
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
-    """The number of ones in each of the first ``columns`` columns of bit-packed rows (least
-    significant bit first).
+    """The number of ones in each of the first columns of bit-packed rows.
+
+    Parameters
+    ----------
+    bits
+        Shape (rows, bytes), the least significant bit first.
+    columns
+        How many columns to count.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (columns,).
     """
     total = np.zeros(8 * bits.shape[1], dtype=np.int64)
     # 255 ones still fit in a byte, and adding bytes is fast
@@ -35,8 +46,9 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
 
 
 class BitVector(PureOracle):
-    """Oracles whose report is a set of items, as one bit for each: packed, least significant bit
-    first, unused bits 0.
+    """Oracles whose report is a set of items, as one bit for each.
+
+    Bits are packed, the least significant first; unused bits are 0.
     """
 
     @property
@@ -82,7 +94,7 @@ def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class _Unary(BitVector):
-    """Every bit is 1 with probability p for the holder's item and q for the others, independently."""
+    """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
 
     @property
     @abstractmethod
@@ -142,11 +154,19 @@ class _Unary(BitVector):
 
 @dataclass(frozen=True)
 class OUE(_Unary):
-    """Optimised unary encoding, INPRR with p and q of least variance (Wang et al. 2017; thesis
-    2.4.2): p = 1/2, q = 1/(e^eps + 1).
+    """Optimised unary encoding, INPRR with p and q of least variance.
+
+    Source: Wang et al., USENIX Security 2017; thesis 2.4.2: p = 1/2, q = 1/(e^eps + 1).
 
     The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one
     bit for each item.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property
@@ -156,8 +176,16 @@ class OUE(_Unary):
 
 @dataclass(frozen=True)
 class SUE(_Unary):
-    """Symmetric unary encoding, basic one-time RAPPOR (Erlingsson et al. 2014; thesis 2.4.2): p = 1
-    - q, p/q = e^(eps/2).
+    """Symmetric unary encoding, basic one-time RAPPOR.
+
+    Source: Erlingsson et al. 2014; thesis 2.4.2: p = 1 - q, p/q = e^(eps/2).
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property

@@ -1,4 +1,5 @@
-"""Reports, aggregates and protocols at rest, and the way from files of reports to an aggregate.
+"""Reports, aggregates and protocols in files, and the way from reports to an aggregate.
+
 Needs the extra ``storage``.
 
 A protocol is a small JSON file, reports are Parquet files, an aggregate is one binary file:
@@ -50,18 +51,58 @@ __all__ = [
 
 
 def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
-    """Write an aggregate: after a crash the file is the old one or the new one."""
+    """Write an aggregate: after a crash the file is the old one or the new one.
+
+    Parameters
+    ----------
+    path
+        Where; what is there is replaced.
+    aggregate
+        What to write.
+    """
     with replacing(path) as stream:
         aggregate.write(stream)
 
 
 def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
-    """Read an aggregate; IncompatibleAggregate unless it is whole, of this protocol, and possible."""
+    """Read an aggregate of a protocol.
+
+    Parameters
+    ----------
+    path
+        What `save_aggregate` wrote.
+    protocol
+        What the aggregate is of.
+
+    Returns
+    -------
+    Aggregate
+        Equal to the one that was saved.
+
+    Raises
+    ------
+    IncompatibleAggregate
+        It is not whole, of another protocol, or impossible.
+    """
     return channel_of(protocol).aggregate_from_bytes(Path(path).read_bytes())
 
 
 def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
-    """Whether an aggregate can hold all reports of an earlier one: whether the rest can be counts of reports.
+    """Whether an aggregate can hold all reports of an earlier one.
+
+    That is, whether the rest can be counts of reports.
+
+    Parameters
+    ----------
+    protocol
+        What both are of.
+    later, earlier
+        The aggregates.
+
+    Returns
+    -------
+    bool
+        False shows that some reports of the earlier one are not in the later one.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""From files of reports to one aggregate: bounded memory, every file counted exactly once, whatever
-happens in between.
+"""From files of reports to one aggregate, in bounded memory, each file counted exactly once.
 
 The integers of an aggregate add up, so the result does not depend on the order of the files, on how
 reports are batched, or on how many processes or machines share the work. A file is counted when all
@@ -7,9 +6,9 @@ of it has been read, or not at all. What has been counted is kept in one file, t
 together with the list of files, written in one step: after a crash it holds an earlier state or
 the next one, and both are right.
 
-Directories are listed here (`frequency.storage.file_listing`). Workers (`frequency.storage.workers`) then look at the
-end of each file, some ahead of those that count. What is to be counted is decided here, file by
-file in order; workers count it (`frequency.storage.counting`), and here it is added up (`frequency.storage.state`).
+Directories are listed here (`file_listing`). Workers (`workers`) then look at the end of each file,
+some ahead of those that count. What is to be counted is decided here, file by file in order;
+workers count it (`counting`), and here it is added up (`state`).
 """
 
 from __future__ import annotations
@@ -38,10 +37,13 @@ from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import printable
 
 _TASK = 4
-"""A task is of about so many batches: its counts cost as much as those of a batch, to whoever adds them up."""
+"""A task is of about so many batches: to add up its counts costs what those of a batch do."""
 
 _ALONE = 2
-"""A file of more than one part in so many of a batch is a task by itself: others' reports are held until a file's end."""
+"""A file of more than one part in so many of a batch is a task by itself.
+
+Reports of other files are held until the end of their file.
+"""
 
 _OPENING = 1 << 12
 """Opening a file takes the time of counting about so many reports."""
@@ -130,6 +132,11 @@ def aggregate_files(
     batch
         Reports read at a time. None: as many as are handled well.
 
+    Returns
+    -------
+    Collected
+        The aggregate, and an account of every file.
+
     Raises
     ------
     OSError, ValueError
@@ -207,8 +214,9 @@ def _jobs(
     copies: dict[str, str],
     done: Callable[[int], object],
 ) -> Iterator[Job]:
-    """What is to be counted of these files, as one gets to them; what need not or cannot be is
-    noted.
+    """What is to be counted of these files, as one gets to them.
+
+    What need not or cannot be counted is noted.
     """
     small: list[Piece] = []
     weight = 0
@@ -243,8 +251,9 @@ def _jobs(
 
 
 def _repeated(path: str, original: str, channel: Channel) -> str:
-    """Why a file is not counted that ends like another one: somebody may have made it, or the other
-    one, to end so.
+    """Why a file that ends like another one is not counted.
+
+    Somebody may have made it, or the other one, to end so.
     """
     try:
         # Nobody has replaced one since

@@ -37,7 +37,10 @@ Job: TypeAlias = tuple[Task, ...]
 
 
 class Entry(NamedTuple):
-    """How a piece of a file fared: how many reports were counted, how many left out, and why it was refused, if it was."""
+    """How a piece of a file fared.
+
+    ``counted`` reports, ``left_out`` others by their reasons, and the ``reason`` if it was refused.
+    """
 
     path: str
     digest: str
@@ -109,7 +112,7 @@ def _unpickled(protocol: bytes) -> Channel:
 
 
 def narrowed(counts: Counts) -> Counts:
-    """The same integers in as few bytes as they need: parts wait and travel in a fraction of the memory."""
+    """The same integers in as few bytes as they need, to wait and travel in less memory."""
     least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
     for dtype in (np.int8, np.int16, np.int32):
         if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
@@ -124,7 +127,10 @@ def merge(first: Part, second: Part) -> Part:
 
 
 def settle(part: Part) -> Part:
-    """The part of a job, with one entry for each file: a large file counts with all of its pieces or not at all."""
+    """The part of a job, with one entry for each file.
+
+    A large file counts with all of its pieces or not at all.
+    """
     path, digest = part.entries[0].path, part.entries[0].digest
     if len(part.entries) == 1 or part.entries[1].path != path:
         return part

@@ -119,7 +119,8 @@ def write_reports(
 
     Returns
     -------
-    How many reports were written.
+    int
+        How many reports were written.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def write_reports(
             stream,
             schema,
             compression="zstd",
-            # Most of a report is random: bytes in the order of their places pack better, and faster.
+            # Most of a report is random: bytes in the order of their places pack better.
             use_dictionary=False,
             use_byte_stream_split=True,
             write_statistics=False,
@@ -200,9 +201,18 @@ def read_reports(
 
     Parameters
     ----------
+    path
+        What `write_reports` wrote.
+    protocol
+        What the reports are of.
     tally
         None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,
         and counted as "impossible".
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (reports,), of the protocol's ``report_dtype``.
 
     Raises
     ------

@@ -40,6 +40,8 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
 
     Parameters
     ----------
+    path
+        Where; what is there is replaced.
     protocol
         Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`.
 
@@ -113,8 +115,9 @@ def _public_name(kind: type) -> str:
 
 
 def _encoded(value: Any) -> Any:
-    """An argument as JSON: what JSON does not have is an object of one entry, or of a class's name
-    and arguments.
+    """An argument as JSON.
+
+    What JSON does not have is an object of one entry, or of a class's name and arguments.
     """
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -118,7 +118,7 @@ def _lost() -> Iterator[None]:
 
 
 def follow(parent: int) -> None:
-    """Make this process end when its parent does, and leave it to the parent what an interrupt means."""
+    """Make this process end when its parent does, and leave interrupts to the parent."""
 
     def watch() -> None:
         while os.getppid() == parent:
