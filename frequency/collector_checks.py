@@ -73,7 +73,8 @@ import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
-from frequency.core.tally import Floats, Sample
+from frequency.core.tally import Sample
+from mechdesign._support.arrays import Floats
 from mechdesign._support.text import aligned, shown
 
 if TYPE_CHECKING:

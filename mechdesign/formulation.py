@@ -11,8 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
 from mechdesign.losses import Loss
-from mechdesign.lp.constraints import IntArray, Rows
+from mechdesign.lp.constraints import Rows
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, closure
@@ -54,7 +55,7 @@ def mechanism_program(
 
 
 def privacy_rows(
-    at: IntArray, privacy: Privacy, row_monotone: bool = False, distance: int = 1
+    at: Integers, privacy: Privacy, row_monotone: bool = False, distance: int = 1
 ) -> Rows:
     """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] =
     P[i, j'] when alpha = 1.
@@ -83,7 +84,7 @@ def is_privacy(group: Rows) -> bool:
     return group.name.partition(" ")[0] == "privacy"
 
 
-def reflection(outputs: int, inputs: int, variables: int) -> IntArray:
+def reflection(outputs: int, inputs: int, variables: int) -> Integers:
     """The central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9) as a permutation of the variables."""
     size = outputs * inputs
     return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])

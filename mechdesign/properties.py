@@ -27,10 +27,11 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
-from mechdesign.lp.constraints import IntArray, Rows
+from mechdesign.lp.constraints import Rows
 from mechdesign.privacy import Privacy
 from mechdesign.table import Table
 
@@ -75,7 +76,7 @@ class Property(ABC):
             _REGISTRY[cls.short] = cls
 
     @abstractmethod
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterable[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterable[Rows]:
         """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j];
         slice it freely.
         """
@@ -118,7 +119,7 @@ class RowHonesty(Property):
 
     short = "RH"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         yield Rows.at_least(_diagonal(at)[:, None], at)
 
 
@@ -128,7 +129,7 @@ class RowMonotone(Property):
     short = "RM"
     implies = frozenset({"RH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         yield from _decreasing_from_diagonal(at)
 
 
@@ -138,7 +139,7 @@ class ColumnHonesty(Property):
     short = "CH"
     implies = frozenset({"WH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         yield Rows.at_least(_diagonal(at)[None, :], at)
 
 
@@ -148,7 +149,7 @@ class ColumnMonotone(Property):
     short = "CM"
     implies = frozenset({"CH", "WH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         _diagonal(at)
         yield from _decreasing_from_diagonal(at.T)
 
@@ -158,7 +159,7 @@ class Fairness(Property):
 
     short = "F"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         truth = _diagonal(at)
         yield Rows.equal(truth[:-1], truth[1:])
 
@@ -168,7 +169,7 @@ class WeakHonesty(Property):
 
     short = "WH"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         yield Rows.at_least_value(_diagonal(at), Fraction(1, len(at)))
 
 
@@ -179,7 +180,7 @@ class Symmetry(Property):
 
     short = "S"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         half = (at.size + 1) // 2
         flat = at.ravel()
         yield Rows.equal(flat[:half], flat[::-1][:half])
@@ -201,7 +202,7 @@ class OutputRatio(Property):
                 raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
             object.__setattr__(self, "beta", beta)
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
         beta = privacy.alpha if self.beta is None else self.beta
         yield Rows.at_least(at[:-1], at[1:], beta)
         yield Rows.at_least(at[1:], at[:-1], beta)
@@ -280,7 +281,7 @@ def _state(item: object) -> dict[str, object]:
     return {**{name: getattr(item, name, None) for name in slots}, **vars(item)}
 
 
-def _diagonal(at: IntArray) -> IntArray:
+def _diagonal(at: Integers) -> Integers:
     if at.shape[0] != at.shape[1]:
         raise NotSquare(
             f"this property compares output i with input i, but the table is {at.shape[0]} x"
@@ -289,7 +290,7 @@ def _diagonal(at: IntArray) -> IntArray:
     return np.diagonal(at)
 
 
-def _decreasing_from_diagonal(at: IntArray) -> Iterator[Rows]:
+def _decreasing_from_diagonal(at: Integers) -> Iterator[Rows]:
     """Along each row of ``at``, entries do not grow with the distance from the diagonal."""
     _diagonal(at)
     left, right = at[:, :-1], at[:, 1:]

@@ -25,8 +25,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Integers
 from mechdesign.formulation import is_privacy, reflection
-from mechdesign.lp.constraints import IntArray, Rows
+from mechdesign.lp.constraints import Rows
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 
@@ -52,9 +53,9 @@ class Compact:
     """
 
     program: Program
-    symmetry: IntArray
+    symmetry: Integers
     stated: Program
-    kept: tuple[IntArray, ...]
+    kept: tuple[Integers, ...]
     cliques: tuple[Clique, ...]
     inputs: int
 
@@ -101,7 +102,7 @@ def compact(
         inside = np.ix_(clique.inputs, clique.inputs)
         needed[inside] &= distance[inside] != clique.distance
     shortest = np.where(needed, distance, _UNRELATED)
-    groups, kept = list[Rows](), list[IntArray]()
+    groups, kept = list[Rows](), list[Integers]()
     for group in program.rows:
         rows = np.arange(len(group.cells))
         if is_privacy(group):
@@ -135,7 +136,7 @@ def compact(
     return Compact(lean, symmetry, program, tuple(kept), tuple(cliques), inputs)
 
 
-def _unchained(distance: IntArray) -> npt.NDArray[np.bool_]:
+def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
     """The pairs of neighbours without a detour that is no longer: chains of them make up all
     others, as distances are positive.
     """
@@ -145,7 +146,7 @@ def _unchained(distance: IntArray) -> npt.NDArray[np.bool_]:
     return needed
 
 
-def _connecting(distance: IntArray) -> npt.NDArray[np.bool_]:
+def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
     """The pairs to equate when neighbours must look alike: of one input and the next, where those
     are all neighbours.
     """
@@ -154,7 +155,7 @@ def _connecting(distance: IntArray) -> npt.NDArray[np.bool_]:
     return needed & (following | following.T) if needed[following].all() else needed
 
 
-def _cliques(distance: IntArray, needed: npt.NDArray[np.bool_]) -> list[Clique]:
+def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
     """Cliques whose floors halve the rows that they stand for: among those that are all of the
     neighbours of some input.
     """

@@ -9,21 +9,17 @@ denominator, and no float is on the path.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Words
+from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign.exceptions import InvalidCount
-
-Words: TypeAlias = npt.NDArray[np.uint64]
-BitSource: TypeAlias = Callable[[int], Words]
-"""Given k, k uniform 64-bit words."""
 
 _CHUNK = 1 << 16
 """Draws handled at a time, so that the working arrays stay in cache."""
@@ -32,15 +28,6 @@ _GUIDE_ENTRIES = 1 << 18
 """Size of the table that answers most draws with one look-up."""
 
 _UNDECIDED = -1
-
-
-def bit_source(rng: np.random.Generator | None) -> BitSource:
-    """Words from the operating system (None) or from a seeded generator."""
-    if rng is None:
-        return lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be None or a numpy.random.Generator, got {type(rng).__name__}")
-    return lambda size: rng.integers(0, 1 << 64, size=size, dtype=np.uint64)
 
 
 class Sampler:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Integers
 from rangeq.core.estimate import RangeEstimate
-from rangeq.core.tree import Integers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

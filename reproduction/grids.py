@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 
 from examples.grid_figures import Queries, Study, rounds, truth
 from frequency import OUE
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq import SquareWave
 from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, Uniform, granularities
 from rangeq.grids.fitting.weighted_update import weighted_update

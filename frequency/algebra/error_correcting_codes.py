@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
-from frequency.core.channel import Floats, Items
+from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.numbers import whole
-from mechdesign.sampling import Words
 
 _RANKS = 4
 """How many values of a block the decoder tries."""

@@ -13,7 +13,8 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.sampling import BitSource, Words
+from mechdesign._support.arrays import Words
+from mechdesign._support.randomness import BitSource
 
 WORD_BITS = 64
 """The length of a word."""

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 _TABLED = 256
 """Fields up to this size multiply by table, and may be of any prime power order; larger ones are
@@ -164,7 +164,7 @@ class Field:
     def _negative(self) -> npt.NDArray[np.int64]:
         return -self._digits % self.p @ self._place
 
-    def add(self, a: Integers, b: Integers) -> Integers:
+    def add(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
         """Sums of elements, entry by entry (arrays broadcast)."""
         if self.p == 2:
             return a ^ b
@@ -173,21 +173,21 @@ class Field:
             return np.where(total >= self.q, total - self.q, total)
         return self._sum.ravel()[a * self.q + b]
 
-    def negative(self, a: Integers) -> Integers:
+    def negative(self, a: AnyIntegers) -> AnyIntegers:
         """What gives 0 when added."""
         return (-a) % self.q if self.k == 1 else self._negative[a]
 
-    def multiply(self, a: Integers, b: Integers) -> Integers:
+    def multiply(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
         """Products of elements, entry by entry (arrays broadcast)."""
         return self._product.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
-    def inverse(self, a: Integers) -> Integers:
+    def inverse(self, a: AnyIntegers) -> AnyIntegers:
         """Multiplicative inverses of nonzero elements."""
         return self._inverse[a]
 
     @cached_property
-    def _inverse(self) -> Integers:
-        power: Integers = np.arange(self.q)
+    def _inverse(self) -> AnyIntegers:
+        power: AnyIntegers = np.arange(self.q)
         result, exponent = np.ones_like(power), self.q - 2  # a^(q-2)
         while exponent:
             if exponent & 1:
@@ -249,18 +249,18 @@ class VectorSpace:
     def _dot(self) -> npt.NDArray[np.uint8]:
         """Inner products of all pairs of ``_chunk`` digits, at index a q^chunk + x."""
         wide = np.arange(self.q**self._chunk)
-        total: Integers = np.zeros((len(wide), len(wide)), dtype=np.int64)
+        total: AnyIntegers = np.zeros((len(wide), len(wide)), dtype=np.int64)
         for j in range(self._chunk):
             digit = wide // self.q**j % self.q
             total = self.field.add(total, self.field._product[np.ix_(digit, digit)])
         return total.astype(np.uint8).ravel()
 
-    def dot(self, a: Integers, x: Integers) -> npt.NDArray[np.int64]:
+    def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
         """<a, x> in F_q of vectors given as integers; arrays of one shape."""
         if self.q == 2:
             return (np.bitwise_count(a & x) & 1).astype(np.int64)
         base = self.q**self._chunk
-        total: Integers = np.zeros(np.shape(a), dtype=np.int64)
+        total: AnyIntegers = np.zeros(np.shape(a), dtype=np.int64)
         for place in range(0, self.t, self._chunk):
             last = place + self._chunk >= self.t
             a, here_a = (a, a) if last else divmod(a, base)
@@ -288,7 +288,7 @@ class VectorSpace:
         """c times every group of ``_chunk`` digits, at index c q^chunk + group."""
         return np.concatenate([self._digitwise(row, self._chunk) for row in self.field._product])
 
-    def scale(self, c: Integers, a: Integers) -> npt.NDArray[np.int64]:
+    def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
         """The vectors c a."""
         if self.q == 2:
             return (c * a).astype(np.int64)
@@ -301,23 +301,23 @@ class VectorSpace:
             )
         return result
 
-    def digit(self, a: Integers, place: Integers) -> Integers:
+    def digit(self, a: AnyIntegers, place: AnyIntegers) -> AnyIntegers:
         """The digit of ``a`` at ``place``."""
         return a // self.powers[place] % self.q
 
-    def leading(self, a: Integers) -> Integers:
+    def leading(self, a: AnyIntegers) -> AnyIntegers:
         """The place of the leading nonzero digit; a must be nonzero."""
         if self.field.p == 2:
             return (np.frexp(a.astype(np.float64))[1] - 1) // self.field.k
         return np.searchsorted(self.powers, a, side="right") - 1
 
-    def vector(self, direction: Integers) -> npt.NDArray[np.int64]:
+    def vector(self, direction: AnyIntegers) -> npt.NDArray[np.int64]:
         """The vector of each direction."""
         offsets = (self.powers - 1) // (self.q - 1)
         place = np.searchsorted(offsets, direction, side="right") - 1
         return direction - offsets[place] + self.powers[place]
 
-    def direction(self, a: Integers) -> tuple[npt.NDArray[np.int64], Integers]:
+    def direction(self, a: AnyIntegers) -> tuple[npt.NDArray[np.int64], AnyIntegers]:
         """The direction of nonzero vectors, and the c with a = c (the direction's vector)."""
         place = self.leading(a)
         lead = a // self.powers[place]
@@ -346,7 +346,7 @@ class VectorSpace:
 
         Entry b* is the sum over x of value[x] chi(-<b, x>).
 
-        Integers stay integers, exactly, in characteristic 2. Others become complex.
+        AnyIntegers stay integers, exactly, in characteristic 2. Others become complex.
         """
         if self.field.p == 2:
             return _walsh_hadamard(values)
@@ -361,7 +361,7 @@ class VectorSpace:
         Parameters
         ----------
         counts
-            Shape (..., directions, q). Integers (at least 0, summing to less than 2^63) give exact
+            Shape (..., directions, q). AnyIntegers (at least 0, summing to less than 2^63) give exact
             int64 sums; floats give floats.
 
         Returns

@@ -10,12 +10,11 @@ on every machine.
 from __future__ import annotations
 
 import hashlib
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Words: TypeAlias = npt.NDArray[np.uint64]
+from mechdesign._support.arrays import Words
 
 _MODULUS = np.uint64(0b11011)
 """x^64 = x^4 + x^3 + x + 1."""

@@ -29,18 +29,17 @@ from frequency.core.aggregate import (
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
-from mechdesign.sampling import BitSource, bit_source, checked_counts
+from mechdesign.sampling import checked_counts
 
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the channel's ``report_dtype``."""
 
 LEAST_EPSILON = 2.0**-32
 """Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Items: TypeAlias = npt.NDArray[np.int64]
 
 
 @lru_cache(maxsize=16, typed=True)

@@ -10,9 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.core.aggregate import Aggregate
-
-Floats = npt.NDArray[np.float64]
-Items = npt.NDArray[np.int64]
+from mechdesign._support.arrays import Floats, Items
 
 
 class Estimator(Protocol):

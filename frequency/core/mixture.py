@@ -16,12 +16,13 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.oracle import checked_users
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact
-from mechdesign.sampling import BitSource
+from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports
+from frequency.core.channel import Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidValue
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mechdesign._support.arrays import Floats
 
 
 class Sample(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.channel import Floats
 from frequency.core.oracle import Oracle, PureOracle
 from frequency.oracles.hadamard_response import HRR
+from mechdesign._support.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.channel import Floats
 from frequency.core.estimate import Interval
+from mechdesign._support.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.channel import Floats
 from frequency.core.estimate import Interval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe
-from mechdesign.sampling import Words
+from mechdesign._support.arrays import Floats, Words
 
 
 def listed(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, bernoulli
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports
+from frequency.core.channel import Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.protocol import Protocol
@@ -24,9 +24,10 @@ from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import Rational
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
 
 
 @dataclass(frozen=True)

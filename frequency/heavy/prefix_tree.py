@@ -21,7 +21,6 @@ import scipy
 
 from frequency.algebra.hash_functions import LinearHash
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.heavy.errors import ItemErrors
@@ -31,9 +30,9 @@ from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
+from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
-from mechdesign.sampling import Words
 
 _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""

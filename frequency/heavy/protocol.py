@@ -15,9 +15,9 @@ from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
 from frequency.oracles.count_mean_sketch import checked_size
+from mechdesign._support.arrays import Words
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
-from mechdesign.sampling import Words
 
 
 @dataclass(frozen=True)

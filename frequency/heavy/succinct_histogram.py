@@ -14,7 +14,7 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
 from frequency.core.tally import Sample, signs
@@ -25,9 +25,10 @@ from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource, Words
 
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""

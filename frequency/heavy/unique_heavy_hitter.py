@@ -14,7 +14,7 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
+from frequency.core.channel import Reports
 from frequency.exceptions import InvalidValue
 from frequency.heavy.errors import ItemErrors, noise_of_signs, null_of_signs
 from frequency.heavy.found import Found
@@ -22,7 +22,8 @@ from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign.sampling import BitSource, Words, bit_source
+from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.randomness import BitSource, bit_source
 
 
 class IdleReporting(Protocol):

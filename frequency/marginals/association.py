@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.channel import Floats
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
+from mechdesign._support.arrays import Floats
 from mechdesign._support.text import shown
 
 _TERMS = 1 << 14

@@ -16,7 +16,6 @@ import numpy as np
 import scipy
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
 from frequency.core.oracle import Oracle, checked_users
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
 from frequency.marginals.domain import Domain
@@ -24,6 +23,7 @@ from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
 

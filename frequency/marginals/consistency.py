@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
 from frequency.core.estimate import Linear
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
+from mechdesign._support.arrays import Floats
 from mechdesign._support.text import listed
 
 Names = tuple[str, ...]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Floats, Items
 from frequency.exceptions import InvalidValue
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
 from mechdesign.sampling import checked_counts

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.channel import Floats, Items
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
+from mechdesign._support.arrays import Floats, Items
 
 
 class BinaryEncoding:

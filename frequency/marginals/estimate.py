@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
 from frequency.core.estimate import Interval, Linear, normal_quantile
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import printable, shown
 

@@ -18,15 +18,16 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.tally import Sample, cells
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
 
 MOST_CELLS = 1 << 24
 """How many cells the marginals of all sets of k attributes may have together."""

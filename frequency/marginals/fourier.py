@@ -18,14 +18,15 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
+from frequency.core.channel import Reports
 from frequency.core.mixture import Mixture, weights_of
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
 
 Character = tuple[int, ...]
 """c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j

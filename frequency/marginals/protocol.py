@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Reports
+from frequency.core.channel import Reports
 from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.marginals.domain import LARGEST, Domain
@@ -23,6 +22,7 @@ from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import listed
 
 LARGEST_VIEWS = 1 << 14

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats
+from frequency.core.channel import Channel
 from frequency.core.oracle import Oracle
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats
 
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""

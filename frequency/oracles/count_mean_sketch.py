@@ -15,14 +15,15 @@ from frequency.algebra.exact_draws import TruthOrLie, UnaryBits, uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
+from frequency.core.channel import Reports, smallest_integer, sums_of_signs
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.tally import Sample, bits, public, signs
 from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import Oracle, population_mean, variance_of
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
-from mechdesign.sampling import BitSource
+from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.oracles.count_mean_sketch import SignSketch, checked_size
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 
 def points(q: int, t: int) -> int:

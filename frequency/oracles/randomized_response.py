@@ -16,10 +16,11 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from mechdesign import Audit, Mechanism, named
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)

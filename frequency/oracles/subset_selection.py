@@ -13,12 +13,13 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, bernoulli, bernoulli_bits, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
+from frequency.core.channel import Reports
 from frequency.core.oracle import CellOracle, population_mean, variance_of
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism, Privacy
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 _PRIME = (1 << 61) - 1
 

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
+from frequency.core.channel import Reports
 from frequency.core.oracle import PureOracle
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:

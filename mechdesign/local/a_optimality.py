@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mechdesign.local.linear_queries import Floats
+from mechdesign._support.arrays import Floats
 
 
 @dataclass(frozen=True)

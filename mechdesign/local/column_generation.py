@@ -17,12 +17,13 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Rows
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.highs import FloatArray, FloatProgram, solve, to_float
+from mechdesign.lp.highs import FloatProgram, solve, to_float
 from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
 
@@ -76,9 +77,9 @@ class Candidates:
             for count, size in zip(counts, self.sizes, strict=True)
         ]
 
-    def float_averages(self, every: Sequence[Counts]) -> FloatArray:
+    def float_averages(self, every: Sequence[Counts]) -> Floats:
         """The same in floats, a row for each counts."""
-        averages: FloatArray = to_float(self.alpha) + to_float(1 - self.alpha) * (
+        averages: Floats = to_float(self.alpha) + to_float(1 - self.alpha) * (
             np.array(every) / np.array(self.sizes)
         )
         return averages

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 NAMES = ("histogram", "prefixes", "ranges")
 """The workloads known by name: all single items; 0 .. b for all b; a .. b for all a <= b."""

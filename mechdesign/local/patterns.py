@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Floats
 from mechdesign.local.a_optimality import Criterion
-from mechdesign.local.linear_queries import Floats
 
 Patterns: TypeAlias = npt.NDArray[np.bool_]
 """Shape (outputs, domain): True where an output favours an input."""

@@ -11,13 +11,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.a_optimality import Criterion, mixture, weigh
-from mechdesign.local.linear_queries import Floats, gram
+from mechdesign.local.linear_queries import gram
 from mechdesign.local.patterns import Patterns, balanced, climb, turn_climb, turned
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy

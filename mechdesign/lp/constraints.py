@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import Rational, exact
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +26,7 @@ class Rows:
     slices of an index table.
     """
 
-    cells: IntArray
+    cells: Integers
     coefficients: tuple[Fraction, ...]
     bound: Fraction
     equality: bool
@@ -81,7 +79,7 @@ class Rows:
             if left < bound or (self.equality and left > bound):
                 yield r
 
-    def relabelled(self, label: IntArray) -> Rows:
+    def relabelled(self, label: Integers) -> Rows:
         """The same rows over renamed variables."""
         return replace(self, cells=label[self.cells])
 
@@ -97,7 +95,7 @@ class Rows:
         return alike & trivial
 
 
-def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
+def canonical(groups: Sequence[Rows]) -> Iterator[tuple[Integers, Integers]]:
     """For each group, a code for each row, and its sign: two rows say the same if and only if their
     codes are equal.
 
@@ -128,12 +126,12 @@ def canonical(groups: Sequence[Rows]) -> Iterator[tuple[IntArray, IntArray]]:
         yield np.hstack([terms, kind]), sign
 
 
-def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> IntArray:
+def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> Integers:
     left, right = np.broadcast_arrays(_numbers(first), _numbers(second))
     return np.column_stack([left.ravel(), right.ravel()])
 
 
-def _numbers(cells: npt.ArrayLike) -> IntArray:
+def _numbers(cells: npt.ArrayLike) -> Integers:
     numbers = np.asarray(cells)
     if numbers.size and numbers.dtype.kind not in "iu":
         raise TypeError(

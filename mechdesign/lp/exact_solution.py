@@ -26,9 +26,10 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
+from mechdesign._support.arrays import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
-from mechdesign.lp.highs import FloatArray, FloatProgram, Progress, solve, to_float
+from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
 from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, Line, Problem, Vertex, repaired
 
@@ -189,7 +190,7 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     return Basis(found.columns[:variables], basic_rows)
 
 
-def _magnified(values: Sequence[fmpq], unit: fmpq) -> FloatArray:
+def _magnified(values: Sequence[fmpq], unit: fmpq) -> Floats:
     """``values`` in units of a violation; as they are if there is none."""
     scale = 1 / unit if 0 < unit < 1 else ONE
     return np.array([to_float(value * scale) for value in values])

@@ -11,14 +11,13 @@ from typing import Any, TypeAlias
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq
 from scipy import sparse
 
+from mechdesign._support.arrays import Booleans, Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.lp.simplex import Basis, BoolArray, Problem
+from mechdesign.lp.simplex import Basis, Problem
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[str], None]
 """Called now and then with a short text that says how far the work is."""
 
@@ -33,10 +32,10 @@ class FloatProgram:
     """Minimise cost x subject to ``row_lower <= matrix x <= row_upper`` and ``x >= lower``."""
 
     matrix: sparse.csr_array
-    row_lower: FloatArray
-    row_upper: FloatArray
-    lower: FloatArray
-    cost: FloatArray
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    cost: Floats
 
     @classmethod
     def of(cls, problem: Problem) -> FloatProgram:
@@ -137,7 +136,7 @@ def solve(
     return Optimum(basis, highs.getInfo().objective_function_value)
 
 
-def _basic(statuses: Any) -> BoolArray:
+def _basic(statuses: Any) -> Booleans:
     return np.fromiter(
         (status == highspy.HighsBasisStatus.kBasic for status in statuses), dtype=np.bool_
     )

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq
 
+from mechdesign._support.arrays import Booleans
 from mechdesign.exceptions import Infeasible
 from mechdesign.lp.basis import ONE, ZERO, Factorization, to_fmpq
 from mechdesign.lp.program import Program
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class Basis:
     rows.
     """
 
-    columns: BoolArray
-    rows: BoolArray
+    columns: Booleans
+    rows: Booleans
 
     def exchanged(self, leaving: int, entering: int) -> Basis:
         """The basis after one step; rows are numbered after the columns."""
@@ -72,7 +69,7 @@ class Problem:
         return cls(lines, [to_fmpq(value) for value in program.cost])
 
     @cached_property
-    def equality(self) -> BoolArray:
+    def equality(self) -> Booleans:
         """Which lines are equations."""
         return np.array([line.equality for line in self.lines], dtype=np.bool_)
 

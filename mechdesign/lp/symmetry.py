@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.lp.constraints import IntArray, Rows, canonical
+from mechdesign._support.arrays import Integers
+from mechdesign.lp.constraints import Rows, canonical
 from mechdesign.lp.program import Program
 
 
@@ -24,9 +25,9 @@ class Folded:
     """
 
     program: Program
-    orbit: IntArray
-    origin: tuple[IntArray, ...]
-    sign: tuple[IntArray, ...]
+    orbit: Integers
+    origin: tuple[Integers, ...]
+    sign: tuple[Integers, ...]
 
     def unfold(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
         """Dual values of the original program, by group, from those of the folded rows: shared
@@ -49,7 +50,7 @@ class Folded:
         ]
 
 
-def fold(program: Program, symmetry: IntArray) -> Folded | None:
+def fold(program: Program, symmetry: Integers) -> Folded | None:
     """The smaller program of mechanisms fixed by a symmetry (an involution), or None where the
     program is not symmetric.
 
@@ -77,12 +78,12 @@ def unfolded(program: Program) -> Folded:
     return _merged(program, np.arange(program.variables))
 
 
-def _merged(program: Program, representative: IntArray) -> Folded:
+def _merged(program: Program, representative: Integers) -> Folded:
     _, orbit = np.unique(representative, return_inverse=True)
     cost = [Fraction(0)] * (int(orbit.max()) + 1)
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
-    rows, origins, signs = list[Rows](), list[IntArray](), list[IntArray]()
+    rows, origins, signs = list[Rows](), list[Integers](), list[Integers]()
     # Folded row -> its number, and the sign of the row that stands for it
     seen: dict[bytes, tuple[int, int]] = {}
     renamed = [group.relabelled(orbit) for group in program.rows]

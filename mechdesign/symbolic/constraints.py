@@ -12,9 +12,10 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq_poly, fmpz_poly
 
+from mechdesign._support.arrays import Integers
 from mechdesign.exceptions import MechanismError
 from mechdesign.lp.basis import to_fmpq
-from mechdesign.lp.constraints import IntArray, Rows
+from mechdesign.lp.constraints import Rows
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.symbolic.rational_function import Polynomials
 
@@ -39,7 +40,7 @@ class AlphaRows:
     > 0 to make them integer.
     """
 
-    cells: IntArray
+    cells: Integers
     coefficients: Polynomials
     bound: fmpz_poly
     equality: bool

@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 from flint import arb, fmpq
 
+from mechdesign._support.arrays import Booleans, Floats
 from mechdesign._support.numbers import Rational
 from mechdesign.lp.basis import ZERO, to_fmpq
-from mechdesign.lp.highs import FloatArray, to_float
-from mechdesign.lp.simplex import BoolArray
+from mechdesign.lp.highs import to_float
 from mechdesign.utilities.sublinear_utility import (
     Number,
     Pattern,
@@ -101,14 +101,14 @@ class MutualInformation(Utility):
         ]
 
 
-def _climbed(chosen: BoolArray, p: FloatArray, y: FloatArray, alpha: float) -> BoolArray:
+def _climbed(chosen: Booleans, p: Floats, y: Floats, alpha: float) -> Booleans:
     """A pattern whose information less its price no exchange of at most one item for at most one
     other raises.
     """
     p, y = np.append(p, 0.0), np.append(y, 0.0)  # the last stands for no item, on either side
     inside = np.append(chosen, True)
 
-    def net(mass: FloatArray, price: FloatArray) -> FloatArray:
+    def net(mass: Floats, price: Floats) -> Floats:
         mean = alpha + (1 - alpha) * mass
         return alpha * math.log(alpha) * (1 - mass) - mean * np.log(mean) - (1 - alpha) * price
 

@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
 from rangeq.central.inputs import fraction
-from rangeq.core.tree import Floats
 
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
 """How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the

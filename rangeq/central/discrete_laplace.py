@@ -27,9 +27,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Words
 from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import brief
-from mechdesign.sampling import BitSource, Words
 
 Ints = npt.NDArray[np.int64]
 

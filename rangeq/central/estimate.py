@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.estimate import Interval, normal_quantile
+from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
-from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.tree import Tree
 
 Answer: TypeAlias = float | Floats
 """One for each range: a number for two numbers, an array for arrays."""

@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
-from rangeq.core.tree import Integers
 
 
 @dataclass(frozen=True)

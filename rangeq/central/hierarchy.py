@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
@@ -19,7 +20,7 @@ from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
-from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.tree import Tree
 from rangeq.core.tree_consistency import consistent_levels
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import Rational, exact, is_whole
 from mechdesign._support.text import shown
-from rangeq.core.tree import Integers
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
-from mechdesign.sampling import bit_source
 from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.central.estimate import Answer, CentralEstimate, scalar
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
 from rangeq.central.spectrum import Spectrum
 from rangeq.core.intervals import checked_ends
-from rangeq.core.tree import Floats, Integers
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""

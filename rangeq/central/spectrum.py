@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.node_decomposition import nodes_used
-from rangeq.core.tree import Floats, Integers, Tree
+from rangeq.core.tree import Tree
 from rangeq.core.tree_consistency import contrast_precisions
 from rangeq.core.workload_sums import queries
 

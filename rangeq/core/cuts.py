@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangeq.core.tree import IN_CACHE, Floats, Integers, Tree
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.tree import IN_CACHE, Tree
 
 
 @dataclass(frozen=True)

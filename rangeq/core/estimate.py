@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import Estimate, Estimator, Floats, Interval, normal_quantile
+from frequency.core.estimate import Estimate, Estimator, Interval, normal_quantile
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import shown
 from rangeq.core.intervals import checked_ends
-from rangeq.core.tree import Integers
 
 
 class RangeEstimator(Estimator, Protocol):

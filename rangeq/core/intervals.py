@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.core.tree import Integers
+from mechdesign._support.arrays import Integers
 
 
 class InvalidRange(ValueError):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.core.tree import Floats, Integers, Tree
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.tree import Tree
 from rangeq.core.workload_sums import blocks_inside, queries
 
 

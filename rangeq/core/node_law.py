@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.channel import Floats
 from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats
 
 
 class NodeLaw(NamedTuple):

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items
+from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Items
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.tree import Tree, mean_over, spread

@@ -20,11 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import shown
 from rangeq.core.workload_sums import pairs_together, queries
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 IN_CACHE = 1 << 14
 """How many ranges to look at together, so that the working arrays stay in cache."""
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.core.tree import Floats, Tree
+from mechdesign._support.arrays import Floats
+from rangeq.core.tree import Tree
 
 
 def contrast_precisions(

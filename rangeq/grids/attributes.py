@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.channel import Items
 from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
+from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
 from rangeq.core.intervals import InvalidRange

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from frequency.core.channel import Floats, Items
+from mechdesign._support.arrays import Floats, Items
 
 Edges: TypeAlias = tuple[int, ...]
 """Where the cells of an axis begin, and at last where the domain ends: cell k is the values

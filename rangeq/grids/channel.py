@@ -15,10 +15,10 @@ import numpy as np
 import frequency
 from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
-from mechdesign.sampling import bit_source
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import bit_source
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
 from rangeq.local.hierarchy import ORACLES

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq.core.estimate import Distribution
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.fitting.piecewise import Line, Plane

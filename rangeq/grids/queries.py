@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Items
+from mechdesign._support.arrays import Items
 from mechdesign._support.text import shown
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.attributes import Attributes

@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Floats
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats
 
 Spectrum = npt.NDArray[np.complex128]
 

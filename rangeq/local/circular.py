@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.sampling import BitSource
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import mean_over, spread
 from rangeq.local.hierarchy import ORACLES, per_user

@@ -11,10 +11,10 @@ import numpy as np
 
 from frequency import Tabular
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import shown
 from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse

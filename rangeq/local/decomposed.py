@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Integers, Items
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.protocol import before, even_rmse
-from rangeq.core.tree import Integers, Tree, inverse, spread
+from rangeq.core.tree import Tree, inverse, spread
 from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
 

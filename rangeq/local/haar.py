@@ -14,12 +14,13 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items, Reports
+from frequency.core.channel import Reports
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 from rangeq.core.cuts import Cuts
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse

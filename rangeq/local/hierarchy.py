@@ -11,9 +11,9 @@ import numpy as np
 
 import frequency
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats
 from mechdesign._support.text import shown
 from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw

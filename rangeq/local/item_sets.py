@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from frequency import Estimate, InvalidValue, ProjectiveGeometry
 from frequency.algebra.exact_draws import uniform
-from frequency.core.channel import Floats
 from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign.sampling import bit_source, checked_counts
+from mechdesign._support.randomness import bit_source
+from mechdesign.sampling import checked_counts
 from rangeq.core.estimate import Distribution, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
-from rangeq.core.tree import Integers
 from rangeq.local.haar import HaarHRR
 
 

@@ -16,11 +16,12 @@ import numpy as np
 from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from mechdesign import Mechanism, Privacy
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import Rational
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from rangeq.core.protocol import RangeProtocol, even_rmse
-from rangeq.core.tree import WORKLOADS, Floats, Integers, Tree
+from rangeq.core.tree import WORKLOADS, Tree
 from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
 from rangeq.local.composite import Composite, checked_local
 from rangeq.local.flat import Flat

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Floats, Linear
+from frequency.core.estimate import Linear
 from frequency.exceptions import InvalidValue
-from mechdesign.sampling import bit_source, checked_counts
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.randomness import bit_source
+from mechdesign.sampling import checked_counts
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.protocol import RangeProtocol
-from rangeq.core.tree import Integers
 
 
 @dataclass(frozen=True)

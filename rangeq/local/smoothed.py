@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
 from frequency.core.estimate import Interval, normal_quantile
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational
 from rangeq.core.estimate import Distribution, RangeEstimate, crossings

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from mechdesign import Audit
-from mechdesign.sampling import BitSource
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 from rangeq.core.estimate import Distribution
 
 _MOST_ROUNDS = 10_000

@@ -35,7 +35,8 @@ from frequency.oracles import local_hashing as olh
 from frequency.oracles import projective_geometry as geometry
 from frequency.oracles import subset_selection as subset
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
-from mechdesign.sampling import Sampler, bit_source
+from mechdesign._support.randomness import bit_source
+from mechdesign.sampling import Sampler
 from rangeq import central, grids
 from rangeq.central import discrete_laplace as discrete
 from rangeq.central.discrete_laplace import DiscreteLaplace

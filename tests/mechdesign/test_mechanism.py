@@ -442,7 +442,8 @@ def test_release_refuses_and_draws_nothing(table, monkeypatch):
     rng = np.random.default_rng(5)
     before = rng.bit_generator.state
     monkeypatch.setattr(
-        "mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn")
+        "mechdesign._support.randomness.os.urandom",
+        lambda size: pytest.fail("randomness was drawn"),
     )
     for source in (rng, None):
         with pytest.raises(PrivacyViolation, match="nothing was released") as caught:

@@ -239,12 +239,12 @@ def test_goodness_of_fit_of_the_secure_source():
 def test_the_secure_source_is_the_operating_system(monkeypatch):
     third = (WORD - 1) // 3
     monkeypatch.setattr(
-        "mechdesign.sampling.os.urandom",
+        "mechdesign._support.randomness.os.urandom",
         lambda size: np.full(size // 8, third - 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [0, 0, 0]
     monkeypatch.setattr(
-        "mechdesign.sampling.os.urandom",
+        "mechdesign._support.randomness.os.urandom",
         lambda size: np.full(size // 8, third + 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [1, 1, 1]
@@ -382,7 +382,8 @@ BAD = [
 def test_wrong_counts_are_named_and_cost_nothing(counts, index, monkeypatch):
     mechanism = named.geometric(2, "1/2")
     monkeypatch.setattr(
-        "mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn")
+        "mechdesign._support.randomness.os.urandom",
+        lambda size: pytest.fail("randomness was drawn"),
     )
     rng = np.random.default_rng(11)
     rng.integers(0, 2, dtype=np.uint32)  # a half-used word is part of the state, too

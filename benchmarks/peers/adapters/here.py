@@ -107,7 +107,7 @@ def noise(kind, epsilon, n):
     kind, _, how = kind.rpartition(", ") if kind.endswith(", secure") else (kind, "", "")
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
-        from mechdesign.sampling import bit_source
+        from mechdesign._support.randomness import bit_source
         from rangeq.central.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha_of(epsilon)), bit_source(rng)

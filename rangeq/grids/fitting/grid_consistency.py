@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core.channel import Floats
 from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import Grid, common
 
 _MOST_ROUNDS = 50

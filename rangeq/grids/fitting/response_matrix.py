@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import Edges, refined
 from rangeq.grids.fitting.piecewise import Line, Plane
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 
 _MOST_ROUNDS = 100
 _NUMBERS = 1 << 20

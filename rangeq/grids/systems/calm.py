@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import MOST_CELLS
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.systems.tdg import TDG

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats, Items
 from frequency.core.mixture import weights_of
+from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import PairwiseEstimate

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Items
 from frequency.core.mixture import weights_of
+from mechdesign._support.arrays import Items
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 
 
 class Kernel(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Floats, Items
 from frequency.core.estimate import Interval, normal_quantile
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells

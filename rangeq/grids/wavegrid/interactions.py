@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from frequency.core.channel import Floats
+from mechdesign._support.arrays import Floats
 
 Key = TypeVar("Key")
 

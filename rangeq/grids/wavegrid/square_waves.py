@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Floats, Items, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.tally import Sample, public
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign import Audit
-from mechdesign.sampling import BitSource, bit_source
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource, bit_source
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import RecordChannel
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from frequency import GRR, HRR, OLH, SUE, CountMeanSketch
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
-from mechdesign.sampling import bit_source
+from mechdesign._support.randomness import bit_source
 from tests.tape import Tape, played
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=300)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechdesign import InexactNumber, Privacy
-from mechdesign.sampling import bit_source
+from mechdesign._support.randomness import bit_source
 from rangeq.central.discrete_laplace import DiscreteLaplace, _power
 from tests.tape import played
 

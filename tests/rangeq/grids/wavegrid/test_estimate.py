@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.weighted_update import weighted_update
@@ -21,7 +22,7 @@ from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, densit
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
 from rangeq.grids.wavegrid.protocol import estimate as wave_estimate
-from tests.rangeq.grids.populations import Floats, people, queries, truth
+from tests.rangeq.grids.populations import people, queries, truth
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
