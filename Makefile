@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test docs wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test fuzz docs wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -35,6 +35,10 @@ wheel-quick: .venv/test
 # Every table and figure of the sources: ten minutes; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
 reproduce: .venv/test
 	$(BIN)/python -m reproduction --out REPRODUCTION.md $(if $(DATA),--data $(DATA))
+
+# Damaged and forged files: INPUTS of every format, or of FORMAT.
+fuzz: .venv/test
+	$(BIN)/python tools/fuzz.py --inputs $(or $(INPUTS),2000) --format $(or $(FORMAT),all)
 
 # Other libraries, each in an environment of its own; writes BENCHMARKS.md.
 bench: .venv/test
