@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test docs wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test fuzz docs wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -36,7 +36,11 @@ wheel-quick: .venv/test
 reproduce: .venv/test
 	$(BIN)/python -m reproduction --out docs/reproduction.md $(if $(DATA),--data $(DATA))
 
-# Other libraries, each in an environment of its own; writes docs/benchmarks.md.
+# Damaged and forged files: INPUTS of every format, or of FORMAT.
+fuzz: .venv/test
+	$(BIN)/python tools/fuzz.py --inputs $(or $(INPUTS),2000) --format $(or $(FORMAT),all)
+
+# Other libraries, each in an environment of its own; writes BENCHMARKS.md.
 bench: .venv/test
 	$(BIN)/python benchmarks/compare.py
 

@@ -1,0 +1,111 @@
+"""The fuzzer of files finds nothing in a few hundred inputs, and what is planted for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("pyarrow")
+fuzz = pytest.importorskip("tools.fuzz", reason="the tests may be of an installed package")
+
+
+@pytest.mark.parametrize("name", fuzz.FORMATS)
+def test_some_inputs_are_read_as_what_they_say_or_refused(name: str, tmp_path: Path) -> None:
+    form = fuzz.FORMATS[name](tmp_path)
+    inputs = [fuzz.input_of(form, 1, number) for number in range(60)]
+    assert len(set(inputs)) > 40
+    assert [fuzz.input_of(form, 2, number) for number in range(60)] != inputs
+    if name != "state":  # whose paths are those of this directory
+        again = fuzz.FORMATS[name](tmp_path)
+        assert [fuzz.input_of(again, 1, number) for number in range(60)] == inputs
+    verdicts = [fuzz.tried(form, data, k, fuzz.peak()).verdict for k, data in enumerate(inputs)]
+    assert {*verdicts} == {"accepted", "refused"}
+
+
+def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert fuzz.main(["--inputs", "30", "--format", "ledger"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["format", "inputs", "accepted", "refused", "findings"]
+    name, inputs, accepted, refused, findings, *_ = row.split()
+    assert (name, inputs, findings) == ("ledger", "30", "0")
+    assert int(accepted) + int(refused) == 30
+    kept = tmp_path / "input"
+    assert fuzz.main(["--format", "ledger", "--only", "3", "--keep", str(kept)]) == 0
+    form = fuzz.FORMATS["ledger"](tmp_path)
+    assert kept.read_bytes() == fuzz.input_of(form, 1, 3)
+    assert capsys.readouterr().out.startswith("ledger 3: ")
+
+
+class Planted(fuzz.Format):
+    """A reader with an error of every sort: the input says which."""
+
+    name: ClassVar[str] = "planted"
+    refusals = (ValueError,)
+
+    def valid(self) -> Any:
+        yield b"accept"
+
+    def mutated(self, data: bytes, rng: Any) -> bytes:
+        kinds = [b"accept", b"refuse", b"crash", b"lie", b"slow", b"large", b"die"]
+        return rng.choice(kinds)
+
+    def read(self, path: Path) -> Any:
+        match path.read_bytes():
+            case b"refuse":
+                raise ValueError
+            case b"crash":
+                raise KeyError("planted")
+            case b"slow":
+                began = time.process_time()
+                while time.process_time() < began + fuzz.SECONDS + 0.1:
+                    pass
+            case b"large":
+                return bytearray(b"x") * int(1.2e6 * fuzz.MEGABYTES)
+            case b"die":
+                os._exit(7)
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        return "it lies" if data == b"lie" else None
+
+
+class Stuck(Planted):
+    """It never answers."""
+
+    name = "stuck"
+
+    def read(self, path: Path) -> Any:
+        if path.read_bytes() != self.originals[0]:
+            time.sleep(600)
+
+    def mutated(self, data: bytes, rng: Any) -> bytes:
+        return b"stuck"
+
+
+def test_a_process_that_hangs_is_found_and_ended() -> None:
+    summary = fuzz.fuzz(Stuck, 1, 1, hang=1.0)
+    assert summary.findings == [(0, "the process did nothing for 1.0 s")]
+
+
+def test_what_is_planted_is_found(tmp_path: Path) -> None:
+    inputs, seed = 7, 10
+    form = Planted(tmp_path)
+    planted = [fuzz.input_of(form, seed, number).decode() for number in range(inputs)]
+    assert {*planted} == {"accept", "refuse", "crash", "lie", "slow", "large", "die"}
+    summary = fuzz.fuzz(Planted, inputs, seed)
+    messages = {
+        "crash": "KeyError: 'planted'",
+        "lie": "accepted, but it lies",
+        "slow": "accepted after 2.",
+        "large": "accepted with 2",
+        "die": "the process died, exit code 7",
+    }
+    expected = {k: messages[kind] for k, kind in enumerate(planted) if kind in messages}
+    assert [number for number, _ in summary.findings] == [*expected]
+    for number, verdict in summary.findings:
+        assert verdict.startswith(expected[number])
+    assert summary.accepted == planted.count("accept")
+    assert summary.refused == planted.count("refuse")
