@@ -463,6 +463,17 @@ def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
     np.testing.assert_allclose(variance(2 * one), 4 * variance(one), rtol=1e-9)
     both = variance(one + two) + variance(one - two)
     np.testing.assert_allclose(both, 2 * variance(one) + 2 * variance(two), rtol=1e-9)
+    # An estimate's too, of many users: sums of weights that are far from 1.
+    aggregate = channel.simulate(np.array([500, 0, 300, 100, 100]), rng)
+    f = channel.estimate(aggregate).frequencies
+    one, two = one + 3, two - 2
+
+    def told(weights):
+        return channel._linear_variance(weights, aggregate, f.clip(0, 1), None)
+
+    np.testing.assert_allclose(told(2 * one), 4 * told(one), rtol=1e-9)
+    both = told(one + two) + told(one - two)
+    np.testing.assert_allclose(both, 2 * told(one) + 2 * told(two), rtol=1e-9)
     # The choice of the users kept adds the variance of the weights among all users.
     among = one**2 @ HELD - (one @ HELD) ** 2
     share = channel.inner.linear_variance(100, one, HELD) / float(channel.kept)
