@@ -145,7 +145,9 @@ def test_average_errors(name, epsilon, population) -> None:
 
 
 def test_the_variances_of_another_estimator_are_rejected() -> None:
-    """Those that a decomposed histogram had inherited: of the consistent estimate of the same levels."""
+    """Those that a decomposed histogram had inherited: of the consistent estimate of the same
+    levels.
+    """
     suite, rng = TestRanges(), np.random.default_rng(0)
     counts = heaped(DOMAIN, suite.users)
     for epsilon in (0.05, 1.0):
