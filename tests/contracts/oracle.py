@@ -191,7 +191,7 @@ def ratio_of(table, pairs):
 
 
 def moments(P, X):
-    """Mean and variance of each column of X (reports, k) for every value: two (values, k) arrays."""
+    """Mean and variance of each column of X (reports, k): two arrays of shape (values, k)."""
     mean = P.T @ X
     return mean, P.T @ X**2 - mean**2
 
