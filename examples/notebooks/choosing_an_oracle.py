@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -23,7 +24,6 @@
 # %matplotlib inline
 import csv
 import math
-import time
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ for epsilon in (0.5, 1.0, 2.0):
 # %% [markdown]
 # HRR sends a single sign and is as good as OUE at small epsilon only: a user who reports one of D
 # coefficients leaves the others to chance, which is a variance of its own (the sources leave it
-# out, see NOTATION). ProjectiveGeometry has reports as short as OLH's, and the error of
+# out, see docs/notation.md). ProjectiveGeometry has reports as short as OLH's, and the error of
 # SubsetSelection to within a few per cent.
 
 # %%
@@ -110,29 +110,22 @@ assert hadamard[0] < 1.02
 assert hadamard[-1] > 2
 
 # %% [markdown]
-# ## Bits, and what the server does
+# ## Bits, and what the server keeps
 #
-# Measured here, on one core; only the sizes are asserted. SubsetSelection and OUE send a bit for each item: no matter for 256
-# items, too much for a million. OLH's servers in the literature try every item for every user; here the hash is linear and one
-# transform does it.
+# SubsetSelection and OUE send a bit for each item: no matter for 256 items, too much for a million. An aggregate is a few counts,
+# however many users there are. `benchmarks/frequency_oracles.py` measures the time that clients and servers take.
 
 # %%
 users = 200_000 if full else 20_000
 values = rng.integers(0, 256, users)
-print(f"{'256 items':20}{'bits':>6}{'client us':>11}{'server us':>11}{'aggregate':>11}")
+print(f"{'256 items':20}{'bits':>6}{'aggregate':>11}")
 for kind in kinds:
     oracle = kind(256, 1.0)
-    start = time.perf_counter()
-    reports = oracle.privatize(values, rng)
-    sent = time.perf_counter()
-    aggregate = oracle.aggregate(reports)
-    oracle.estimate(aggregate)
-    done = time.perf_counter()
+    aggregate = oracle.aggregate(oracle.privatize(values, rng))
     bits, size = oracle.report_bits, len(aggregate.to_bytes())
-    client, server = 1e6 * (sent - start) / users, 1e6 * (done - sent) / users
-    print(f"{kind.__name__:20}{bits:6d}{client:11.2f}{server:11.2f}{size:9d} B")
+    print(f"{kind.__name__:20}{bits:6d}{size:9d} B")
     assert bits == 256 if kind in (SUE, OUE, SubsetSelection) else bits <= 10
-    assert size < 4096  # however many users there are
+    assert size < 4096
 
 # %% [markdown]
 # ## Predicted and measured

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -109,8 +110,9 @@ answer = subprocess.run(
     text=True,
     check=True,
 )
-print(f"true {counts}, released {[int(count) for count in answer.stdout.split()]}")
-assert all(0 <= int(count) <= n for count in answer.stdout.split())
+released = [int(count) for count in answer.stdout.split()]  # drawn anew each time
+assert len(released) == len(counts)
+assert all(0 <= count <= n for count in released)
 
 # %% [markdown]
 # ## What is really drawn
