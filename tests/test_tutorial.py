@@ -50,12 +50,7 @@ def run(command: list[str], where: Path) -> str:
 
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
     first, plans, commands, *_ = blocks("sh")
-    # These are what runs this very test, and what the automatic checks run next to it.
-    assert [line.split("#")[0].strip() for line in first.splitlines()] == [
-        "make demo",
-        "make test",
-        "make docs",
-    ]
+    assert first == "make demo\n"  # the examples that it runs have tests below
     run(["bash", "-euc", plans], clone)
     assert (clone / "plan.png").read_bytes().startswith(b"\x89PNG")
     printed = run(["bash", "-euc", commands], clone)
