@@ -14,11 +14,12 @@
 # %% [markdown]
 # # Choosing a frequency oracle
 #
-# *Every person answers once, on their own device, and trusts nobody. There are ten protocols for estimating how frequent each
-# answer is. Which one?*
+# *Every user answers once, on their own device, and trusts nobody. There are ten protocols for
+# estimating how frequent each answer is. Which one?*
 #
-# Thesis, section 2.4, and *Answering Range Queries Under Local Differential Privacy*, section 3.2. The short answer is
-# `frequency.choose`; this page shows what it weighs, and checks that what is predicted is what is measured.
+# Thesis, section 2.4, and *Answering Range Queries Under Local Differential Privacy*, section 3.2.
+# The short answer is `frequency.choose`; this page shows what it weighs, and checks that what is
+# predicted is what is measured.
 
 # %%
 # %matplotlib inline
@@ -51,7 +52,8 @@ rng = np.random.default_rng(4)  # reproducible, for this page; leave it out in e
 # %% [markdown]
 # ## The short answer
 #
-# Errors are those of one frequency, as fractions of the population; the bits are those of a report; the steps are orders of growth.
+# Errors are those of one frequency, as fractions of the population; the bits are those of a report;
+# the steps are orders of growth.
 
 # %%
 n = 10_000
@@ -63,9 +65,9 @@ assert isinstance(frequency.choose(1024, 1.0, n).recommended, ProjectiveGeometry
 # %% [markdown]
 # ## Error against the number of items
 #
-# GRR tells an item, and its error grows with their number: below 3 e^epsilon + 2 items it beats OUE for a rare item (thesis 2.4.2),
-# far beyond it is hopeless. The error of the others hardly changes. SubsetSelection has the least of all, at every size; for 2
-# items it is GRR.
+# GRR tells an item, and its error grows with their number: below 3 e^epsilon + 2 items it beats OUE
+# for a rare item (thesis 2.4.2), far beyond it is hopeless. The error of the others hardly changes.
+# SubsetSelection has the least of all, at every size; for 2 items it is GRR.
 
 # %%
 domains = [2**k for k in range(1, 13)]
@@ -96,8 +98,8 @@ for epsilon in (0.5, 1.0, 2.0):
 
 # %%
 for epsilon in epsilons:
-    odds = math.exp(epsilon)
-    expected = (odds + 1) / (odds - 1) / math.sqrt(n)
+    ratio = math.exp(epsilon)
+    expected = (ratio + 1) / (ratio - 1) / math.sqrt(n)
     assert math.isclose(rmse(HRR, 1 << 16, epsilon), expected, rel_tol=1e-3)
 excess = {
     epsilon: rmse(ProjectiveGeometry, 256, epsilon) / rmse(SubsetSelection, 256, epsilon) - 1
@@ -112,8 +114,9 @@ assert hadamard[-1] > 2
 # %% [markdown]
 # ## Bits, and what the server keeps
 #
-# SubsetSelection and OUE send a bit for each item: no matter for 256 items, too much for a million. An aggregate is a few counts,
-# however many users there are. `benchmarks/frequency_oracles.py` measures the time that clients and servers take.
+# SubsetSelection and OUE send a bit for each item: no matter for 256 items, too much for a million.
+# An aggregate is a few counts, however many users there are. `benchmarks/frequency_oracles.py`
+# measures the time that clients and servers take.
 
 # %%
 users = 200_000 if full else 20_000
@@ -130,9 +133,10 @@ for kind in kinds:
 # %% [markdown]
 # ## Predicted and measured
 #
-# With `--data` the people are those of the census extract Adult, and the items schooling and marital status; without, the
-# respondents of statsmodels's survey, and schooling and faith. `simulate` draws an aggregate directly from the true counts. The
-# mean square error of many runs must be the predicted one, within seven standard errors.
+# With `--data` the users are those of the census extract Adult, and the items schooling and marital
+# status; without, the respondents of statsmodels's survey, and schooling and faith. `simulate`
+# draws an aggregate directly from the true counts. The mean square error of many runs must be the
+# predicted one, within seven standard errors.
 
 
 # %%
@@ -211,9 +215,10 @@ fig
 # %% [markdown]
 # ## Which one?
 #
-# A few items: GRR. Many: ProjectiveGeometry, the least error that fits in a few bytes; SubsetSelection if the bits are no matter.
-# The others when something else speaks for them: HRR for one sign and for linear transforms, OUE for the simplest client, OLH for
-# comparison with the literature.
+# A few items: GRR. Many: ProjectiveGeometry, the least error that fits in a few bytes;
+# SubsetSelection if the bits are no matter. The others when something else speaks for them: HRR for
+# one sign and for linear transforms, OUE for the simplest client, OLH for comparison with the
+# literature.
 
 # %%
 colours = dict(
