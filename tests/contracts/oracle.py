@@ -191,7 +191,7 @@ def ratio_of(table, pairs):
 
 
 def moments(P, X):
-    """Mean and variance of each column of X (reports, k) for every value: two (values, k) arrays."""
+    """Mean and variance of the columns of X (reports, k) by value: two (values, k) tables."""
     mean = P.T @ X
     return mean, P.T @ X**2 - mean**2
 
