@@ -36,7 +36,7 @@ def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.module and not node.level, "imports are absolute"
+            assert node.module is not None, "imports are absolute"
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return names & set(files)
