@@ -134,7 +134,7 @@ def hierarchy(protocol: RangeProtocol) -> bool:
 
 
 def best_tree(found: Optimised) -> float:
-    """RMSE of the best protocol that is not a circle: an optimised tree, nearly always."""
+    """RMSE of the best protocol that is not circular: an optimised tree, nearly always."""
     return best_of(found, lambda protocol: not circle(protocol))[1]
 
 

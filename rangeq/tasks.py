@@ -16,7 +16,7 @@ from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
-from rangeq.grids.choice import Candidate, Plan, plan
+from rangeq.grids.choice import SystemCandidate, SystemChoice, plan
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.systems.tdg import TDG
 from rangeq.local.circular import CircularHistogram
@@ -138,7 +138,7 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     """Elementary steps up to a constant, as `frequency.choose` states them."""
     if _family(protocol) in (_CIRCLE, _TREE):
         return "log D", "n + L q D log D"
-    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.levels):
+    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
         return "1", "n + D log D"
     return "D", "n D"
 
@@ -212,5 +212,5 @@ def _uneven(grids: Sequence[Grid]) -> float:
 _plan = lru_cache(maxsize=64)(plan)
 
 
-def _systems(found: Plan) -> dict[str, Candidate]:
+def _systems(found: SystemChoice) -> dict[str, SystemCandidate]:
     return {type(item.system).__name__: item for item in found.candidates}

@@ -12,7 +12,7 @@ from itertools import pairwise
 from scipy.optimize import brentq
 
 from rangeq.central import (
-    Flat,
+    CentralFlat,
     Hierarchy,
     Wavelet,
     flat_average_variance,
@@ -48,7 +48,9 @@ def plain(b: int, h: int) -> Fraction:
 
 def flat(_: Settings) -> Outcome:
     sizes = (1, 2, 16, 1000)
-    holds = all(Flat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes)
+    holds = all(
+        CentralFlat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes
+    )
     return Outcome(
         "(N + 2) / 3 V_u",
         f"the same, exactly, for N = {', '.join(map(str, sizes))}",

@@ -30,7 +30,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from settings import arguments
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, Uniform, WaveGrid, best, plan
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best, plan
 
 full, data = arguments()
 rng = np.random.default_rng(7)
@@ -93,8 +93,8 @@ print(plan(sizes, 1.0, n))
 # %% [markdown]
 # What noise does not tell is what assumptions cost. `Uniform` assumes everything; `MSW` assumes
 # that attributes are independent; `TDG` and `HDG` that users are uniform inside cells, coarse ones
-# for pairs; `CALM` assumes nothing and takes every pair of values for a cell. `WaveGrid` asks about
-# square waves of random period and phase, and is as smooth as the reports say.
+# for pairs; `RangeCALM` assumes nothing and takes every pair of values for a cell. `WaveGrid` asks
+# about square waves of random period and phase, and is as smooth as the reports say.
 #
 # To compare them: the paper's normal data, correlated, of 64 values an attribute. Errors are
 # mean absolute errors of queries that cover a part ω of the domain of each of λ attributes.
@@ -109,9 +109,9 @@ study = Study(
     queries=200,
 )
 systems = (
-    (Uniform, MSW, CALM, HIO, LHIO, TDG, HDG, WaveGrid)
+    (Uniform, MSW, RangeCALM, HIO, LHIO, TDG, HDG, WaveGrid)
     if full
-    else (Uniform, MSW, CALM, TDG, HDG, WaveGrid)
+    else (Uniform, MSW, RangeCALM, TDG, HDG, WaveGrid)
 )
 epsilons = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0) if full else (0.4, 1.0, 2.0)
 several, volumes = range(2, study.d + 1), (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -145,7 +145,7 @@ for name in names:
     print(f"{name:10s}" + "".join(f"{errors[name, 1.0, *key]:8.4f}" for key in questions))
 
 # %% [markdown]
-# - Whoever assumes nothing drowns in noise at small ε: `CALM` adds up a thousand noisy cells for a
+# - Whoever assumes nothing drowns in noise at small ε: `RangeCALM` adds up a thousand noisy cells for a
 #   query.
 # - Whoever assumes independence stays wrong whatever ε: `MSW` improves little.
 # - `HDG` mends coarse cells of pairs by fine ones of single attributes, as the paper has it, and
@@ -156,9 +156,9 @@ for name in names:
 
 # %%
 small, large = epsilons[0], epsilons[-1]
-assert errors["CALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
+assert errors["RangeCALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
 assert errors["MSW", large, "λ", 2] > 2 * errors["WaveGrid", large, "λ", 2]
-for name in ("CALM", "HDG", "WaveGrid"):
+for name in ("RangeCALM", "HDG", "WaveGrid"):
     assert errors[name, large, "λ", 2] < errors[name, small, "λ", 2]
 for k in several:
     assert errors["WaveGrid", 1.0, "λ", k] < errors["HDG", 1.0, "λ", k]

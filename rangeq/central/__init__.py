@@ -6,7 +6,7 @@ data reach the curator as they are (the local protocols of `rangeq` need no such
 sets are neighbours when one has one person more. Then one count of every level of a tree changes,
 by one.
 
-`Flat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the nodes of
+`CentralFlat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the nodes of
 a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for Haar
 coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
 `rangeq.central.discrete_laplace`.
@@ -35,7 +35,7 @@ from frequency.core.estimate import Interval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import Answer, CentralEstimate
-from rangeq.central.flat import Flat
+from rangeq.central.flat import CentralFlat
 from rangeq.central.grids import flat_average_variance, hierarchy_average_variance
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
@@ -52,8 +52,8 @@ __all__ = [
     "Branchings",
     "Budget",
     "CentralEstimate",
+    "CentralFlat",
     "CentralMechanism",
-    "Flat",
     "Hierarchy",
     "Interval",
     "InvalidHistogram",

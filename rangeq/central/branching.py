@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign._support.numbers import Rational, whole
-from rangeq.central.flat import Flat
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import fanouts_of
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.spectrum import tree_over, tree_spectrum
@@ -60,7 +60,7 @@ def best_branching(
     >>> best_branching(512, 1.0).best.fanouts, best_branching(512, 1.0, padded=False).best.fanouts
     ((24, 22), (8, 8, 8))
     """
-    flat = Flat(domain, epsilon)
+    flat = CentralFlat(domain, epsilon)
     whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
     domain, unit = flat.domain, 2 / flat._epsilon**2
     ranges = queries(domain, "all ranges")

@@ -16,7 +16,7 @@ from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
 
 
 @dataclass(frozen=True)
-class Flat(CentralMechanism):
+class CentralFlat(CentralMechanism):
     """Every cell with noise of its own, and ranges that add them up: the baseline (Qardaji et al.,
     section 3.1).
 

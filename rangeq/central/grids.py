@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal, overload
 
 from mechdesign._support.numbers import Rational, whole
-from rangeq.central.flat import Flat
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.spectrum import average_of_nodes, tree_spectrum
 
@@ -87,5 +87,5 @@ def hierarchy_average_variance(
 def _grid(side: int, d: int, epsilon: float | Rational) -> tuple[int, Fraction]:
     """The side, checked, and the variance 2 / epsilon^2."""
     whole(d, "d", 1, 64)
-    flat = Flat(side, epsilon)
+    flat = CentralFlat(side, epsilon)
     return flat.domain, 2 / flat._epsilon**2

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
@@ -35,24 +34,6 @@ class RangeProtocol(Mixture, Oracle):
     """
 
     kind: ClassVar[str] = "level"
-
-    @property
-    @abstractmethod
-    def levels(self) -> tuple[Channel, ...]:
-        """What users report on, the coarsest first."""
-
-    @property
-    @abstractmethod
-    def level_weights(self) -> tuple[int, ...]:
-        """The probability of each level, in units of 2^-64."""
-
-    @property
-    def parts(self) -> tuple[Channel, ...]:
-        return self.levels
-
-    @property
-    def part_weights(self) -> tuple[int, ...]:
-        return self.level_weights
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
         """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole
@@ -221,7 +202,7 @@ class TreeProtocol(RangeProtocol):
 
     @property
     @abstractmethod
-    def levels(self) -> tuple[Oracle, ...]:
+    def parts(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
     def _nodes(self, level: int, items: Items) -> Items:
@@ -235,7 +216,7 @@ class TreeProtocol(RangeProtocol):
 
     def _estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
+        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.parts)]
         return [
             oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
             for oracle, part in parts
@@ -312,7 +293,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
             weights = weights - (weights @ np.diff(shared))[:, None]
         leaves, held = tree.padded(weights), tree.padded(frequencies)
         total = -spread(weights, frequencies) / n
-        for level, oracle in enumerate(self.levels):
+        for level, oracle in enumerate(self.parts):
             if not users[level]:
                 continue
             own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)

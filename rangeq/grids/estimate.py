@@ -13,8 +13,8 @@ import numpy.typing as npt
 from mechdesign._support.arrays import Floats
 from rangeq.core.estimate import Distribution
 from rangeq.grids.attributes import Attributes
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import Queries, grouped, single
 
 MOST_TOLERANCE = 1e-7

@@ -217,7 +217,7 @@ class CircularHistogram(AdditiveProtocol):
         unknown = [name for name in self._names if name not in ORACLES]
         if unknown:
             raise ValueError(f"unknown oracle {shown(unknown[0])}")
-        _ = self.level_weights, self.levels
+        _ = self.part_weights, self.parts
 
     @property
     def _size(self) -> int:
@@ -231,20 +231,20 @@ class CircularHistogram(AdditiveProtocol):
         )
 
     @cached_property
-    def levels(self) -> tuple[Blocks, ...]:
+    def parts(self) -> tuple[Blocks, ...]:
         return tuple(
             Blocks(self._size, self.epsilon, m, name)
             for m, name in zip(self.blocks or (), self._names, strict=True)
         )
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.levels), self.probabilities, "level")
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.parts), self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:
         return np.array(
-            [per_user(level.base, -(-self.domain // level.width)) for level in self.levels]
+            [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
         )
 
     def _nodes(self, level: int, items: Items) -> Items:
@@ -270,7 +270,7 @@ class CircularHistogram(AdditiveProtocol):
     def _information(self, users: Floats) -> Floats:
         """The precision of each frequency, for so many users on each level."""
         total = np.zeros(self._size // 2 + 1)
-        for level, number, variance in zip(self.levels, users, self._per_user, strict=True):
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if number:
                 total += number / variance * seen(self._size, level.width)
         return total
@@ -281,7 +281,7 @@ class CircularHistogram(AdditiveProtocol):
         """
         users = self._users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
-        for k, (level, variance) in enumerate(zip(self.levels, self._per_user, strict=True)):
+        for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self._level(aggregate, k).counts
                 found = level.supporters(counts) / float(level.base.p - level.base.q)
@@ -347,7 +347,7 @@ class CircularHistogram(AdditiveProtocol):
         spectrum[:, 0] = 0.0
         solution, held = np.fft.irfft(spectrum, size), self._padded(frequencies)
         beyond = held - self._even
-        for level, number, variance in zip(self.levels, users, self._per_user, strict=True):
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if not number:
                 continue
             square, mean = np.zeros(len(weights)), np.zeros(len(weights))
@@ -390,7 +390,7 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of
     # their widths, and no others.
     step = math.gcd(
-        size, *(level.width for level, number in zip(protocol.levels, users, strict=True) if number)
+        size, *(level.width for level, number in zip(protocol.parts, users, strict=True) if number)
     )
     unseen = length % step * (step - length % step) / size
     shared = None

@@ -43,11 +43,11 @@ class DecomposedHistogram(LevelHistograms):
     @property
     def _last(self) -> Oracle:
         """The oracle over the leaves."""
-        return self.levels[-1]
+        return self.parts[-1]
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:
-        return [NodeLaw.of(oracle) for oracle in self.levels]
+        return [NodeLaw.of(oracle) for oracle in self.parts]
 
     def estimate(
         self, aggregate: Aggregate, items: npt.ArrayLike | None = None
@@ -138,7 +138,7 @@ class DecomposedHistogram(LevelHistograms):
         return self._last._slope(1) / float(users) if users else 0.0
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        part = self._level(aggregate, len(self.levels) - 1)
+        part = self._level(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
@@ -148,7 +148,7 @@ class DecomposedHistogram(LevelHistograms):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        part = self._level(aggregate, len(self.levels) - 1)
+        part = self._level(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self._last._frequencies(part, None)

@@ -12,7 +12,7 @@ from rangeq.local.hierarchy import HierarchicalHistogram
 @dataclass(frozen=True)
 class Flat(HierarchicalHistogram):
     """Flat (range queries 4.2): any oracle of `frequency` over the items themselves, by name.
-    `central.Flat` trusts a curator.
+    `central.CentralFlat` trusts a curator.
 
     The estimates are shifted to sum to 1, since everybody is somewhere: a range of r items then has
     variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D, epsilon, D)``

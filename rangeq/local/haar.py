@@ -97,18 +97,18 @@ class HaarHRR(EvenTree):
         if self.probabilities is not None:
             object.__setattr__(self, "probabilities", tuple(self.probabilities))
         super().__post_init__()
-        _ = self.level_weights
+        _ = self.part_weights
 
     @cached_property
     def tree(self) -> Tree:
         return Tree.of(self.domain, 2)
 
     @cached_property
-    def levels(self) -> tuple[HaarLevel, ...]:
+    def parts(self) -> tuple[HaarLevel, ...]:
         return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
+    def part_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
@@ -116,7 +116,7 @@ class HaarHRR(EvenTree):
 
     @property
     def _per_user(self) -> float:
-        return 1 / (2 * self.levels[0].contrast ** 2)  # half of the square of a difference
+        return 1 / (2 * self.parts[0].contrast ** 2)  # half of the square of a difference
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         # A level's coefficients tell nothing of other levels, and the same of every population.
@@ -129,7 +129,7 @@ class HaarHRR(EvenTree):
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
         solution = np.array([1.0])
-        for k, level in enumerate(self.levels):
+        for k, level in enumerate(self.parts):
             part = self._level(aggregate, k)
             half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
             solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()

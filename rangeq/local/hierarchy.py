@@ -90,7 +90,7 @@ class LevelHistograms(TreeProtocol):
             raise ValueError(
                 f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}"
             )
-        _ = self.level_weights, self.levels  # what is wrong with them is wrong now
+        _ = self.part_weights, self.parts  # what is wrong with them is wrong now
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -101,14 +101,14 @@ class LevelHistograms(TreeProtocol):
         return Tree.of(self.domain, self.branching)
 
     @cached_property
-    def levels(self) -> tuple[Oracle, ...]:
+    def parts(self) -> tuple[Oracle, ...]:
         return tuple(
             ORACLES[name](nodes, self.epsilon)
             for name, nodes in zip(self._names, self.tree.nodes, strict=True)
         )
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
+    def part_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
 
@@ -129,7 +129,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
         return np.array(
             [
                 per_user(oracle, held)
-                for oracle, held in zip(self.levels, self.tree.occupied, strict=True)
+                for oracle, held in zip(self.parts, self.tree.occupied, strict=True)
             ]
         )
 
@@ -156,7 +156,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:
-        return [NodeLaw.of(oracle) for oracle in self.levels]
+        return [NodeLaw.of(oracle) for oracle in self.parts]
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         up, down = self._shares(users)

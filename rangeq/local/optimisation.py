@@ -103,7 +103,7 @@ def describe(protocol: RangeProtocol) -> str:
 def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
     return ", ".join(
         f"{name} {weight / WORD:.3f}"
-        for name, weight in zip(names, protocol.level_weights, strict=True)
+        for name, weight in zip(names, protocol.part_weights, strict=True)
     )
 
 

@@ -124,7 +124,7 @@ CASES = {
     "HIO": Case(lambda: grids.HIO(SIZES, 1.0, 1000), FAR),
     "LHIO": Case(lambda: grids.LHIO(SIZES, 1.0, 1000), FAR),
     "HierarchicalHistogram2D": Case(lambda: grids.HierarchicalHistogram2D(SIZES, 1.0, 1000), FAR),
-    "CALM of grids": Case(lambda: grids.CALM(SIZES, 1.0, 1000), FAR),
+    "CALM of grids": Case(lambda: grids.RangeCALM(SIZES, 1.0, 1000), FAR),
     "HaarHRR2D": Case(lambda: grids.HaarHRR2D(SIZES, 1.0, 1000), FAR),
     "MSW": Case(lambda: grids.MSW({"x": 3, "y": 2}, 1.0, 1000), ((0, 0), (2, 1))),
     "WaveGrid": Case(
@@ -363,7 +363,7 @@ def test_one_side_in_two_parts(monkeypatch):
 
 
 CURATORS = {
-    "Flat": lambda: central.Flat(2, 9.0),
+    "Flat": lambda: central.CentralFlat(2, 9.0),
     "Hierarchy": lambda: central.Hierarchy(4, 20.0, branching=2),
     "Wavelet": lambda: central.Wavelet(2, 20.0),
 }

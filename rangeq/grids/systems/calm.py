@@ -11,7 +11,7 @@ from rangeq.grids.systems.tdg import TDG
 
 
 @dataclass(frozen=True)
-class CALM(TDG):
+class RangeCALM(TDG):
     """CALM over pairs (Zhang et al., CCS 2018, as in section 3.2): TDG whose cells are single
     values.
 
@@ -24,7 +24,7 @@ class CALM(TDG):
     one looks at all pairs, has no bound on the number of different records, and answers ranges like
     the other systems here. A pair may have 2^22 cells.
 
-    >>> CALM(sizes=[64, 10], epsilon=1.0).granularity
+    >>> RangeCALM(sizes=[64, 10], epsilon=1.0).granularity
     (64, 10)
     """
 

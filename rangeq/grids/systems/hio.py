@@ -16,7 +16,7 @@ from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate
 from rangeq.grids.queries import Queries
-from rangeq.grids.systems.tree_system import TreeProtocol
+from rangeq.grids.systems.tree_system import TreeSystem
 
 MOST_LEVELS = 1 << 13
 """How many d-dim levels HIO may have."""
@@ -35,7 +35,7 @@ second.
 
 
 @dataclass(frozen=True)
-class HIO(TreeProtocol):
+class HIO(TreeSystem):
     """HIO (Wang et al., SIGMOD 2019): a d-dim level is a level of every attribute's tree; every
     user reports on one.
 

@@ -17,11 +17,11 @@ from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.systems.tdg import lines_of
-from rangeq.grids.systems.tree_system import TreeProtocol
+from rangeq.grids.systems.tree_system import TreeSystem
 
 
 @dataclass(frozen=True)
-class LHIO(TreeProtocol):
+class LHIO(TreeSystem):
     """LHIO: users are divided among the pairs of attributes and the 2-D levels of each; queries of
     more attributes as in HDG.
 

@@ -87,7 +87,7 @@ class Density(NamedTuple):
     covariance: Floats
 
 
-def density(scores: Floats, precision: Floats, widths: Floats) -> Density:
+def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:
     """The posterior of a distribution p over neighbouring cells, with the likelihood exp(scores'p -
     p' precision p / 2).
 

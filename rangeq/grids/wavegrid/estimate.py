@@ -19,10 +19,10 @@ from mechdesign._support.blas import one_thread
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
-from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import Queries
-from rangeq.grids.wavegrid.density import Density, density
+from rangeq.grids.wavegrid.density import Density, posterior_density
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, fitted
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
 
@@ -373,7 +373,7 @@ def estimated(
             scores[place] += np.tensordot(told, functions[place], axes=2)
             users[place] += part.information * total
     axes = [
-        Axis.of(cut, density(score, told * gram, np.diff(cut).astype(np.float64)))
+        Axis.of(cut, posterior_density(score, told * gram, np.diff(cut).astype(np.float64)))
         for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
     ]
     if len(attributes) == 1:

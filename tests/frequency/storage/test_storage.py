@@ -114,7 +114,7 @@ def protocols():
     yield rangeq.Composite(8, 2.0, KRR, (2,), ("HRR",)), numbers(8)
     yield rangeq.SquareWave(30, 1.0), numbers(30)
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
-    for kind in ("TDG", "HDG", "HIO", "LHIO", "CALM", "MSW", "Uniform", "WaveGrid"):
+    for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
         yield getattr(rangeq.grids, kind)(RECORDS, 1.0, 200), records()
     for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
         yield (

@@ -267,7 +267,7 @@ def test_each_level_of_a_circle_has_the_best_oracle_of_few_cells() -> None:
     for epsilon in (0.2, 1.1, 3):
         protocol = found(100, epsilon, "ranges").protocol
         assert isinstance(protocol, CircularHistogram)
-        for level in protocol.levels:
+        for level in protocol.parts:
             held = -(-100 // level.width)
             made = [
                 kind(level.blocks, epsilon)
@@ -564,4 +564,4 @@ def test_what_is_found_is_a_protocol_like_any_other() -> None:
         protocol.reports_from_bytes(protocol.reports_to_bytes(reports)).tobytes()
         == reports.tobytes()
     )
-    assert sum(protocol.level_weights) == 1 << 64
+    assert sum(protocol.part_weights) == 1 << 64
