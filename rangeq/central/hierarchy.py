@@ -26,8 +26,7 @@ from rangeq.core.tree_consistency import consistent_levels
 
 @dataclass(frozen=True)
 class Hierarchy(CentralMechanism):
-    """A tree of counts over the cells: H_b, or H_b^c with inference (Qardaji et al., sections 3.2
-    and 3.3).
+    """A tree of counts over the cells: H_b, or H_b^c with inference.
 
     The root is not asked. With inference the answers are the least-squares estimates from all noisy
     counts (weighted by the levels' variances; Hay et al. for equal ones), which also add up;
@@ -163,9 +162,7 @@ class Hierarchy(CentralMechanism):
 
 
 def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level, as `Tree.of`, the root's cut to those that reach into the
-    domain.
-    """
+    """Children of a node of each level as `Tree.of`, the root's cut to those that the domain needs."""
     if isinstance(branching, int):
         branching = Tree.of(domain, branching).branching
     below = math.prod(branching[1:])

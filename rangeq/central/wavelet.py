@@ -17,14 +17,19 @@ from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
 
 @dataclass(frozen=True)
 class Wavelet(CentralMechanism):
-    """Privelet: noise on the Haar coefficients (Xiao, Wang, Gehrke 2010; Qardaji et al., section
-    4).
+    """Privelet: noise on the Haar coefficients.
 
-    Asked are the total and, for each inner node of the binary tree, the difference left half -
-    right half: 1 + log2 D levels of numbers, of each of which a person changes one by one. The
-    paper's coefficients are these differences over the number of cells below, and its weights
-    multiply by that number again: the noise is the same. A domain that is no power of two is padded
-    with empty cells at the right, which answers never show.
+    Xiao, Wang, Gehrke 2010; Qardaji et al., section 4. Asked are the total and, for each inner node
+    of the binary tree, the difference left half - right half: 1 + log2 D levels of numbers, of each
+    of which a user changes one by one. The paper's coefficients are these differences over the
+    number of cells below, and its weights multiply by that number again: the noise is the same. A
+    domain that is no power of two is padded with empty cells at the right, which answers never
+    show.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `CentralMechanism`.
     """
 
     @cached_property

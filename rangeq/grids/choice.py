@@ -1,6 +1,4 @@
-"""Which system to take: the noise of each for an average query of two attributes, and a
-recommendation.
-"""
+"""Which system to take: the noise of each for an average query, and a recommendation."""
 
 from __future__ import annotations
 
@@ -37,12 +35,20 @@ attributes have few values.
 
 @dataclass(frozen=True)
 class SystemCandidate:
-    """A system with the standard deviation of noise and sampling of an average query, NaN where
-    that is unknown.
+    """A system with the standard deviation of noise and sampling of an average query.
 
     That query covers half of the cells along each of two attributes (of the only one, for one
     attribute), of grids before post-processing; of what hierarchies make of theirs it is an upper
     bound of little use, so that they have none. That of square waves depends on the data.
+
+    Attributes
+    ----------
+    system
+        The protocol.
+    groups
+        How many groups users are divided into.
+    deviation
+        As a fraction of the population; NaN where it is unknown.
     """
 
     system: ConjunctionProtocol
@@ -87,6 +93,18 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> SystemChoice:
     n
         The number of users expected, at least 1.
 
+    Returns
+    -------
+    SystemChoice
+        The candidates, and a recommendation with its reason.
+
+    Raises
+    ------
+    ValueError
+        For sizes, an epsilon or an n out of range.
+
+    Examples
+    --------
     >>> print(plan([64] * 6, 1.0, 10**6).reason)
     square waves tell of attributes and of pairs at once, and estimates are as smooth as the data
     """
@@ -109,7 +127,7 @@ def _choose(attributes: Attributes, found: dict[str, SystemCandidate]) -> tuple[
         return (
             "RangeCALM",
             (
-                f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing"
+                f"noise of {found['RangeCALM'].deviation:.3g} with single values as cells leaves nothing"
                 " for assumptions to gain"
             ),
         )
@@ -136,7 +154,7 @@ def _choose(attributes: Attributes, found: dict[str, SystemCandidate]) -> tuple[
         return (
             "RangeCALM",
             (
-                f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than"
+                f"single values as cells have noise of {found['RangeCALM'].deviation:.3g}, no more than"
                 " grids that merge them"
             ),
         )
@@ -158,8 +176,9 @@ def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
 
 
 def _deviation(system: ConjunctionProtocol, n: int) -> float:
-    """Half of the cells along each axis of the largest grid of as many attributes as an average
-    query has, up to two.
+    """The deviation of an average query, from the largest grid of up to two attributes.
+
+    That query covers half of the cells along each axis.
     """
     if isinstance(system, Uniform):
         return 0.0

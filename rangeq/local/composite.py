@@ -24,7 +24,7 @@ from rangeq.local.hierarchy import ORACLES, per_user
 
 @dataclass(frozen=True)
 class Composite(ConsistentTree):
-    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed for ranges.
+    """A tree whose first level is answered by any mechanism of `mechdesign`, say one for ranges.
 
     The errors of a designed mechanism are not alike in all directions, so that its estimates and
     those that the levels below it give of its nodes are combined in its own principal axes; below,

@@ -1,6 +1,4 @@
-"""HaarHRR: the coefficients of the discrete Haar transform, each level's by Hadamard randomised
-response.
-"""
+"""HaarHRR: the discrete Haar transform, each level's coefficients by Hadamard randomised response."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from rangeq.core.tree import Tree, inverse
 
 @dataclass(frozen=True)
 class HaarLevel(SignChannel, Oracle):
-    """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which
-    side, as one Hadamard coefficient.
+    """One level of Haar coefficients: the user's node and side of it, as one Hadamard coefficient.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
     (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
@@ -85,10 +82,22 @@ class HaarLevel(SignChannel, Oracle):
 
 @dataclass(frozen=True)
 class HaarHRR(EvenTree):
-    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
+    """One level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
 
-    The domain is padded to a power of two. Consistent by construction: every level knows how the
-    nodes above it split, and nothing else. ``probabilities`` are those of `HierarchicalHistogram`.
+    Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
+    every level knows how the nodes above it split, and nothing else.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        For a domain, an epsilon or probabilities out of range.
     """
 
     probabilities: tuple[Any, ...] | None = None
