@@ -1,4 +1,4 @@
-"""Figures of range estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`."""
+"""Figures of range estimates: `matplotlib.figure.Figure` objects, as in `mechdesign.plot`."""
 
 from __future__ import annotations
 

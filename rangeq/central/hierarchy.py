@@ -162,7 +162,7 @@ class Hierarchy(CentralMechanism):
 
 
 def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level as `Tree.of`, the root's cut to those that the domain needs."""
+    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed."""
     if isinstance(branching, int):
         branching = Tree.of(domain, branching).branching
     below = math.prod(branching[1:])

@@ -84,7 +84,7 @@ def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) 
 
 
 def average_of_nodes(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Fraction:
-    """The mean variance over all ranges, or boxes, as sums of the fewest nodes that make them up."""
+    """The mean variance over all ranges, or boxes, as sums of the fewest nodes."""
     used = zip(nodes_used(tree, root=False, d=d), variances, strict=True)
     return (
         sum((n * v for n, v in used if v is not None), Fraction(0))

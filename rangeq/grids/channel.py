@@ -104,7 +104,7 @@ class GridChannel(RecordChannel):
         return self.grids[part].cell_of(items)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
-        """Unbiased estimates of the cells of a grid, shaped as it is; even where nobody reported."""
+        """Unbiased estimates of the cells of a grid, shaped as it is; even without reports."""
         grid, level = self.grids[part], self._level(aggregate, part)
         if not level.n:
             return grid.even

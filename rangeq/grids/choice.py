@@ -127,8 +127,8 @@ def _choose(attributes: Attributes, found: dict[str, SystemCandidate]) -> tuple[
         return (
             "RangeCALM",
             (
-                f"noise of {found['RangeCALM'].deviation:.3g} with single values as cells leaves nothing"
-                " for assumptions to gain"
+                f"noise of {found['RangeCALM'].deviation:.3g} with single values as cells leaves"
+                " nothing for assumptions to gain"
             ),
         )
     if "WaveGrid" in found:
@@ -154,8 +154,8 @@ def _choose(attributes: Attributes, found: dict[str, SystemCandidate]) -> tuple[
         return (
             "RangeCALM",
             (
-                f"single values as cells have noise of {found['RangeCALM'].deviation:.3g}, no more than"
-                " grids that merge them"
+                f"single values as cells have noise of {found['RangeCALM'].deviation:.3g}, no more"
+                " than grids that merge them"
             ),
         )
     return (

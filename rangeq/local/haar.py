@@ -1,4 +1,4 @@
-"""HaarHRR: the discrete Haar transform, each level's coefficients by Hadamard randomised response."""
+"""HaarHRR: the discrete Haar transform, each level's coefficients by Hadamard response."""
 
 from __future__ import annotations
 

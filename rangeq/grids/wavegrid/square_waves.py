@@ -313,7 +313,7 @@ class WaveChannel(RecordChannel):
         return node
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """``aggregate(privatize(records))``: reports are so little work that there is no shortcut."""
+        """``aggregate(privatize(records))``: reports are so little work that none is saved."""
         bit_source(rng)  # refuses what is not a generator
         return self.aggregate(
             self.privatize(records, np.random.default_rng() if rng is None else rng)
