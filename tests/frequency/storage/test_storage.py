@@ -109,6 +109,7 @@ def protocols():
         rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))),
         numbers(16),
     )
+    yield rangeq.DecomposedHistogram(30, 1.0), numbers(30)
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
     yield rangeq.Composite(8, 2.0, KRR, (2,), ("HRR",)), numbers(8)
