@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test docs notebooks wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test test-slow test-all docs notebooks wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -20,6 +20,11 @@ test: .venv/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
+
+test-slow: .venv/test
+	$(BIN)/python -m pytest -n auto -m slow
+
+test-all: test test-slow
 
 # The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
 docs: .venv/test

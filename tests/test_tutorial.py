@@ -227,6 +227,7 @@ runpy.run_path({!r}, run_name="__main__")
     assert "'.[data]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     run(
         [
@@ -242,6 +243,7 @@ def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     assert len(list((tmp_path / "figures").glob("*.png"))) == 11
 
 
+@pytest.mark.slow
 def test_the_figures_of_marginals_are_drawn(clone: Path) -> None:
     printed = run(
         ["bash", "-euc", next(block for block in blocks("sh") if "marginal_figures" in block)],
