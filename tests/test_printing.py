@@ -59,7 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         content["digest"] = digest_of(content)
         Path(f"{HOSTILE}-{key}.json").write_text(json.dumps(content))
     ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, people=[HOSTILE, "others"])
+    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "others"])
     ledger.save(f"{HOSTILE}-ledger.json")
     domain = Domain({HOSTILE: 2, "b": 3})
     for name, protocol in {
@@ -144,7 +144,7 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path) -> None:
     ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, people=[HOSTILE, "b"])
+    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "b"])
     ledger.spend("0.5", HOSTILE + "2")
     check(str(ledger), 13)
     assert str(ledger).count(SAFE) == 3

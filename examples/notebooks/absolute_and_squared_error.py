@@ -173,7 +173,7 @@ panels = fig.subplots(len(settings), 2, squeeze=False, sharey="row")
 for row, (alpha, people) in zip(panels, settings, strict=True):
     for axes, (error, loss) in zip(row, losses.items(), strict=True):
         rmse = {
-            name: [mechanism.spread(binomial(people, p)).rmse for p in grid]
+            name: [mechanism.error_distribution(binomial(people, p)).rmse for p in grid]
             for name, mechanism in contest(people, alpha, loss).items()
         }
         for name, line in rmse.items():
@@ -201,7 +201,10 @@ fig
 
 # %%
 loose = contest(8, Fraction(67, 100), L2())
-skewed = {name: mechanism.spread(binomial(8, "1/10")).rmse for name, mechanism in loose.items()}
+skewed = {
+    name: mechanism.error_distribution(binomial(8, "1/10")).rmse
+    for name, mechanism in loose.items()
+}
 print({name: round(value, 2) for name, value in skewed.items()})
 assert skewed["FM"] < skewed["WM"] < skewed["UCM"]
 

@@ -109,7 +109,7 @@ piece
 # %%
 for lie in (
     replace(piece, objective=symbolic.geometric(2).loss(L0())),
-    replace(piece, interval=symbolic.Interval.of(Fraction(2, 5), piece.interval.high)),
+    replace(piece, interval=symbolic.AlphaInterval.of(Fraction(2, 5), piece.interval.high)),
 ):
     verdict = lie.verify()
     print(verdict.reason)
