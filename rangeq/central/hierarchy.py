@@ -20,7 +20,7 @@ from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
-from rangeq.core.tree import Tree
+from rangeq.core.tree import Tree, padded
 from rangeq.core.tree_consistency import consistent_levels
 
 
@@ -138,8 +138,7 @@ class Hierarchy(CentralMechanism):
         return result
 
     def _levels(self, counts: Integers) -> list[Integers]:
-        level = np.zeros(math.prod(self.fanouts), dtype=np.int64)
-        level[: len(counts)] = counts
+        level = padded(counts, math.prod(self.fanouts))
         levels = [level]
         for b in reversed(self.fanouts[1:]):
             level = level.reshape(-1, b).sum(axis=1)

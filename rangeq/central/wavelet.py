@@ -13,6 +13,7 @@ from mechdesign._support.arrays import Integers
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
+from rangeq.core.tree import padded
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,7 @@ class Wavelet(CentralMechanism):
         return Spectrum(tree, total, tuple(variance / 2 for variance in differences))
 
     def _levels(self, counts: Integers) -> list[Integers]:
-        sums = np.zeros(1 << (len(self.shares) - 1), dtype=np.int64)
-        sums[: len(counts)] = counts
+        sums = padded(counts, 1 << (len(self.shares) - 1))
         levels = []
         while len(sums) > 1:
             halves = sums.reshape(-1, 2)

@@ -136,9 +136,7 @@ class Tree:
 
     def padded(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Values of items (..., domain) as values of leaves (..., leaves), 0 of the padding."""
-        result = np.zeros((*values.shape[:-1], self.leaves), dtype=values.dtype)
-        result[..., : self.domain] = values
-        return result
+        return padded(values, self.leaves)
 
     def sums(self, values: npt.NDArray[_Number], level: int) -> npt.NDArray[_Number]:
         """Values of leaves summed up under the nodes of a level.
@@ -373,6 +371,13 @@ class Tree:
             Fraction(pairs_together(self.domain, width, workload), width * total)
             for width in (self.leaves, *self.widths)
         ]
+
+
+def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
+    """Values of items (..., items) with zeros behind them: (..., size)."""
+    result = np.zeros((*values.shape[:-1], size), dtype=values.dtype)
+    result[..., : values.shape[-1]] = values
+    return result
 
 
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:

@@ -23,7 +23,7 @@ from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from rangeq.core.protocol import AdditiveProtocol
-from rangeq.core.tree import mean_over, spread
+from rangeq.core.tree import mean_over, padded, spread
 from rangeq.local.hierarchy import ORACLES, per_user
 
 
@@ -255,7 +255,7 @@ class CircularHistogram(AdditiveProtocol):
 
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
-        return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, self._size - self.domain)])
+        return padded(values, self._size)
 
     @cached_property
     def _even(self) -> Floats:

@@ -6,7 +6,7 @@ What is chosen are the hierarchy, the oracle of each level and the probabilities
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -369,21 +369,51 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
 
 
 def least_shares(costs: Floats, information: Floats) -> Floats:
-    """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,),
-    (contrasts, levels).
+    """The shares, adding up to 1, of least costs @ 1 / (information @ shares).
+
+    Optimal to one part in 10^9. Shapes (contrasts,) and (contrasts, levels).
     """
-    shares = np.full(information.shape[1], 1 / information.shape[1])
-    for _ in range(_STEPS // len(costs) + 200):
-        precision = information @ shares
-        gains = (
-            np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
-            @ information
-        )
-        # The average variance itself, as it is homogeneous in 1 / shares
-        total = float(shares @ gains)
-        if total == 0 or gains.max() <= total * (1 + 1e-9):
-            break  # no level would gain from another's users: optimal to one part in 10^9
-        shares = shares * np.sqrt(gains / total)
+
+    def slope(precision: Floats) -> Floats:
+        return np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+
+    start = np.full(information.shape[1], 1 / information.shape[1])
+    return falling_shares(slope, information, start, _STEPS // len(costs) + 200, 1e-9)
+
+
+def falling_shares(
+    slope: Callable[[Floats], Floats],
+    information: Floats,
+    start: Floats,
+    steps: int,
+    tolerance: float,
+) -> Floats:
+    """The shares of least variance, adding up to 1, by multiplicative steps: a convex problem.
+
+    Parameters
+    ----------
+    slope
+        By how much the variance falls with each precision, given all: shape (contrasts,).
+    information
+        The precisions are information @ shares: shape (contrasts, levels).
+    start
+        The shares to begin with, of sum 1.
+    steps
+        How many steps to take at most.
+    tolerance
+        The part of the mean gain by which no level may gain more than the mean, to stop.
+
+    Returns
+    -------
+    Shape (levels,).
+    """
+    shares = start
+    for _ in range(steps):
+        gains = slope(information @ shares) @ information
+        mean = float(shares @ gains)
+        if mean == 0 or gains.max() <= mean * (1 + tolerance):
+            break  # no level would gain from another's users
+        shares = shares * np.sqrt(gains / mean)
         shares /= shares.sum()
     return shares
 

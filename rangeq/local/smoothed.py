@@ -22,7 +22,7 @@ from rangeq.core.estimate import Distribution, RangeEstimate, crossings
 from rangeq.core.intervals import checked_ends
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, round_up
-from rangeq.local.optimisation import CircleLevels, least_shares
+from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
 _CORNER = 2.0
 """The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density,
@@ -311,17 +311,11 @@ def _tilted(levels: CircleLevels, n: int) -> Floats:
 
 
 def _guarded(costs: Floats, gains: Floats, prior: Floats, guard: float, start: Floats) -> Floats:
-    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares)):
-    convex, by multiplicative steps.
-    """
+    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares))."""
+
+    def slope(own: Floats) -> Floats:
+        result: Floats = costs * (1 / (own + prior) ** 2 + guard / own**2)
+        return result
+
     shares = np.maximum(start, 1e-4)
-    shares = shares / shares.sum()
-    for _ in range(600):
-        own = gains @ shares
-        slope = (costs * (1 / (own + prior) ** 2 + guard / own**2)) @ gains
-        total = float(shares @ slope)
-        if slope.max() <= total * (1 + 1e-5):
-            break
-        shares = shares * np.sqrt(slope / total)
-        shares /= shares.sum()
-    return shares
+    return falling_shares(slope, gains, shares / shares.sum(), 600, 1e-5)
