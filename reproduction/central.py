@@ -11,15 +11,10 @@ from itertools import pairwise
 
 from scipy.optimize import brentq
 
-from rangeq.central import (
-    CentralFlat,
-    Hierarchy,
-    Wavelet,
-    flat_average_variance,
-    hierarchy_average_variance,
-)
+from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used
+from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 from reproduction.report import (
     Claim,
     Outcome,

@@ -35,7 +35,6 @@ from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import Answer, CentralEstimate
 from rangeq.central.flat import CentralFlat
-from rangeq.central.grids import flat_average_variance, hierarchy_average_variance
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
@@ -59,6 +58,4 @@ __all__ = [
     "InvalidRange",
     "Wavelet",
     "best_branching",
-    "flat_average_variance",
-    "hierarchy_average_variance",
 ]

@@ -22,12 +22,11 @@ from rangeq.central import (
     InvalidRange,
     Wavelet,
     best_branching,
-    flat_average_variance,
-    hierarchy_average_variance,
 )
 from rangeq.central.budget import best_shares
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used
+from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 
 FALSE_ALARM = 1e-6
 
