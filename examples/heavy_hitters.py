@@ -129,7 +129,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
         " listed, and nothing else"
     )
     assert held >= len(found) - 1
-    plot.found(found, truth).savefig(out / "heavy-strings.png", dpi=150)
+    plot.heavy_hitters(found, truth).savefig(out / "heavy-strings.png", dpi=150)
 
 
 # ----------------------------------------------------------------------------------------- errors

@@ -69,7 +69,7 @@ assert (np.abs(found.frequencies - true) < 7 * np.sqrt(found.variances)).all()
 sure = found.recall(list(truth.values())) > 1 - 1e-8
 assert np.isin(np.array(list(truth))[sure], found.items).all()
 assert sure.sum() >= 5
-plot.found(found, truth)
+plot.heavy_hitters(found, truth)
 
 # %% [markdown]
 # ## What the list misses

@@ -30,7 +30,7 @@ transforms. Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially privat
 decompositions.
 """
 
-from frequency.core.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import Answer, CentralEstimate
@@ -52,8 +52,8 @@ __all__ = [
     "CentralEstimate",
     "CentralFlat",
     "CentralMechanism",
+    "ConfidenceInterval",
     "Hierarchy",
-    "Interval",
     "InvalidHistogram",
     "InvalidRange",
     "Wavelet",

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
@@ -112,7 +112,9 @@ class CentralEstimate(ABC):
         """
         return self.mechanism.variance(a, b)
 
-    def interval(self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    def interval(
+        self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95
+    ) -> ConfidenceInterval:
         """Intervals that each hold the true count with about this probability or more.
 
         Between a single noise and the sum of many, the answers' errors lie between Laplace and
@@ -128,7 +130,7 @@ class CentralEstimate(ABC):
 
         Returns
         -------
-        Interval
+        ConfidenceInterval
             ``low`` and ``high``, of the ends' shape.
 
         Raises
@@ -141,7 +143,7 @@ class CentralEstimate(ABC):
         z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
         value: Any = self.range(a, b)
         half = z * np.sqrt(self.variance(a, b)) + 0.5
-        return Interval(value - half, value + half)
+        return ConfidenceInterval(value - half, value + half)
 
     @abstractmethod
     def _sums(self, first: Integers, last: Integers) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import Estimate, Estimator, Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, Estimate, Estimator, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import shown
@@ -163,7 +163,7 @@ class RangeEstimate(Estimate, Distribution):
         first: npt.ArrayLike | None = None,
         last: npt.ArrayLike | None = None,
         confidence: float = 0.95,
-    ) -> Interval:
+    ) -> ConfidenceInterval:
         """Confidence intervals for the fractions in first .. last, each by itself.
 
         Parameters
@@ -175,7 +175,7 @@ class RangeEstimate(Estimate, Distribution):
 
         Returns
         -------
-        Interval
+        ConfidenceInterval
             ``low`` and ``high``, of the ends' shape: normal intervals for ranges, score intervals
             for items.
 
@@ -192,7 +192,7 @@ class RangeEstimate(Estimate, Distribution):
             raise ValueError("an interval needs both ends of its range, or neither")
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return Interval(middle - half, middle + half)
+        return ConfidenceInterval(middle - half, middle + half)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
@@ -244,7 +244,7 @@ class RangeEstimate(Estimate, Distribution):
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
 
 
-def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+def crossings(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
     """Where a band around the cdf crosses phi; see `RangeEstimate.quantile_interval`.
 
     The first item where the band's upper end reaches phi, and the first from which on its lower end

@@ -74,8 +74,8 @@ class Composite(ConsistentTree):
                 )
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()
-        if audit.ratio > self.odds:
-            raise PrivacyViolation(audit.ratio, self.odds, audit.output, audit.inputs)
+        if audit.ratio > self.max_ratio:
+            raise PrivacyViolation(audit.ratio, self.max_ratio, audit.output, audit.inputs)
         if self.tree.leaves != self.domain:
             raise ValueError(
                 f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"

@@ -77,7 +77,7 @@ class HaarLevel(SignChannel, Oracle):
     def audit(self) -> Audit:
         # The index does not depend on the item; given it, one sign has weight ``truth`` and the
         # other ``lie``.
-        return Audit(self._choice.ratio, self.odds, "index 0, sign +1", (0, 1))
+        return Audit(self._choice.ratio, self.max_ratio, "index 0, sign +1", (0, 1))
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,9 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
     """
     if domain == 1:
         return 0.0
-    odds = float(min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500)))
+    ratio = float(
+        min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500))
+    )
     f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
     if workload == "prefixes":
         queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))
@@ -442,5 +444,5 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
         roots = np.sqrt(
             np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0)
         )
-    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * odds / (odds - 1) ** 2
+    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * ratio / (ratio - 1) ** 2
     return even_rmse(domain, n, workload, variance / n)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
@@ -208,7 +208,7 @@ class ShapedEstimate(Distribution):
 
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
-    ) -> Interval:
+    ) -> ConfidenceInterval:
         """Intervals for the fractions in first .. last, within [0, 1].
 
         They cover them about this often on average over ranges, where data are smooth or far
@@ -224,7 +224,7 @@ class ShapedEstimate(Distribution):
 
         Returns
         -------
-        Interval
+        ConfidenceInterval
             ``low`` and ``high``, of the ends' shape.
 
         Raises
@@ -236,7 +236,9 @@ class ShapedEstimate(Distribution):
         """
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return Interval(np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0))
+        return ConfidenceInterval(
+            np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+        )
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.

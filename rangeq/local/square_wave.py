@@ -97,7 +97,7 @@ class SquareWave(Channel):
     def _far_weight(self) -> int:
         """The probability of all far outputs together, in units of 2^-64: rounded up."""
         far = self.domain - 1
-        return -int(-WORD * far // (self._near * self.odds + far))
+        return -int(-WORD * far // (self._near * self.max_ratio + far))
 
     @property
     def p(self) -> Fraction:
@@ -154,8 +154,8 @@ class SquareWave(Channel):
     def audit(self) -> Audit:
         # Output 0 is near item 0 and far from the last one; no ratio is larger.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self.p / self.q, self.odds, "output 0", (0, self.domain - 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self.p / self.q, self.max_ratio, "output 0", (0, self.domain - 1))
 
     # ----------------------------------------------------------------------------- the server half
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
 from rangeq.grids.attributes import Attributes
@@ -221,7 +221,7 @@ class WaveEstimate(ConjunctionEstimate):
         left: npt.ArrayLike,
         right: npt.ArrayLike,
         confidence: float = 0.95,
-    ) -> Interval:
+    ) -> ConfidenceInterval:
         """Intervals for the answers of many queries, each by itself, within [0, 1].
 
         The normal quantile of the standard errors. They hold given the priors, and know of no bias:
@@ -242,7 +242,7 @@ class WaveEstimate(ConjunctionEstimate):
 
         Returns
         -------
-        Interval
+        ConfidenceInterval
             ``low`` and ``high``: shape (m,).
 
         Raises
@@ -254,7 +254,7 @@ class WaveEstimate(ConjunctionEstimate):
         """
         half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
-        return Interval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
+        return ConfidenceInterval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
