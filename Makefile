@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test fuzz docs wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test test-slow test-all fuzz docs notebooks wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -21,9 +21,18 @@ test: .venv/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
 
+test-slow: .venv/test
+	$(BIN)/python -m pytest -n auto -m slow
+
+test-all: test test-slow
+
 # The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
 docs: .venv/test
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+
+# The notebooks with their outputs, examples/notebooks/*.ipynb, from the scripts beside them.
+notebooks: .venv/test
+	$(BIN)/python tools/notebooks.py
 
 # The tests against the wheel as installed, with the oldest and the newest releases of what it needs; quick: some of them.
 wheel: .venv/test

@@ -43,11 +43,11 @@ implementation.
 Designs = dict[tuple[str, int, float], WorkloadDesign]
 
 
-def project(q: np.ndarray, z: np.ndarray, odds: float) -> np.ndarray:
-    """The nearest columns between z and odds z that add up to 1: clipped after a shift, which is
+def project(q: np.ndarray, z: np.ndarray, ratio: float) -> np.ndarray:
+    """The nearest columns between z and ratio z that add up to 1: clipped after a shift, which is
     found by halving.
     """
-    low, high = z[:, None], odds * z[:, None]
+    low, high = z[:, None], ratio * z[:, None]
     least, most = (low - q).min(axis=0), (high - q).max(axis=0)
     for _ in range(50):
         shift = (least + most) / 2
@@ -69,27 +69,29 @@ def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.n
     return float(np.sum(workload * inverse) - np.trace(workload) / k), slope
 
 
-def descend(workload: np.ndarray, odds: float, pace: float, iterations: int, until: float) -> float:
+def descend(
+    workload: np.ndarray, ratio: float, pace: float, iterations: int, until: float
+) -> float:
     """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random
     start: the least variance met.
     """
     k = len(workload)
     rng, rows = np.random.default_rng(0), 4 * k
-    z = np.full(rows, (1 + 1 / odds) / (2 * rows))
-    q = project(rng.random((rows, k)), z, odds)
+    z = np.full(rows, (1 + 1 / ratio) / (2 * rows))
+    q = project(rng.random((rows, k)), z, ratio)
     value, slope = variance_and_slope(q, workload)
     step = 8 * q.mean() / np.abs(slope).max()
     best, stale = (value, slope, q, z), 0
     for _ in range(iterations):
         if time.perf_counter() > until:
             break
-        low, high = q <= z[:, None], q >= odds * z[:, None]
+        low, high = q <= z[:, None], q >= ratio * z[:, None]
         inside = ~low & ~high
         # Entries at a bound move with it, and those inside make up for that, all alike.
         beyond = slope - (slope * inside).sum(axis=0) / np.maximum(inside.sum(axis=0), 1)
-        z = np.clip(z - step * pace * ((low + odds * high) * beyond).sum(axis=1), 1e-9 / rows, 1.0)
-        z = z * np.clip(z.sum(), 1.000001 / odds, 0.999999) / z.sum()
-        q = project(q - step * slope, z, odds)
+        z = np.clip(z - step * pace * ((low + ratio * high) * beyond).sum(axis=1), 1e-9 / rows, 1.0)
+        z = z * np.clip(z.sum(), 1.000001 / ratio, 0.999999) / z.sum()
+        q = project(q - step * slope, z, ratio)
         try:
             value, slope = variance_and_slope(q, workload)
         except np.linalg.LinAlgError:
@@ -134,7 +136,7 @@ def hierarchy(protocol: RangeProtocol) -> bool:
 
 
 def best_tree(found: Optimised) -> float:
-    """RMSE of the best protocol that is not a circle: an optimised tree, nearly always."""
+    """RMSE of the best protocol that is not circular: an optimised tree, nearly always."""
     return best_of(found, lambda protocol: not circle(protocol))[1]
 
 

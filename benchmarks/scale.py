@@ -327,9 +327,9 @@ number of users.
 
 {costs}
 
-## A billion people a day
+## A billion users a day
 
-The same numbers times a thousand: one report from each of 10^9 people, every day.
+The same numbers times a thousand: one report from each of 10^9 users, every day.
 
 {day}
 

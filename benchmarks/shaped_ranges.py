@@ -1,4 +1,4 @@
-"""Shaped range estimates from 10^6 users beside unbiased ones and the square wave: errors,
+"""Smoothed range estimates from 10^6 users beside unbiased ones and the square wave: errors,
 coverage, time. Prints Markdown tables.
 
 python benchmarks/shaped_ranges.py [--quick]
@@ -96,7 +96,7 @@ def measured(values: list[float], factor: float = 1e5) -> str:
 def row(
     name: str, domain: int, epsilon: float, repeats: int, rivals: bool, users: int = N
 ) -> list[str]:
-    """Shaped; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
+    """Smoothed; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
     ours = shaped(domain, epsilon, users)
     best, haar, wave = (
         best_of(optimise(domain, epsilon, users), circle)[0],

@@ -27,6 +27,7 @@ exclude_patterns = [
     "_build",
     "*.py",
     "notebooks/settings.py",
+    "notebooks/*.ipynb",  # the same notebooks with the outputs of an earlier run
     *(name for name in mirrors if not (HERE.parent / name).exists()),
 ]
 

@@ -1,4 +1,4 @@
-"""Collect a categorical answer from people who trust nobody, merge what several sites received, and
+"""Collect a categorical answer from users who trust nobody, merge what several sites received, and
 publish frequencies.
 
     python examples/collect_frequencies.py --out demo python examples/collect_frequencies.py --csv
@@ -131,7 +131,7 @@ def main() -> None:
     )
     assert audit.holds
 
-    # Every person sends one report to one of the sites; a site sends its aggregate on. One message
+    # Every user sends one report to one of the sites; a site sends its aggregate on. One message
     # of the survey is damaged.
     tally: Counter[str] = Counter()
     aggregates = []

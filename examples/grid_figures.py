@@ -28,7 +28,6 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from rangeq.grids import (
-    CALM,
     HDG,
     HIO,
     LHIO,
@@ -36,14 +35,15 @@ from rangeq.grids import (
     TDG,
     ConjunctionProtocol,
     PairwiseEstimate,
+    RangeCALM,
     Uniform,
     WaveGrid,
     granularities,
 )
 from rangeq.grids.fitting.grid_consistency import clean
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
-from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import grouped
 
 if __package__:  # of the repository; else a script beside it
@@ -57,7 +57,7 @@ KINDS = ("normal", "laplace")
 STYLES = {
     "Uniform": ("#666666", "x"),
     "MSW": ("#E69F00", "s"),
-    "CALM": ("#56B4E9", "v"),
+    "RangeCALM": ("#56B4E9", "v"),
     "HIO": ("#CC79A7", "D"),
     "LHIO": ("#009E73", "^"),
     "TDG": ("#0072B2", "o"),
@@ -89,9 +89,9 @@ class Study:
     @property
     def systems(self) -> list[type[ConjunctionProtocol]]:
         of_paper = (
-            [Uniform, MSW, CALM, LHIO, TDG, HDG]
+            [Uniform, MSW, RangeCALM, LHIO, TDG, HDG]
             if self.quick
-            else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+            else [Uniform, MSW, RangeCALM, HIO, LHIO, TDG, HDG]
         )
         return [*of_paper, WaveGrid]
 
@@ -303,11 +303,11 @@ def figure_1(study: Study) -> Figure:
         point,
     )
     for (system, panel), errors in means.items():
-        if system in ("CALM", "LHIO", "TDG", "HDG"):
+        if system in ("RangeCALM", "LHIO", "TDG", "HDG"):
             assert errors[-1] < errors[0], (system, panel)
         # HDG has the least error of those that see correlation, once there is enough to go by; with
         # all of a pair's levels combined by least squares LHIO comes near for λ = 4.
-        if system in ("Uniform", "CALM", "LHIO", "TDG"):
+        if system in ("Uniform", "RangeCALM", "LHIO", "TDG"):
             assert means["HDG", panel][-1] < errors[-1] * (1.5 if system == "LHIO" else 1), (
                 system,
                 panel,
@@ -350,7 +350,7 @@ def figure_3(study: Study) -> Figure:
         study, "Figure 3: d = 6, ε = 1, ω = 0.5", "c", sizes, ("λ = 2", "λ = 4"), point
     )
     for panel in {panel for _, panel in means}:
-        calm, hdg = means["CALM", panel], means["HDG", panel]
+        calm, hdg = means["RangeCALM", panel], means["HDG", panel]
         assert calm[-1] > calm[0]  # more values, more noise to add up
         assert max(hdg) < 4 * min(hdg)  # "the utility of HDG remains stable"
     for axes in figure.axes:

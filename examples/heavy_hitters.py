@@ -4,7 +4,7 @@ list is.
     python examples/heavy_hitters.py --quick --out demo
     python examples/heavy_hitters.py --out figures
 
-First people type the name of a town, or nothing; the server learns the frequent names without a
+First users type the name of a town, or nothing; the server learns the frequent names without a
 list of towns. Then the error of lists, the largest of |estimate - true frequency| over all items
 where what is not listed counts as estimated 0, is drawn against the number of users, against the
 number of items, and for one bit from each user.
@@ -81,7 +81,7 @@ STYLES = {
 
 
 def typed(n: int, rng: np.random.Generator) -> list[str]:
-    """What people type: one of the towns in two cases of three, else a string that hardly anybody
+    """What users type: one of the towns in two cases of three, else a string that hardly anybody
     else types.
     """
     weights = 1 / np.arange(2, len(TOWNS) + 2)
@@ -106,7 +106,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     ]
     found = protocol.find(sum(protocol.aggregate_from_bytes(message) for message in messages))
     print(
-        f"{n} people type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each,"
+        f"{n} users type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each,"
         f" {SITES} sites\n"
     )
     print(found.table())
@@ -129,7 +129,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
         " listed, and nothing else"
     )
     assert held >= len(found) - 1
-    plot.found(found, truth).savefig(out / "heavy-strings.png", dpi=150)
+    plot.heavy_hitters(found, truth).savefig(out / "heavy-strings.png", dpi=150)
 
 
 # ----------------------------------------------------------------------------------------- errors

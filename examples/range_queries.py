@@ -103,7 +103,7 @@ def main() -> None:
     )
     assert audit.holds
 
-    reports = protocol.privatize(numbers, rng)  # on the people's devices
+    reports = protocol.privatize(numbers, rng)  # on the users' devices
     estimate = protocol.estimate(protocol.aggregate(reports))  # on the server
     truth = np.bincount(numbers, minlength=options.domain) / len(numbers)
     report(estimate, truth, best.rmse)

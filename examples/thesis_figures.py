@@ -134,7 +134,9 @@ def main() -> None:
     # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a
     # smaller one.
     balanced = losses.binomial(8, "1/2")
-    rmse = {name: mechanism.spread(balanced).rmse for name, mechanism in private.items()}
+    rmse = {
+        name: mechanism.error_distribution(balanced).rmse for name, mechanism in private.items()
+    }
     assert rmse["EM"] < rmse["UM"] < rmse["GM"]
     for name, figure in figures.items():
         figure.savefig(out / f"figure-{name}.png")

@@ -1,4 +1,4 @@
-"""The picture of the README: a published count, answers of people who trust nobody, and a
+"""The picture of the README: a published count, answers of users who trust nobody, and a
 distribution of ages, each with its error.
 
     python examples/three_examples.py [--out FOLDER]

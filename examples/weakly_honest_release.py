@@ -105,7 +105,7 @@ def main() -> None:
         "\nerror of the released counts, predicted exactly from the table and the true group counts"
         " (a check, not for publication):"
     )
-    spread = found.mechanism.spread(prior)
+    spread = found.mechanism.error_distribution(prior)
     errors = released - truth
     deviations = []
     for name, predicted, each in (

@@ -20,7 +20,7 @@ from frequency.exceptions import (
     InvalidValue,
     NotIdentifiable,
 )
-from frequency.oracles.choice import Candidate, Choice, choose
+from frequency.oracles.choice import Choice, OracleCandidate, choose
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.johnson_lindenstrauss import JLOracle
@@ -39,7 +39,6 @@ __all__ = [
     "RR",
     "SUE",
     "Aggregate",
-    "Candidate",
     "Choice",
     "CountMeanSketch",
     "Estimate",
@@ -52,6 +51,7 @@ __all__ = [
     "JLOracle",
     "NotIdentifiable",
     "Oracle",
+    "OracleCandidate",
     "ProjectiveGeometry",
     "SubsetSelection",
     "Tabular",

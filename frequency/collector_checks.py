@@ -2,7 +2,7 @@
 
 Whoever sends reports, or counts them for others, can lie within the format. Three defences need no
 trust: impossible reports are refused and tallied (`Channel.aggregate`); the tallies stand next to
-each other, collector by collector; and `screen` makes two chi-square tests of each collector's
+each other, collector by collector; and `check_collectors` makes two chi-square tests of each one's
 counts:
 
 - **Public draws.** Which part of the question a user reports on, with which hash function, or
@@ -52,7 +52,7 @@ What it cannot do
   is then off by 0.08 to 0.19 (GRR), 0.03 to 0.09 (HRR and OLH); that of all collectors by a tenth
   of it. A test of one item, chosen beforehand, sees less.
 - The rest is taken to be right. A large liar makes the others unlike *it*: ask about the least
-  p-value first, and screen again without it. Of two collectors both are unlike the rest, or none.
+  p-value first, and check again without it. Of two collectors both are unlike the rest, or none.
   If most collude, the honest ones stand out.
 - Collectors of some tens of reports are hardly tested, and one that is alone only for its public
   draws.
@@ -92,7 +92,7 @@ MANY = 20
 # ------------------------------------------------------------------------------------ chi-squares
 
 
-class ChiSquare(NamedTuple):
+class ChiSquareStatistic(NamedTuple):
     """A chi-square and its degrees of freedom.
 
     Attributes
@@ -120,8 +120,10 @@ class ChiSquare(NamedTuple):
         return min(1.0, 2 * min(above, below)) if self.freedom >= MANY else above
 
 
-def _added(values: Sequence[ChiSquare]) -> ChiSquare:
-    return ChiSquare(sum(value.value for value in values), sum(value.freedom for value in values))
+def _added(values: Sequence[ChiSquareStatistic]) -> ChiSquareStatistic:
+    return ChiSquareStatistic(
+        sum(value.value for value in values), sum(value.freedom for value in values)
+    )
 
 
 def _groups(expected: Floats) -> npt.NDArray[np.int64]:
@@ -155,7 +157,7 @@ def _summed(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
     return np.bincount(group, values).astype(np.float64)
 
 
-def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSquare:
+def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSquareStatistic:
     """The chi-square of the difference ``gap`` of two means.
 
     Its covariance is ``scale`` times that of a report of the pool.
@@ -169,11 +171,11 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
         common = None if common is None else _summed(common, group)
         sizes = np.bincount(group).astype(np.float64)
         if least * spread.min() < LEAST:
-            return ChiSquare()
+            return ChiSquareStatistic()
     number = len(gap)
     value, freedom = float((gap**2 / spread).sum()), number - pool.fixed
     if common is None:
-        return ChiSquare(value / scale, freedom)
+        return ChiSquareStatistic(value / scale, freedom)
     if pool.fixed:
         # The covariance maps 1 to 0: only what is orthogonal to 1 matters, and `common` may be
         # shifted along 1.
@@ -182,7 +184,7 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
         common = common - one * float((one * common / spread).sum()) / weight
         value -= float((one * gap / spread).sum()) ** 2 / weight
     if number > pool.n / 10:  # it is mostly noise: only what it takes off each cell's own variance
-        return ChiSquare(float((gap**2 / (spread - common**2)).sum()) / scale, freedom)
+        return ChiSquareStatistic(float((gap**2 / (spread - common**2)).sum()) / scale, freedom)
     length = float((common**2 / spread).sum())
     if length > number / pool.n:
         # Less its own noise
@@ -191,19 +193,19 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
             value += along * lost / (1 - lost)
         else:  # nearly constant in this direction: too few reports differ to be normal
             value, freedom = value - along, freedom - 1
-    return ChiSquare(value / scale, max(freedom, 0))
+    return ChiSquareStatistic(value / scale, max(freedom, 0))
 
 
-def _against_known(sample: Sample) -> ChiSquare:
+def _against_known(sample: Sample) -> ChiSquareStatistic:
     if not sample.n:
-        return ChiSquare()
+        return ChiSquareStatistic()
     return _chi_square(sample.sums / sample.n - sample.spread, sample, 1 / sample.n, sample.n)
 
 
-def _against_rest(sample: Sample, pool: Sample) -> ChiSquare:
+def _against_rest(sample: Sample, pool: Sample) -> ChiSquareStatistic:
     n, rest = sample.n, pool.n - sample.n
     if not n or not rest:
-        return ChiSquare()
+        return ChiSquareStatistic()
     gap = sample.sums / n - (pool.sums - sample.sums) / rest
     return _chi_square(gap, pool, 1 / n + 1 / rest, min(n, rest))
 
@@ -221,15 +223,15 @@ class Check(NamedTuple):
     p
         The p-value of this test alone, NaN if there was nothing to test.
     adjusted
-        With all tests of the screening taken into account (Holm 1979).
+        With all tests together taken into account (Holm 1979).
     """
 
-    chi_square: ChiSquare
+    chi_square: ChiSquareStatistic
     p: float
     adjusted: float
 
 
-class Screened(NamedTuple):
+class CollectorResult(NamedTuple):
     """What one collector brought.
 
     Attributes
@@ -252,8 +254,8 @@ class Screened(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Screening:
-    """Collectors side by side; ``print(screening)`` shows the table.
+class CollectorChecks:
+    """Collectors side by side; ``print(checks)`` shows the table.
 
     Attributes
     ----------
@@ -264,10 +266,10 @@ class Screening:
         samples of one population.
     """
 
-    collectors: tuple[Screened, ...]
+    collectors: tuple[CollectorResult, ...]
     level: float
 
-    def verdict(self, item: Screened) -> str:
+    def verdict(self, item: CollectorResult) -> str:
         """The verdict on a collector.
 
         "not drawn as the protocol says", "unlike the rest", or nothing.
@@ -305,14 +307,14 @@ class Screening:
     def __str__(self) -> str:
         note = (
             f"flags among honest collectors of one population: in {self.level:.3g} of all"
-            " screenings"
+            " such checks"
         )
         return "\n".join([*aligned(self.rows()), note])
 
 
-def screen(
+def check_collectors(
     protocol: Any, collectors: Mapping[str, Aggregate | Collected], level: float = 1e-3
-) -> Screening:
+) -> CollectorChecks:
     """Compare collectors with each other, and their public draws with the protocol.
 
     The module's docstring says what this tells, and what not.
@@ -329,7 +331,7 @@ def screen(
 
     Returns
     -------
-    Screening
+    CollectorChecks
         The tests of each collector, in the order given.
 
     Raises
@@ -346,7 +348,7 @@ def screen(
     >>> found = {name: oracle.simulate(np.full(16, 500), rng) for name in names}
     >>> liar = np.zeros(8000, dtype=oracle.report_dtype)  # all the same
     >>> found["west"] = oracle.aggregate(liar)
-    >>> print(screen(oracle, found).collectors[3].draws.adjusted)
+    >>> print(check_collectors(oracle, found).collectors[3].draws.adjusted)
     0.0
     """
     channel = channel_of(protocol)
@@ -359,10 +361,10 @@ def screen(
         raise ValueError("no collectors: there is nothing to compare")
     everything = reduce(add, held.values())
     pools = channel._samples(everything.n, everything.counts)
-    checks: list[ChiSquare] = []
+    checks: list[ChiSquareStatistic] = []
     values: list[float] = []
     for aggregate in held.values():
-        draws, rest = list[ChiSquare](), dict[int, list[ChiSquare]]()
+        draws, rest = list[ChiSquareStatistic](), dict[int, list[ChiSquareStatistic]]()
         for sample, pool in zip(
             channel._samples(aggregate.n, aggregate.counts), pools, strict=True
         ):
@@ -371,12 +373,12 @@ def screen(
             else:
                 rest.setdefault(sample.view, []).append(_against_rest(sample, pool))
         views = [view for view in map(_added, rest.values()) if view.freedom]
-        least = min(views, key=lambda view: view.p, default=ChiSquare())
+        least = min(views, key=lambda view: view.p, default=ChiSquareStatistic())
         checks += [least, _added(draws)]
         values += [min(1.0, len(views) * least.p) if views else float("nan"), checks[-1].p]
     results = [Check(*one) for one in zip(checks, values, _adjusted(values), strict=True)]
-    screened = [
-        Screened(
+    tested = [
+        CollectorResult(
             str(name),
             aggregate.n,
             aggregate.n / max(everything.n, 1),
@@ -385,7 +387,7 @@ def screen(
         )
         for place, (name, aggregate) in enumerate(held.items())
     ]
-    return Screening(tuple(screened), level)
+    return CollectorChecks(tuple(tested), level)
 
 
 def _aggregate(brought: Any) -> Any:

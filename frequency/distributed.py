@@ -106,7 +106,7 @@ def _lost() -> Iterator[None]:
         ) from error
 
 
-def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
+def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
     """One private report for each row of a Dask dataframe.
 
     It simulates populations that do not fit in memory.
@@ -115,7 +115,7 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
     ----------
     protocol
         Whose clients the rows are.
-    people
+    values
         A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
         with a column for each.
     seed
@@ -140,7 +140,7 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
             (np.nan,),
             dtype,
         )
-        for k, part in enumerate(people.to_delayed())
+        for k, part in enumerate(values.to_delayed())
     ]
     return da.concatenate(blocks)
 

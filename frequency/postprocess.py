@@ -270,16 +270,16 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     return _positive((estimates - r) / (1.0 + b * r))
 
 
-def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
+def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array:
     """Power: posterior means of the frequencies under a power law, for Gaussian errors.
 
-    The prior density is proportional to x^-s on [1 / people, 1], with the s for which its mean is
+    The prior density is proportional to x^-s on [1 / users, 1], with the s for which its mean is
     the mean of the estimates; the posterior mean is the estimator of least expected squared error
     under it.
 
-    The prior stops at 1 / people, one user, because a power law with s >= 1 has no finite mass near
+    The prior stops at 1 / users, one user, because a power law with s >= 1 has no finite mass near
     0. s is confined to 0 .. 10: a mean above that of the uniform prior, about 1/2, gives s = 0, and
-    one below about 9/8 of 1 / people gives s = 10. Hardly an estimate survives that one: do not use
+    one below about 9/8 of 1 / users gives s = 10. Hardly an estimate survives that one: do not use
     this with about as many items as users, or more.
 
     Integrated by 256 Gauss-Legendre nodes for each item, with a relative error below 1e-6; a
@@ -291,20 +291,20 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Arra
         Shape (d,): estimated fractions of the population.
     deviations
         Standard deviations at a true frequency of 0: one number, or shape (d,), above 0.
-    people
+    users
         The number of reports behind the estimates, at least 2.
 
     Returns
     -------
     numpy.ndarray
-        Shape (d,), in [1 / people, 1]. Need not sum to 1: see `power_ns`.
+        Shape (d,), in [1 / users, 1]. Need not sum to 1: see `power_ns`.
 
     Raises
     ------
     InvalidEstimates
         Deviations that are not positive and finite, or of another shape.
     ValueError
-        ``people`` is below 2.
+        ``users`` is below 2.
 
     >>> power([0.5, 0.1, 0.01, -0.05], 0.02, 10_000).round(4).tolist()
     [0.4993, 0.0959, 0.0074, 0.0021]
@@ -312,22 +312,22 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Arra
     estimates = _estimates(values)
     noise = np.broadcast_to(_deviations(deviations, estimates), estimates.shape)
     _refuse(noise == 0.0, noise, "deviations", "must be above 0")
-    if people < 2:
-        raise ValueError(f"people must be at least 2, got {people!r}")
-    s = _exponent(float(estimates.mean()), people)
+    if users < 2:
+        raise ValueError(f"users must be at least 2, got {users!r}")
+    s = _exponent(float(estimates.mean()), users)
     result = np.empty_like(estimates)
     for start in range(0, estimates.size, _ROWS):
         rows = slice(start, start + _ROWS)
-        result[rows] = _posterior_means(estimates[rows], noise[rows], people, s)
+        result[rows] = _posterior_means(estimates[rows], noise[rows], users, s)
     return result
 
 
-def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
+def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array:
     """PowerNS: `power`, then `norm_sub`, so that the result is a distribution.
 
     Parameters
     ----------
-    values, deviations, people
+    values, deviations, users
         See `power`.
 
     Returns
@@ -340,7 +340,7 @@ def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> A
     InvalidEstimates, ValueError
         See `power`.
     """
-    return norm_sub(power(values, deviations, people))
+    return norm_sub(power(values, deviations, users))
 
 
 def _positive(array: Array) -> Array:
@@ -363,12 +363,12 @@ def _support(estimates: Array, b: float) -> tuple[int, float]:
     return count, float(descending[:count].sum())
 
 
-def _exponent(mean: float, people: int) -> float:
+def _exponent(mean: float, users: int) -> float:
     """The exponent s in 0 .. 10 of the power law with this mean, or the nearest to it.
 
-    The density is proportional to x^-s on [1 / people, 1].
+    The density is proportional to x^-s on [1 / users, 1].
     """
-    length = math.log(people)
+    length = math.log(users)
 
     def excess(s: float) -> float:
         # The integral of x^-s dx is that of exp((1 - s) t) dt over -length .. 0, which is length *
@@ -387,18 +387,18 @@ def _exponent(mean: float, people: int) -> float:
     return float(scipy.optimize.brentq(excess, 0.0, _STEEPEST))
 
 
-def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> Array:
+def _posterior_means(estimates: Array, noise: Array, users: int, s: float) -> Array:
     """The posterior means of frequencies under a power law, for Gaussian errors.
 
     The integral of x w(x) dx over that of w(x) dx, with w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
-    over [1 / people, 1].
+    over [1 / users, 1].
 
-    Everything is in people, y = people * x, and in t = log y, in which a power law is smooth. There
+    Everything is in users, y = users * x, and in t = log y, in which a power law is smooth. There
     are two stretches: one around the peak of the likelihood, up to where it has dropped by
     exp(-32), and one below, where a steep prior can still outweigh it. Above, both fall.
     """
-    values, sigma = (estimates * people)[:, None], (noise * people)[:, None]
-    peak = values.clip(1.0, people)
+    values, sigma = (estimates * users)[:, None], (noise * users)[:, None]
+    peak = values.clip(1.0, users)
     # The solution of (peak +- fall - v)^2 = (peak - v)^2 + (_REACH sigma)^2 away from v, written
     # without cancellation.
     beyond = np.abs(peak - values)
@@ -410,7 +410,7 @@ def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> A
     # partly low likelihood is flat.
     top = peak + fall
     low, high = (
-        np.log(end.clip(1.0 + 1e-9, people)) for end in (np.maximum(peak - fall, top / 32.0), top)
+        np.log(end.clip(1.0 + 1e-9, users)) for end in (np.maximum(peak - fall, top / 32.0), top)
     )
     nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1.0) / 2.0).ravel() / _PANELS
     weights = np.tile(_WEIGHTS, _PANELS)
@@ -420,7 +420,7 @@ def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> A
     log_density = (1.0 - s) * t - (y - peak) * (y + (peak - 2.0 * values)) / (2.0 * sigma**2)
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density *= np.concatenate([low * weights, (high - low) * weights], axis=1)
-    return np.asarray((density * y).sum(axis=1) / density.sum(axis=1)).clip(1.0, people) / people
+    return np.asarray((density * y).sum(axis=1) / density.sum(axis=1)).clip(1.0, users) / users
 
 
 def _estimates(values: npt.ArrayLike) -> Array:

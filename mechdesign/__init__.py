@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mechdesign import losses, named, properties
 from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
-from mechdesign.error_distribution import Spread
+from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import (
     CertificateRejected,
     InexactNumber,
@@ -23,7 +23,7 @@ from mechdesign.exceptions import (
     SolverFailure,
     TooLarge,
 )
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, design
 from mechdesign.planning.planner import plan
@@ -40,7 +40,9 @@ __all__ = [
     "BudgetExceeded",
     "Certificate",
     "CertificateRejected",
+    "Constraints",
     "Design",
+    "ErrorDistribution",
     "InexactNumber",
     "Infeasible",
     "InvalidCount",
@@ -58,9 +60,7 @@ __all__ = [
     "Privacy",
     "PrivacyViolation",
     "Property",
-    "Rows",
     "SolverFailure",
-    "Spread",
     "TooLarge",
     "UnknownTask",
     "Unreachable",

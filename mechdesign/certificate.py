@@ -168,7 +168,7 @@ class Certificate:
 
 def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:
     """The lower bound on the program that multipliers prove. ValueError when they prove none."""
-    groups = {group.name: group for group in program.rows}
+    groups = {group.name: group for group in program.constraints}
     for name, chosen in multipliers.items():
         if name not in groups:
             raise ValueError(f"there are no rows called {name!r}")

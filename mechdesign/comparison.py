@@ -54,7 +54,7 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
             else "-"
         ),
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
-        "RMSE": f"{mechanism.spread(prior).rmse:.4f}",
+        "RMSE": f"{mechanism.error_distribution(prior).rmse:.4f}",
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),
         **{short: "yes" if holds else "-" for short, holds in held.items()},
     }

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 
 @dataclass(frozen=True)
-class Spread:
+class ErrorDistribution:
     """The distribution of the error of a mechanism for one distribution of inputs.
 
     Attributes
@@ -26,7 +26,7 @@ class Spread:
     @classmethod
     def of(
         cls, weights: Sequence[Sequence[int]], denominator: int, prior: Sequence[Fraction]
-    ) -> Spread:
+    ) -> ErrorDistribution:
         """From the integer table ``weights / denominator`` and the distribution of its inputs."""
         totals = dict.fromkeys(range(1 - len(prior), len(weights)), Fraction(0))
         for j, share in enumerate(prior):

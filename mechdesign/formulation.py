@@ -13,10 +13,10 @@ import numpy as np
 
 from mechdesign._support.arrays import Integers
 from mechdesign.losses import Loss
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
-from mechdesign.properties import Property, closure
+from mechdesign.properties import Property, irredundant
 
 
 def mechanism_program(
@@ -29,15 +29,16 @@ def mechanism_program(
     under CH or CM, and the half of the privacy rows that row monotonicity makes weaker than itself.
     """
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
-    wanted = closure(properties)
-    groups = list(_named("column sums", [Rows.equal_to(at.T, 1)]))
+    wanted = irredundant(properties)
+    groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
     row_monotone = any(p.short == "RM" for p in wanted)
     distances = np.unique(privacy.distances(inputs)).tolist()
     groups += _named(
-        "privacy", [privacy_rows(at, privacy, row_monotone, distance) for distance in distances]
+        "privacy",
+        [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
     )
     for item in wanted:
-        groups += _named(item.short, item.rows(at, privacy))
+        groups += _named(item.short, item.constraints(at, privacy))
     costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
     if min(map(min, costs)) < 0:
         raise ValueError("costs must be at least 0; add a constant to make them so")
@@ -50,13 +51,13 @@ def mechanism_program(
     for j in range(inputs):
         cells = np.append(at[:, j], largest)[None, :]
         coefficients = (*(-costs[i][j] for i in range(outputs)), Fraction(1))
-        groups += _named(f"worst case {j}", [Rows(cells, coefficients, Fraction(0), False)])
+        groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 
 
-def privacy_rows(
+def privacy_constraints(
     at: Integers, privacy: Privacy, row_monotone: bool = False, distance: int = 1
-) -> Rows:
+) -> Constraints:
     """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] =
     P[i, j'] when alpha = 1.
 
@@ -68,16 +69,16 @@ def privacy_rows(
     pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
     low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
     if privacy.alpha == 1:
-        return Rows.equal(low, high)
+        return Constraints.equal(low, high)
     output = np.arange(outputs)[:, None]
     low_is_nearer = row_monotone & (output <= pairs[None, :, 0])
     high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
     larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
     smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
-    return Rows.at_least(larger, smaller, privacy.alpha**distance)
+    return Constraints.at_least(larger, smaller, privacy.alpha**distance)
 
 
-def is_privacy(group: Rows) -> bool:
+def is_privacy(group: Constraints) -> bool:
     """Whether a group of `mechanism_program` holds privacy rows; no property has a name that begins
     so.
     """
@@ -90,6 +91,6 @@ def reflection(outputs: int, inputs: int, variables: int) -> Integers:
     return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
 
 
-def _named(name: str, groups: Iterable[Rows]) -> list[Rows]:
+def _named(name: str, groups: Iterable[Constraints]) -> list[Constraints]:
     kept = [group for group in groups if len(group.cells)]
     return [group.named(name if len(kept) == 1 else f"{name} {k}") for k, group in enumerate(kept)]

@@ -12,10 +12,10 @@ from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.exceptions import CertificateRejected, TooLarge
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, Loss
-from mechdesign.lp.symmetry import fold, unfolded
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
-from mechdesign.properties import Property, PropertyLike, closure, resolve
+from mechdesign.properties import Property, PropertyLike, irredundant, resolve
 from mechdesign.reformulation import compact
 
 _SECONDS, _BYTES = 86400, 1 << 34
@@ -89,16 +89,18 @@ def design(
         meter.say("building the program")
         program = mechanism_program(size, size, privacy, loss, wanted)
         shorter = compact(
-            program, size, size, privacy, any(item.short == "RM" for item in closure(wanted))
+            program, size, size, privacy, any(item.short == "RM" for item in irredundant(wanted))
         )
-        folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
-        solution = certify(folded.program, meter.say if progress else None)
+        reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(
+            shorter.program
+        )
+        solution = certify(reduced.program, meter.say if progress else None)
         meter.say("checking the certificate")
         table = [
             [solution.x[v] for v in row]
-            for row in folded.orbit[: size * size].reshape(size, size).tolist()
+            for row in reduced.orbit[: size * size].reshape(size, size).tolist()
         ]
-        multipliers = shorter.restored(folded.unfold(solution.multipliers))
+        multipliers = shorter.restored(reduced.expand(solution.multipliers))
         mechanism = Mechanism(table, privacy)
         certificate = Certificate(
             privacy,

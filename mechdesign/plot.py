@@ -201,7 +201,10 @@ def error_histograms(
         (`InvalidPrior`).
     """
     n = _people(mechanisms)
-    spreads = {name: mechanism.spread(prior).histogram for name, mechanism in mechanisms.items()}
+    spreads = {
+        name: mechanism.error_distribution(prior).histogram
+        for name, mechanism in mechanisms.items()
+    }
     width = 0.84 / len(spreads)
     inches = min(max(0.13 * (2 * n + 1) * (len(spreads) + 0.5), 5.5), 14.0)
     figure, axes = _axes("error (output minus input)", "probability of the error", inches)
@@ -276,7 +279,7 @@ def l0d_against_d(
     n = _people(mechanisms)
     if n == 0:
         raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
-    spreads = {name: mechanism.spread(prior) for name, mechanism in mechanisms.items()}
+    spreads = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
     tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
     return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
 

@@ -150,7 +150,7 @@ class Privacy:
         >>> Privacy.from_epsilon(1.0).epsilon <= 1.0
         True
         """
-        value = min(face_value(epsilon), Fraction(EPSILON_LIMIT))
+        value = min(exact_epsilon(epsilon), Fraction(EPSILON_LIMIT))
         if value == 0:
             return cls(1, neighbours)
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of
@@ -315,7 +315,7 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     return value
 
 
-def face_value(epsilon: float | Rational) -> Fraction:
+def exact_epsilon(epsilon: float | Rational) -> Fraction:
     """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError
     unless finite and at least 0.
     """

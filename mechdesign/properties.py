@@ -1,16 +1,15 @@
-"""Structural properties of count mechanisms (thesis 6.4, 7.1.3): the rows each adds to a program,
-and its check on a table.
+"""Structural properties of count mechanisms (thesis 6.4, 7.1.3), as constraints and as checks.
 
-To add a property, subclass `Property`: give it a ``short`` name and the rows that say it. The same
-rows go into the program, into the certificate and into the exact check of a table, so there is
+To add a property, subclass `Property`: give it a ``short`` name and the constraints that say it.
+The same constraints go into the program, into the certificate and into the exact check of a table, so there is
 nothing else to keep in step.
 
->>> from mechdesign.lp.constraints import Rows
+>>> from mechdesign.lp.constraints import Constraints
 >>> class EqualEnds(Property):
 ...     "The two extreme counts are reported truthfully equally often."
 ...     short = "ENDS"
-...     def rows(self, at, privacy):
-...         yield Rows.equal(at[0, 0], at[-1, -1])
+...     def constraints(self, at, privacy):
+...         yield Constraints.equal(at[0, 0], at[-1, -1])
 >>> from mechdesign import named
 >>> EqualEnds().holds(named.geometric(3, "1/2"))
 True
@@ -31,7 +30,7 @@ from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy
 from mechdesign.table import Table
 
@@ -39,8 +38,9 @@ _REGISTRY: dict[str, type[Property]] = {}
 
 
 class Property(ABC):
-    """A set of mechanisms described by linear rows. Subclasses with a ``short`` name can be asked
-    for by that name.
+    """A set of mechanisms described by linear constraints.
+
+    Subclasses with a ``short`` name can be asked for by that name.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Property(ABC):
         whose certificate names a property of yours can be loaded once the module that defines it
         has been imported.
     implies
-        Short names of properties that follow from this one for every mechanism; their rows are then
+        Short names of properties that follow from this one for every mechanism; their constraints are then
         left out. A wrong entry here is caught: the finished mechanism is checked against everything
         that was asked for.
     """
@@ -76,9 +76,21 @@ class Property(ABC):
             _REGISTRY[cls.short] = cls
 
     @abstractmethod
-    def rows(self, at: Integers, privacy: Privacy) -> Iterable[Rows]:
-        """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j];
-        slice it freely.
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterable[Constraints]:
+        """The constraints that say it.
+
+        Parameters
+        ----------
+        at
+            ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j], shape
+            (outputs, inputs); slice it freely.
+        privacy
+            That of the mechanism, for constraints that depend on alpha.
+
+        Returns
+        -------
+        Iterable[Constraints]
+            Groups of constraints, of one stencil each.
         """
 
     def holds(self, mechanism: Table) -> bool:
@@ -89,7 +101,7 @@ class Property(ABC):
         entries = [weight for row in mechanism.weights for weight in row]
         return not any(
             True
-            for rows in self.rows(at, mechanism.privacy)
+            for rows in self.constraints(at, mechanism.privacy)
             for _ in rows.violations(entries, mechanism.denominator)
         )
 
@@ -119,8 +131,8 @@ class RowHonesty(Property):
 
     short = "RH"
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least(_diagonal(at)[:, None], at)
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least(_diagonal(at)[:, None], at)
 
 
 class RowMonotone(Property):
@@ -129,7 +141,7 @@ class RowMonotone(Property):
     short = "RM"
     implies = frozenset({"RH"})
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         yield from _decreasing_from_diagonal(at)
 
 
@@ -139,8 +151,8 @@ class ColumnHonesty(Property):
     short = "CH"
     implies = frozenset({"WH"})
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least(_diagonal(at)[None, :], at)
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least(_diagonal(at)[None, :], at)
 
 
 class ColumnMonotone(Property):
@@ -149,7 +161,7 @@ class ColumnMonotone(Property):
     short = "CM"
     implies = frozenset({"CH", "WH"})
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         _diagonal(at)
         yield from _decreasing_from_diagonal(at.T)
 
@@ -159,9 +171,9 @@ class Fairness(Property):
 
     short = "F"
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         truth = _diagonal(at)
-        yield Rows.equal(truth[:-1], truth[1:])
+        yield Constraints.equal(truth[:-1], truth[1:])
 
 
 class WeakHonesty(Property):
@@ -169,8 +181,8 @@ class WeakHonesty(Property):
 
     short = "WH"
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least_value(_diagonal(at), Fraction(1, len(at)))
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least_value(_diagonal(at), Fraction(1, len(at)))
 
 
 class Symmetry(Property):
@@ -180,10 +192,10 @@ class Symmetry(Property):
 
     short = "S"
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         half = (at.size + 1) // 2
         flat = at.ravel()
-        yield Rows.equal(flat[:half], flat[::-1][:half])
+        yield Constraints.equal(flat[:half], flat[::-1][:half])
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,10 +214,10 @@ class OutputRatio(Property):
                 raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
             object.__setattr__(self, "beta", beta)
 
-    def rows(self, at: Integers, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         beta = privacy.alpha if self.beta is None else self.beta
-        yield Rows.at_least(at[:-1], at[1:], beta)
-        yield Rows.at_least(at[1:], at[:-1], beta)
+        yield Constraints.at_least(at[:-1], at[1:], beta)
+        yield Constraints.at_least(at[1:], at[:-1], beta)
 
     @property
     def text(self) -> str:
@@ -264,7 +276,7 @@ def implied(short: Iterable[str]) -> frozenset[str]:
         known |= more
 
 
-def closure(properties: Iterable[Property]) -> list[Property]:
+def irredundant(properties: Iterable[Property]) -> list[Property]:
     """The given properties without those that the others imply (each once, in the given order)."""
     kept = list(dict.fromkeys(properties))
     for item in list(kept):
@@ -290,9 +302,9 @@ def _diagonal(at: Integers) -> Integers:
     return np.diagonal(at)
 
 
-def _decreasing_from_diagonal(at: Integers) -> Iterator[Rows]:
+def _decreasing_from_diagonal(at: Integers) -> Iterator[Constraints]:
     """Along each row of ``at``, entries do not grow with the distance from the diagonal."""
     _diagonal(at)
     left, right = at[:, :-1], at[:, 1:]
     towards = np.arange(1, len(at))[None, :] <= np.arange(len(at))[:, None]
-    yield Rows.at_least(np.where(towards, right, left), np.where(towards, left, right))
+    yield Constraints.at_least(np.where(towards, right, left), np.where(towards, left, right))

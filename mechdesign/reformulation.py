@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
 from mechdesign.formulation import is_privacy, reflection
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 
@@ -80,11 +80,14 @@ class Compact:
                 for (j, k), value in _matched(clique, i, above, below).items():
                     cell = i * self.inputs + j, i * self.inputs + k
                     rows[cell] = rows.get(cell, Fraction(0)) + value
-        for group, chosen in zip(self.stated.rows, stated, strict=True):
+        for group, chosen in zip(self.stated.constraints, stated, strict=True):
             if rows and is_privacy(group):
                 for r, value in _found(group, rows, self.stated.variables):
                     chosen[r] = chosen.get(r, Fraction(0)) + value
-        return {group.name: chosen for group, chosen in zip(self.stated.rows, stated, strict=True)}
+        return {
+            group.name: chosen
+            for group, chosen in zip(self.stated.constraints, stated, strict=True)
+        }
 
 
 def compact(
@@ -102,8 +105,8 @@ def compact(
         inside = np.ix_(clique.inputs, clique.inputs)
         needed[inside] &= distance[inside] != clique.distance
     shortest = np.where(needed, distance, _UNRELATED)
-    groups, kept = list[Rows](), list[Integers]()
-    for group in program.rows:
+    groups, kept = list[Constraints](), list[Integers]()
+    for group in program.constraints:
         rows = np.arange(len(group.cells))
         if is_privacy(group):
             (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
@@ -119,15 +122,18 @@ def compact(
     floors = program.variables + np.arange(len(cliques) * outputs).reshape(len(cliques), outputs)
     for c, clique in enumerate(cliques):
         cells, floor = at[:, list(clique.inputs)], floors[c][:, None]
-        groups.append(Rows.at_least(cells, floor).named(f"above floor {c}"))
+        groups.append(Constraints.at_least(cells, floor).named(f"above floor {c}"))
         groups.append(
-            Rows.at_least(floor, cells, privacy.alpha**clique.distance).named(f"below floor {c}")
+            Constraints.at_least(floor, cells, privacy.alpha**clique.distance).named(
+                f"below floor {c}"
+            )
         )
     mirrored = [
         Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance)
         for each in cliques
     ]
-    # Without a mirror image of every clique the program is not symmetric, which `fold` finds out.
+    # Without a mirror image of every clique the program is not symmetric, which
+    # `reduce_by_symmetry` finds out.
     image = [cliques.index(each) if each in cliques else c for c, each in enumerate(mirrored)]
     symmetry = np.concatenate(
         [reflection(outputs, inputs, program.variables), floors[image, ::-1].ravel()]
@@ -198,7 +204,7 @@ def _matched(
 
 
 def _found(
-    group: Rows, rows: Mapping[tuple[int, int], Fraction], variables: int
+    group: Constraints, rows: Mapping[tuple[int, int], Fraction], variables: int
 ) -> list[tuple[int, Fraction]]:
     """Which of ``rows``, by the variables on their two sides, are in a group, and where."""
     codes = group.cells[:, 0] * variables + group.cells[:, 1]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
-from mechdesign.error_distribution import Spread
+from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
 from mechdesign.losses import L0, Loss, prior_over
 from mechdesign.privacy import Privacy
@@ -243,12 +243,12 @@ class Table:
             )
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
-    def spread(self, prior: Sequence[Rational] | None = None) -> Spread:
+    def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
         """The distribution of the error (output minus input) for inputs drawn from ``prior``
         (uniform if None).
         """
         weights = prior_over(self.inputs, prior)
-        return Spread.of(self.weights, self.denominator, weights)
+        return ErrorDistribution.of(self.weights, self.denominator, weights)
 
     def posterior(
         self, prior: Sequence[Rational] | None = None

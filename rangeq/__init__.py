@@ -1,5 +1,4 @@
-"""Range, prefix and quantile queries on an ordered attribute, under local differential privacy and
-for a trusted curator.
+"""Ranges, prefixes and quantiles of an ordered attribute, under local privacy or for a curator.
 
 >>> import numpy as np
 >>> protocol = HaarHRR(domain=64, epsilon=1.0)

@@ -1,6 +1,4 @@
-"""The command ``mechdesign query``: from an aggregate to answers with intervals, as CSV, whatever
-the protocol.
-"""
+"""The command ``mechdesign query``: from an aggregate to answers with intervals, as CSV."""
 
 from __future__ import annotations
 

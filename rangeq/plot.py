@@ -1,6 +1,4 @@
-"""Figures of range estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`:
-``figure.savefig(...)``.
-"""
+"""Figures of range estimates: `matplotlib.figure.Figure` objects, as in `mechdesign.plot`."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ def cdf(
     confidence: float = 0.95,
     xlabel: str = "item",
 ) -> Figure:
-    """The estimated cumulative distribution with its band, the deciles with their intervals, and
-    the truth where it is known.
+    """The estimated cumulative distribution with its band, the deciles, and the truth if known.
 
     Parameters
     ----------
@@ -32,9 +29,14 @@ def cdf(
     truth
         Shape (domain,): the true fraction of every item, for a study where it is known.
     confidence
-        Of the band at each item, and of each decile's interval, by itself.
+        In (0, 1): of the band at each item, and of each decile's interval, by itself.
     xlabel
         What the items are.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib: ``figure.savefig(...)``.
 
     Raises
     ------

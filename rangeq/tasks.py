@@ -1,6 +1,4 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "ranges", "prefixes",
-"quantiles" and "conjunctions".
-"""
+"""The tasks "ranges", "prefixes", "quantiles" and "conjunctions" of `mechdesign.plan`."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
-from rangeq.grids.choice import Candidate, Plan, plan
+from rangeq.grids.choice import SystemCandidate, SystemChoice, plan
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.systems.tdg import TDG
 from rangeq.local.circular import CircularHistogram
@@ -31,8 +29,7 @@ _CIRCLE, _TREE = "circle", "tree"
 
 @dataclass(frozen=True)
 class Ranges(Task):
-    """The fraction of people between a and b, on an ordered attribute: `rangeq.optimise`, and the
-    published protocols.
+    """The fraction of users between a and b, on an ordered attribute.
 
     "circle" and "tree" are the best circle and the best tree, optimised at each epsilon.
 
@@ -87,7 +84,7 @@ class Ranges(Task):
 
 @dataclass(frozen=True)
 class Prefixes(Ranges):
-    """The fraction of people at or below b: the same for the workload of all prefixes."""
+    """The fraction of users at or below b: `Ranges` for the workload of all prefixes."""
 
     workload: ClassVar[str] = "prefixes"
     asked: ClassVar[str] = "prefixes"
@@ -96,7 +93,7 @@ class Prefixes(Ranges):
 
 @dataclass(frozen=True)
 class Quantiles(Prefixes):
-    """The item below which a fraction of the people is: the protocols for prefixes.
+    """The item below which a fraction of the users is: the protocols for prefixes.
 
     Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to
     two fifths less where noise is large over many items. In a coarse domain the share of single
@@ -105,7 +102,7 @@ class Quantiles(Prefixes):
 
     asked: ClassVar[str] = "quantiles"
     unit: ClassVar[str] = (
-        "root mean square error, at most, of the rank of a quantile, as a fraction of the people"
+        "root mean square error, at most, of the rank of a quantile, as a fraction of the users"
     )
 
 
@@ -138,7 +135,7 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     """Elementary steps up to a constant, as `frequency.choose` states them."""
     if _family(protocol) in (_CIRCLE, _TREE):
         return "log D", "n + L q D log D"
-    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.levels):
+    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
         return "1", "n + D log D"
     return "D", "n D"
 
@@ -148,7 +145,7 @@ class Conjunctions(Task):
     """Ranges over several ordered attributes at once: `rangeq.grids.plan`.
 
     The error of grids is that of their guideline: noise and sampling of a query of half of each of
-    two attributes, and the allowance for people who are unevenly spread within cells that the query
+    two attributes, and the allowance for users who are unevenly spread within cells that the query
     cuts, before post-processing. Granularities are powers of two, so that it does not fall with
     epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what sees no
     dependence rest on the data: unknown beforehand, and not searched by.
@@ -172,7 +169,7 @@ class Conjunctions(Task):
     @property
     def error_is(self) -> str:
         return (
-            "of a query of half of each of two attributes, for people nearly even within cells:"
+            "of a query of half of each of two attributes, for users nearly even within cells:"
             " noise, sampling, and the guideline's allowance; on peaked data TDG's large cells err"
             " ten times more, HDG up to twice"
         )
@@ -184,7 +181,7 @@ class Conjunctions(Task):
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         item = _systems(_plan(self.domain, epsilon, n)).get(name)
         if item is None:
-            raise ValueError(f"{name} cannot serve these attributes with {n} people")
+            raise ValueError(f"{name} cannot serve these attributes with {n} users")
         uneven = _uneven(item.system.channel.grids) if isinstance(item.system, TDG) else math.nan
         return Offer(item.system, math.hypot(item.deviation, uneven), item.system.report_bits)
 
@@ -194,8 +191,7 @@ class Conjunctions(Task):
 
 
 def _uneven(grids: Sequence[Grid]) -> float:
-    """What the guideline allows for people unevenly spread within cells, the most of all pairs of
-    attributes (or single ones).
+    """What the guideline allows for users unevenly spread within cells, at most.
 
     An average query cuts one cell in g along an attribute of g cells, unless these are single
     values.
@@ -212,5 +208,5 @@ def _uneven(grids: Sequence[Grid]) -> float:
 _plan = lru_cache(maxsize=64)(plan)
 
 
-def _systems(found: Plan) -> dict[str, Candidate]:
+def _systems(found: SystemChoice) -> dict[str, SystemCandidate]:
     return {type(item.system).__name__: item for item in found.candidates}

@@ -11,15 +11,10 @@ from itertools import pairwise
 
 from scipy.optimize import brentq
 
-from rangeq.central import (
-    Flat,
-    Hierarchy,
-    Wavelet,
-    flat_average_variance,
-    hierarchy_average_variance,
-)
+from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used
+from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 from reproduction.report import (
     Claim,
     Outcome,
@@ -48,7 +43,9 @@ def plain(b: int, h: int) -> Fraction:
 
 def flat(_: Settings) -> Outcome:
     sizes = (1, 2, 16, 1000)
-    holds = all(Flat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes)
+    holds = all(
+        CentralFlat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes
+    )
     return Outcome(
         "(N + 2) / 3 V_u",
         f"the same, exactly, for N = {', '.join(map(str, sizes))}",

@@ -23,7 +23,7 @@ from examples import thesis_figures
 from examples.marginal_figures import taxi
 from frequency import GRR, HRR, OLH, OUE, SUE
 from frequency.marginals import Domain, pearson
-from mechdesign import Design, Mechanism, Privacy, Property, Rows, design, named
+from mechdesign import Constraints, Design, Mechanism, Privacy, Property, design, named
 from mechdesign.losses import L0, L1, L2, Costs, Loss, binomial, prior
 from mechdesign.properties import SEVEN
 from rangeq.central.discrete_laplace import DiscreteLaplace
@@ -71,8 +71,8 @@ class Often(Property):
     def __init__(self, outputs: Iterable[int], probability: Q) -> None:
         self.outputs, self.probability = tuple(outputs), probability
 
-    def rows(self, at, privacy):
-        yield Rows(
+    def constraints(self, at, privacy):
+        yield Constraints(
             at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
         )
 
@@ -82,9 +82,11 @@ class Derivable(Property):
 
     short = "DERIVABLE"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         cells = np.stack([at[:, 1:-1].ravel(), at[:, :-2].ravel(), at[:, 2:].ravel()], axis=1)
-        yield Rows(cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False)
+        yield Constraints(
+            cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False
+        )
 
 
 def optimum(
@@ -435,7 +437,7 @@ def definition_22(settings: Settings) -> Outcome:
 
 def equation_6_1(settings: Settings) -> Outcome:
     cases = [named.geometric(5, Q(2, 3)), named.explicit_fair(8, Q(9, 10)), named.uniform(4)]
-    losses = [(m, m.inputs - 1, m.spread().histogram) for m in cases]
+    losses = [(m, m.inputs - 1, m.error_distribution().histogram) for m in cases]
     as_words = all(
         m.scaled_l0(d) == Q(n + 1, n) * sum(p for e, p in h.items() if abs(e) > d)
         for m, n, h in losses
@@ -1415,7 +1417,7 @@ def figure_6_9(target: str, settings: Settings) -> Outcome:
         weights = prior(np.bincount(groups, minlength=n + 1).tolist())
         mechanisms = {**family(n, alpha), "WH alone": named.weakly_honest(n, alpha)}
         for name, m in mechanisms.items():
-            p = float(m.spread(weights).tail())
+            p = float(m.error_distribution(weights).tail())
             exact.setdefault(name, []).append(p)
             measured = [np.mean(m.release(groups, rng) != groups) for _ in range(repeats)]
             standard.append(
@@ -1491,7 +1493,7 @@ def panels(found: Mapping[tuple[Q, int], Mapping[str, np.ndarray]], title: str) 
 
 
 def figure_6_10(settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: float(m.spread(w).tail(1)), family)
+    found = by_input(lambda m, w: float(m.error_distribution(w).tail(1)), family)
     high, low = (
         {n: rows for (a, n), rows in found.items() if a == alpha}
         for alpha in (Q(91, 100), Q(67, 100))
@@ -1544,7 +1546,7 @@ def figure_6_10(settings: Settings) -> Outcome:
 def figure_6_11(settings: Settings) -> Outcome:
     found = {
         (alpha, p): {
-            name: np.array([float(m.spread(binomial(8, p)).tail(d)) for d in range(8)])
+            name: np.array([float(m.error_distribution(binomial(8, p)).tail(d)) for d in range(8)])
             for name, m in family(8, alpha).items()
         }
         for alpha, p in product((Q(91, 100), Q(67, 100)), (Q(1, 2), Q(1, 10)))
@@ -1608,7 +1610,7 @@ def figure_6_11(settings: Settings) -> Outcome:
 
 
 def figure_6_12(settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: m.spread(w).rmse, family)
+    found = by_input(lambda m, w: m.error_distribution(w).rmse, family)
     high = {n: rows for (a, n), rows in found.items() if a == Q(91, 100)}
     least = [
         rows["EM"][k] <= min(v[k] for v in rows.values()) * 1.005
@@ -1652,7 +1654,8 @@ def figure_6_12(settings: Settings) -> Outcome:
 def figure_6_13(settings: Settings) -> Outcome:
     found = {
         (a, p): {
-            name: family(8, a)[name].spread(binomial(8, p)).histogram for name in ("GM", "WM", "EM")
+            name: family(8, a)[name].error_distribution(binomial(8, p)).histogram
+            for name in ("GM", "WM", "EM")
         }
         for a, p in product((Q(91, 100), Q(67, 100)), (Q(1, 10), Q(7, 10)))
     }
@@ -1743,7 +1746,7 @@ def others(loss: str, n: int, alpha: Q) -> dict[str, Mechanism]:
 
 
 def figure_6_14(loss: str, settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: m.spread(w).rmse, partial(others, loss))
+    found = by_input(lambda m, w: m.error_distribution(w).rmse, partial(others, loss))
     best = [
         rows["UCM"][k] <= 1.05 * min(v[k] for v in rows.values())
         for rows in found.values()
@@ -1793,7 +1796,7 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
                     float(
                         sum(
                             abs(e) ** power * q
-                            for e, q in m.spread(binomial(8, p)).histogram.items()
+                            for e, q in m.error_distribution(binomial(8, p)).histogram.items()
                             if abs(e) > d
                         )
                     )
@@ -1918,7 +1921,8 @@ def conclusions(settings: Settings) -> Outcome:
         crossing[n] = next(
             float(a)
             for a in grid
-            if named.geometric(n, a).spread(balanced).rmse > named.uniform(n).spread(balanced).rmse
+            if named.geometric(n, a).error_distribution(balanced).rmse
+            > named.uniform(n).error_distribution(balanced).rmse
         )
     gaps = [
         float(scaled(n, a, ("F",)) / scaled(n, a, WM) - 1)

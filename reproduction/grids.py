@@ -18,8 +18,18 @@ from examples.grid_figures import Queries, Study, rounds, truth
 from frequency import OUE
 from mechdesign._support.arrays import Floats
 from rangeq import SquareWave
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, Uniform, granularities
-from rangeq.grids.fitting.weighted_update import weighted_update
+from rangeq.grids import (
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    ConjunctionProtocol,
+    RangeCALM,
+    Uniform,
+    granularities,
+)
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import grouped
 from reproduction.report import (
@@ -44,7 +54,7 @@ DATA = (
 )
 
 
-class NormSubCALM(CALM):
+class NormSubCALM(RangeCALM):
     """CALM with the same Phase 2 as the grids: non-negative marginals."""
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
@@ -68,7 +78,7 @@ class InconsistentHDG(HDG):
 SYSTEMS: dict[str, Callable[..., ConjunctionProtocol]] = {
     "Uni": Uniform,
     "MSW": MSW,
-    "CALM": CALM,
+    "CALM": RangeCALM,
     "LHIO": LHIO,
     "TDG": TDG,
     "HDG": HDG,
@@ -468,7 +478,7 @@ def figure_1_hio(settings: Settings) -> Outcome:
     at = study(settings, 12, 400_000)
     epsilons = (0.4, 2.0)
     asked = [at.asked(2)]
-    systems = {"HIO": HIO, "LHIO": LHIO, "Uni": Uniform, "CALM": CALM, "HDG": HDG}
+    systems = {"HIO": HIO, "LHIO": LHIO, "Uni": Uniform, "CALM": RangeCALM, "HDG": HDG}
     found = sweep(at, epsilons, lambda kind, e: Setting(at.people(kind), asked, [2], e), systems)
     ratio = [
         [found["HIO", kind, 2][k] / found["LHIO", kind, 2][k] for kind in at.kinds]

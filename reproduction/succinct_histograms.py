@@ -521,13 +521,13 @@ def mutual_information(table_: np.ndarray) -> float:
 
 def channels_of(epsilon: float) -> dict[str, np.ndarray]:
     """Some private channels as tables of probabilities, rows are reports."""
-    odds = math.exp(epsilon)
+    ratio = math.exp(epsilon)
     tables = {
-        f"GRR of {d}": (np.ones((d, d)) + (odds - 1) * np.eye(d)) / (odds + d - 1)
+        f"GRR of {d}": (np.ones((d, d)) + (ratio - 1) * np.eye(d)) / (ratio + d - 1)
         for d in (2, 5, 50)
     }
     signs_of_8 = np.array([[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)])
-    truth = odds / (odds + 1)
+    truth = ratio / (ratio + 1)
     tables["Hadamard signs of 8"] = (
         np.concatenate([np.where(signs_of_8 == s, truth, 1 - truth) for s in (1, -1)]) / 8
     )

@@ -72,6 +72,7 @@ def test_a_worker_that_cannot_start_says_why(peers: SimpleNamespace) -> None:
             }
 
 
+@pytest.mark.slow
 def test_what_fails_is_recorded_and_shown(
     peers: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ QUICK = Settings(quick=True, data=None)
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_can_be_computed(name: str) -> None:
     mine = [place for place in PLACES if place[0] == name]

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,15 +14,17 @@
 # %% [markdown]
 # # A curator, or nobody: what does trust buy?
 #
-# A histogram of ordered cells is to answer every range. Either a *trusted curator* holds everybody's answer and publishes noisy
-# counts once (`rangeq.central`), or people randomise their answers themselves and trust nobody (`rangeq`). The ε is the same. How
-# much worse are the answers, and does what works for one work for the other?
+# A histogram of ordered cells is to answer every range. Either a *trusted curator* holds
+# everybody's answer and publishes noisy counts once (`rangeq.central`), or users randomise their
+# answers themselves and trust nobody (`rangeq`). The ε is the same. How much worse are the answers,
+# and does what works for one work for the other?
 #
-# One thing is not the same: the curator hides whether a person is *in* the data, the local protocol which of the answers it is. To
-# hide an answer that changes, the curator's noise must be twice as large: then halve the prices below.
+# One thing is not the same: the curator hides whether a person is *in* the data, the local protocol
+# which of the answers it is. To hide an answer that changes, the curator's noise must be twice as
+# large: then halve the prices below.
 #
-# Sources: Qardaji, Yang and Li, *Understanding Hierarchical Methods for Differentially Private Histograms* (central), and
-# Kulkarni's thesis, sections 5.4 and 5.5 (local).
+# Sources: Qardaji, Yang and Li, *Understanding Hierarchical Methods for Differentially Private
+# Histograms* (central), and Kulkarni's thesis, sections 5.4 and 5.5 (local).
 
 # %%
 # %matplotlib inline
@@ -49,8 +52,8 @@ truth = np.bincount(values.clip(0, domain - 1), minlength=domain) / len(values)
 # %% [markdown]
 # ## The same people, with and without trust
 #
-# The curator's tree has 8 children a node, the local one 4: below is why. Both answer ranges, prefixes and intervals; the curator
-# in people, the local protocol in fractions of them.
+# The curator's tree has 8 children a node, the local one 4: below is why. Both answer ranges,
+# prefixes and intervals; the curator in people, the local protocol in fractions of them.
 
 # %%
 n = len(values)
@@ -83,8 +86,8 @@ for low, high in (
 # %% [markdown]
 # ## The price is √n
 #
-# A curator adds noise once, whatever the number of people: the error in people does not grow. Without trust everybody adds noise,
-# and that of n people adds up to √n times that of one.
+# A curator adds noise once, whatever the number of people: the error in people does not grow.
+# Without trust everybody adds noise, and that of n users adds up to √n times that of one.
 
 
 # %%
@@ -129,7 +132,7 @@ assert ratios.max() < 1.6
 
 # %% [markdown]
 # Turned around: to answer as well as a curator who has m people, a protocol that trusts nobody
-# needs people in the order of m².
+# needs users in the order of m².
 
 # %%
 m = 1000
@@ -144,9 +147,10 @@ assert 0.4 < with_trust / without < 2.5
 # %% [markdown]
 # ## Why the best tree is another one
 #
-# A tree of h levels splits what there is: the curator its ε, so that noise has h² times the variance; the local protocol its
-# people, so that noise has h times the variance. Height is dearer for the curator, who takes more children a node: an average range
-# uses about (b - 1) h nodes, h = log D / log b, so that the curator minimises (b - 1) / log³ b and the others (b - 1) / log² b.
+# A tree of h levels splits what there is: the curator its ε, so that noise has h² times the
+# variance; the local protocol its people, so that noise has h times the variance. Height is dearer
+# for the curator, who takes more children a node: an average range uses about (b - 1) h nodes, h =
+# log D / log b, so that the curator minimises (b - 1) / log³ b and the others (b - 1) / log² b.
 
 # %%
 for power, best in ((3, 16.8), (2, 4.92)):
@@ -218,7 +222,8 @@ assert 2.6 < rows["curator, inference"][0] / rows["curator, inference"][3] < 2.6
 # %% [markdown]
 # ## The picture
 #
-# Left, the cdf of the real answers from both, bands of 95 %; middle, the price; right, why one does not copy the other's tree.
+# Left, the cdf of the real answers from both, bands of 95 %; middle, the price; right, why one does
+# not copy the other's tree.
 
 # %%
 BLUE, RED = "#0072B2", "#D55E00"

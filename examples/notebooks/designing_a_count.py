@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # Designing a mechanism for counts
 #
-# *You hold how many people of each small group, a ward, a class, a street, have something that is nobody's business, and want to
-# publish those counts. Which mechanism tells the truth most often?*
+# *You hold how many people of each small group, a ward, a class, a street, have something that is
+# nobody's business, and want to publish those counts. Which mechanism tells the truth most often?*
 #
-# Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the best by a linear program with
-# chosen properties; and UM, a blind guess. `alpha = exp(-epsilon)`: nearer 1 is more private.
+# Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the
+# best by a linear program with chosen properties; and UM, a blind guess. `alpha = exp(-epsilon)`:
+# nearer 1 is more private.
 
 # %%
 # %matplotlib inline
@@ -40,9 +42,9 @@ full, data = arguments()
 # %% [markdown]
 # ## Two people, or what goes wrong without properties
 #
-# GM is optimal for the chance of a true answer, *averaged over all counts alike* (Theorem 12). It pays for that in the middle: of
-# two people at alpha = 9/10, if one has the bit, it says 1 one time in nineteen, and 0 or 2 nine times as often each (the thesis's
-# Example 1).
+# GM is optimal for the chance of a true answer, *averaged over all counts alike* (Theorem 12). It
+# pays for that in the middle: of two people at alpha = 9/10, if one has the bit, it says 1 one time
+# in nineteen, and 0 or 2 nine times as often each (the thesis's Example 1).
 
 # %%
 alpha = Fraction(9, 10)
@@ -80,7 +82,8 @@ fig
 # %% [markdown]
 # ## Which one when
 #
-# `named.recommend` follows the thesis's flowchart (Figure 6.4): often the optimum has a closed form.
+# `named.recommend` follows the thesis's flowchart (Figure 6.4): often the optimum has a closed
+# form.
 
 # %%
 for asked, a in (
@@ -100,11 +103,11 @@ assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10"
 ]
 
 # %% [markdown]
-# ## On people
+# ## On survey data
 #
-# Section 6.7.2 takes three yes-no attributes of the census extract Adult, with rows put into groups as they come. Without `--data`
-# the people are the 6,366 respondents of Redbook's 1974 survey, as shipped by statsmodels, in a random order since the file is
-# sorted.
+# Section 6.7.2 takes three yes-no attributes of the census extract Adult, with rows put into groups
+# as they come. Without `--data` the people are the 6,366 respondents of Redbook's 1974 survey, as
+# shipped by statsmodels, in a random order since the file is sorted.
 
 
 # %%
@@ -218,8 +221,9 @@ fig
 # %% [markdown]
 # ## A loss that knows more
 #
-# If you know from public sources about how many have the bit, say so: a prior of independent bits, and design for it. This one
-# knows only that about a third has it, and owes nothing to the data. The price is in the counts it takes for unlikely.
+# If you know from public sources about how many have the bit, say so: a prior of independent bits,
+# and design for it. This one knows only that about a third has it, and owes nothing to the data.
+# The price is in the counts it takes for unlikely.
 
 # %%
 n = 8
@@ -236,9 +240,10 @@ assert min(wrong, key=wrong.__getitem__) == "prior"
 # %% [markdown]
 # ## What to take
 #
-# How often each is wrong against the privacy asked for, in groups of 8, for the attribute of all three that is rarest and the one
-# that is nearest to one half. At little privacy (alpha near 1/2) GM and WM are the same. At alpha = 9/10 and beyond take EM or WM,
-# and expect little: eight people cannot hide and be counted at once.
+# How often each is wrong against the privacy asked for, in groups of 8, for the attribute of all
+# three that is rarest and the one that is nearest to one half. At little privacy (alpha near 1/2)
+# GM and WM are the same. At alpha = 9/10 and beyond take EM or WM, and expect little: eight people
+# cannot hide and be counted at once.
 
 # %%
 grid = [Fraction(k, 20) for k in range(8, 20)] + [Fraction(99, 100)]

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # The best protocol for your own questions
 #
-# *I know which questions I shall ask about the answers of people who trust nobody. Is there a protocol that is made for those
-# questions, and how much better is it than one off the shelf?*
+# *I know which questions I shall ask about the answers of users who trust nobody. Is there a
+# protocol that is made for those questions, and how much better is it than one off the shelf?*
 #
-# Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose outputs are the items: GRR. It
-# leaves rectangular tables to "a separate investigation"; `mechdesign.local` has them.
+# Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose
+# outputs are the items: GRR. It leaves rectangular tables to "a separate investigation";
+# `mechdesign.local` has them.
 
 # %%
 import os
@@ -94,8 +96,9 @@ assert decision.mechanism.outputs == 2
 # %% [markdown]
 # ## Linear queries: your workload
 #
-# Everybody's item is an hour of the day. The questions: how many fall into a window of 1, 3, 6 or 12 hours, for all windows around
-# the clock: 96 queries, a row each. Windows go over midnight, so that these are not the ranges of any tree.
+# Everybody's item is an hour of the day. The questions: how many fall into a window of 1, 3, 6 or
+# 12 hours, for all windows around the clock: 96 queries, a row each. Windows go over midnight, so
+# that these are not the ranges of any tree.
 
 # %%
 hours = np.arange(24)
@@ -109,8 +112,8 @@ assert design.mechanism.audit().holds
 assert 0 <= design.gap <= 0.01
 
 # %% [markdown]
-# The bound holds for every protocol with one report a person and unbiased estimates. So it holds
-# for the oracles, and for trees of intervals; here are the standard errors of 10,000 people, spread
+# The bound holds for every protocol with one report a user and unbiased estimates. So it holds for
+# the oracles, and for trees of intervals; here are the standard errors of 10,000 people, spread
 # evenly over the day. `Tabular` makes an oracle of any mechanism.
 
 # %%
@@ -153,8 +156,8 @@ assert variances["SubsetSelection"].mean() > 1.5 * variances["designed"].mean()
 
 # %% [markdown]
 # For single items alone there is nothing to gain: the design is as good as SubsetSelection, which
-# is known to be best. For all ranges it is ahead of the best tree, and of the circle that
-# `rangeq.optimise` found, by little: that one is within 3 % of the bound.
+# is known to be best. For all ranges it is ahead of the best tree, and of the circular hierarchy
+# that `rangeq.optimise` found, by little: that one is within 3 % of the bound.
 
 # %%
 single = local.workload_optimal("histogram", 16, epsilon)
@@ -165,7 +168,7 @@ assert abs(subset / single.variance - 1) < 0.001
 ranges = local.workload_optimal("ranges", 24, epsilon)
 designed = math.sqrt(ranges.variance / ranges.queries / n)
 print(
-    f"ranges: designed {designed:.5f}, best on the shelf {shelf.rmse:.5f}, bound"
+    f"ranges: designed {designed:.5f}, best named {shelf.rmse:.5f}, bound"
     f" {math.sqrt(ranges.bound / ranges.queries / n):.5f}"
 )
 assert designed < shelf.rmse < 1.03 * designed
@@ -173,8 +176,9 @@ assert designed < shelf.rmse < 1.03 * designed
 # %% [markdown]
 # ## In the field
 #
-# The table is a file for the devices, an exact sampler, reports of 9 bits, integers that merge. With `--data` people are taxi
-# trips, by the hour of pick-up; without, an invented city with two rush hours.
+# The table is a file for the devices, an exact sampler, reports of 9 bits, integers that merge.
+# With `--data` the users are taxi trips, by the hour of pick-up; without, an invented city with two
+# rush hours.
 
 
 # %%
@@ -239,11 +243,12 @@ assert abs(covered.mean() - 0.95) < 0.02
 # %% [markdown]
 # ## What it looks like
 #
-# Left: the sets of the outputs that are sent most often, one a line. Nobody told the program about the clock: it found sets of
-# about a quarter of the day, most of them one arc, some in several pieces. Right: the error by the width of the window. The design
-# gives up accuracy for single hours, where SubsetSelection is best, and gains where windows are wide. The best protocol for ranges,
-# which is a circle too, is close behind with three times the bits: for intervals the shelf is well stocked. For questions that are
-# no intervals, or whose weights are yours, design.
+# Left: the sets of the outputs that are sent most often, one a line. Nobody told the program about
+# the clock: it found sets of about a quarter of the day, most of them one arc, some in several
+# pieces. Right: the error by the width of the window. The design gives up accuracy for single
+# hours, where SubsetSelection is best, and gains where windows are wide. The best protocol for
+# ranges, which is a circular hierarchy, is close behind with three times the bits: for intervals it
+# is good enough. For questions that are no intervals, or whose weights are yours, design.
 
 # %%
 fig = Figure(figsize=(11, 4.4), layout="constrained")

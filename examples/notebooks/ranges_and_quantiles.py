@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # How many are between a and b, and where is the median?
 #
-# People hold a number and trust nobody with it. Each sends one private report; the server wants every range, every prefix and the
-# quantiles. Which protocol, and how wrong will the answers be?
+# Users have a number each and trust nobody with it. Each sends one private report; the server wants
+# every range, every prefix and the quantiles. Which protocol, and how wrong will the answers be?
 #
-# Sources: Kulkarni's thesis, chapter 5 (Tables 5.2 to 5.4, Figures 5.3 to 5.5), and *Answering Range Queries Under Local
-# Differential Privacy*, "range queries" below. Its people come from a Cauchy distribution with centre P D and height D / 10.
+# Sources: Kulkarni's thesis, chapter 5 (Tables 5.2 to 5.4, Figures 5.3 to 5.5), and *Answering
+# Range Queries Under Local Differential Privacy*, "range queries" below. Its people come from a
+# Cauchy distribution with centre P D and height D / 10.
 
 # %%
 # %matplotlib inline
@@ -55,10 +57,11 @@ def systems(domain):
 # %% [markdown]
 # ## Predicted, published, measured (Tables 5.2 and 5.3)
 #
-# Every protocol predicts its error before anybody reports: `average_rmse`. The thesis prints "mean squared error × 1000" for
-# N = 2^26 users; by size and by how it falls with ε it is the *root* mean squared error. Here is its row for ε = 1.1 beside the
-# prediction, and beside what comes out when reports are drawn. `simulate` draws the aggregate of all users at once, with the
-# distribution that their reports would have.
+# Every protocol predicts its error before anybody reports: `average_rmse`. The thesis prints "mean
+# squared error × 1000" for N = 2^26 users; by size and by how it falls with ε it is the *root* mean
+# squared error. Here is its row for ε = 1.1 beside the prediction, and beside what comes out when
+# reports are drawn. `simulate` draws the aggregate of all users at once, with the distribution that
+# their reports would have.
 
 # %%
 PRINTED = {  # D: (Table 5.2, all ranges; Table 5.3, all prefixes)
@@ -101,12 +104,13 @@ for domain, printed in PRINTED.items():
             assert 0.8 < theirs / ours < 1.25
 
 # %% [markdown]
-# In this row the thesis's numbers for ranges at 2^16 are 8 to 13 % below the prediction, and agree with that for ranges that begin
-# at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8) and 12 % above it (see docs/notation.md). What holds: the four are
-# within a quarter of each other, so that nobody is punished much for a bad branching.
+# In this row the thesis's numbers for ranges at 2^16 are 8 to 13 % below the prediction, and agree
+# with that for ranges that begin at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8)
+# and 12 % above it (see docs/notation.md). What holds: the four are within a quarter of each other,
+# so that nobody is punished much for a bad branching.
 #
-# For a *trusted* curator that is not so, as the thesis points out in Table 5.4: at D = 2^8, B = 16 has 36 % of the variance of
-# B = 2, 60 % of its RMSE.
+# For a *trusted* curator that is not so, as the thesis points out in Table 5.4: at D = 2^8, B = 16
+# has 36 % of the variance of B = 2, 60 % of its RMSE.
 
 # %%
 printed = {256: (221.62, 79.23, 220.06), 512: (306.31, 164.48, 305.54)}
@@ -129,9 +133,10 @@ for domain, theirs in printed.items():
 # %% [markdown]
 # ## Length decides (Figure 5.3)
 #
-# A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat method is best for single items
-# and by far the worst for long ranges. `estimate.variance(a, b)` knows the error of each range; the answers themselves agree.
-# Consistency, one least-squares estimate from all levels, never harms.
+# A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat
+# method is best for single items and by far the worst for long ranges. `estimate.variance(a, b)`
+# knows the error of each range; the answers themselves agree. Consistency, one least-squares
+# estimate from all levels, never harms.
 
 # %%
 domain = 1 << (22 if full else 14)
@@ -142,7 +147,7 @@ contenders = {
     "HH_4, not consistent": DecomposedHistogram(domain, epsilon, 4, "OUE"),
     "HHc_4": HierarchicalHistogram(domain, epsilon, 4, "OUE"),
     "HaarHRR": HaarHRR(domain, epsilon),
-    "optimised circle": optimise(domain, epsilon, n).protocol,
+    "optimised circular hierarchy": optimise(domain, epsilon, n).protocol,
 }
 lengths = [1 << k for k in range(0, domain.bit_length() - 1, 2)]
 estimates = {
@@ -176,10 +181,10 @@ crossing = next(
 print(f"\nfrom ranges of {crossing} items on HaarHRR errs less than Flat")
 
 # %% [markdown]
-# ## Where people are hardly matters (range queries, Figure 8)
+# ## Where users are hardly matters (range queries, Figure 8)
 #
-# The error is that of the protocol's noise, which does not look at the data. `average_rmse` takes a population, too: exact, for
-# the Cauchy centre P D anywhere.
+# The error is that of the protocol's noise, which does not look at the data. `average_rmse` takes a
+# population, too: exact, for the Cauchy centre P D anywhere.
 
 # %%
 for name, protocol in systems(1 << 8).items():
@@ -193,8 +198,8 @@ for name, protocol in systems(1 << 8).items():
     assert max(rmse) < 1.01 * min(rmse)
 
 # %% [markdown]
-# So the *relative* error falls with the number of people in the range (Figure 5.4): a heavy range
-# is nearly exact.
+# So the *relative* error falls with the number of users in the range (Figure 5.4): a heavy range is
+# nearly exact.
 
 # %%
 first, last = np.sort(rng.integers(0, domain, (2, 100_000)), axis=0)
@@ -219,8 +224,9 @@ for name in ("Flat", "HHc_4", "HaarHRR"):
 # %% [markdown]
 # ## Quantiles (thesis Figure 5.5, range queries Figure 9)
 #
-# A quantile is where the estimated cdf reaches φ. Its *value* may be far off where hardly anybody is; the fraction of people below
-# it, the *quantile error*, is that of a prefix. `quantile_interval` says between which items the true one is.
+# A quantile is where the estimated cdf reaches φ. Its *value* may be far off where hardly anybody
+# is; the fraction of users below it, the *quantile error*, is that of a prefix. `quantile_interval`
+# says between which items the true one is.
 
 # %%
 phi = np.arange(1, 10) / 10
@@ -231,7 +237,7 @@ for centre in (0.1, 0.5):
     held = cauchy(domain, n, centre)
     cdf = np.cumsum(held) / n
     true = np.searchsorted(cdf, phi - 1e-12)
-    for name in ("Flat", "HHc_4", "HaarHRR", "optimised circle"):
+    for name in ("Flat", "HHc_4", "HaarHRR", "optimised circular hierarchy"):
         found = []
         for _ in range(5):
             estimate = contenders[name].estimate(contenders[name].simulate(held, rng))
@@ -239,7 +245,7 @@ for centre in (0.1, 0.5):
         values, off = np.abs(np.array(found) - true) / domain, np.abs(cdf[np.array(found)] - phi)
         numbers = (np.median(values), values.max(), np.median(off), off.max())
         print(f"{centre}  {name:16s}  {'    '.join(f'{number:11.4f}' for number in numbers)}")
-        # No prefix is off by eight deviations, so that no quantile is, but for the people on one
+        # No prefix is off by eight deviations, so that no quantile is, but for the users on one
         # item.
         deviation = math.sqrt(
             estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max()
@@ -275,8 +281,9 @@ else:
 # %% [markdown]
 # ## The picture
 #
-# Left, what a range of each length costs: lines predicted, dots measured. Right, the deciles of the people centred at D / 2. Take
-# what `optimise` recommends, unless reports must be short: then HaarHRR. Take Flat for single items and very short ranges only.
+# Left, what a range of each length costs: lines predicted, dots measured. Right, the deciles of
+# users centred at D / 2. Take what `optimise` recommends, unless reports must be short: then
+# HaarHRR. Take Flat for single items and very short ranges only.
 
 # %%
 styles = {
@@ -284,7 +291,7 @@ styles = {
     "HH_4, not consistent": ("#999999", "v"),
     "HHc_4": ("#0072B2", "o"),
     "HaarHRR": ("#D55E00", "^"),
-    "optimised circle": ("#009E73", "D"),
+    "optimised circular hierarchy": ("#009E73", "D"),
 }
 figure = Figure(figsize=(10.5, 4.6), layout="constrained")
 left, right = figure.subplots(1, 2)
@@ -300,12 +307,12 @@ for name, (colour, marker) in styles.items():
 left.set_xscale("log", base=2)
 left.set(
     xlabel="items in the range",
-    ylabel="RMSE, fraction of the people",
+    ylabel="RMSE, fraction of the users",
     title=f"D = $2^{{{domain.bit_length() - 1}}}$, n = $2^{{{n.bit_length() - 1}}}$, ε = 1.1",
 )
 right.set(
     xlabel="φ",
-    ylabel="RMS quantile error, fraction of the people",
+    ylabel="RMS quantile error, fraction of the users",
     title="deciles, centre D / 2",
     xticks=phi,
 )

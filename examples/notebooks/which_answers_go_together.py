@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,11 @@
 # %% [markdown]
 # # Which answers go together?
 #
-# Everybody has eight yes-or-no answers and sends *one* private report. Which answers depend on each other, and which of the
-# dependences that show are only noise?
+# Everybody has eight yes-or-no answers and sends *one* private report. Which answers depend on each
+# other, and which of the dependences that show are only noise?
 #
-# Source: Kulkarni's thesis, chapter 4 (Figures 4.2 to 4.9). Its taxi trips are used where `--data` names a directory with them,
-# otherwise trips made up with the associations that it reports.
+# Source: Kulkarni's thesis, chapter 4 (Figures 4.2 to 4.9). Its taxi trips are used where `--data`
+# names a directory with them, otherwise trips made up with the associations that it reports.
 
 # %%
 # %matplotlib inline
@@ -57,8 +58,9 @@ print(
 # %% [markdown]
 # ## One report for all pairs
 #
-# A record has 2^8 possible values, a marginal of two attributes 4, and there are 28 of those. `InpHT` reports one random Hadamard
-# coefficient of the record, among those that marginals of up to two attributes need: seven bits, of use to every marginal.
+# A record has 2^8 possible values, a marginal of two attributes 4, and there are 28 of those.
+# `InpHT` reports one random Hadamard coefficient of the record, among those that marginals of up to
+# two attributes need: seven bits, of use to every marginal.
 
 # %%
 held = people.draw(1 << 20, rng)  # how many users hold each record
@@ -109,14 +111,14 @@ for kind in SIX:
         f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f} "
         f" {measured[name, epsilon]:8.4f}"
     )
-    # Predicted for evenly spread people
+    # Predicted for uniform records
     assert all(0.5 < measured[name, e] / predicted[name, e] < 1.7 for e in epsilons)
 order = sorted((kind.__name__ for kind in SIX), key=lambda name: predicted[name, epsilon])
 assert order == ["InpHT", "MargPS", "MargHT", "MargRR", "InpRR", "InpPS"]
 
 # %% [markdown]
-# Reporting about the whole record (InpPS, InpRR) pays for 256 cells; reporting on one marginal of the 28 (Marg...) splits the
-# users; InpHT does neither.
+# Reporting about the whole record (InpPS, InpRR) pays for 256 cells; reporting on one marginal of
+# the 28 (Marg...) splits the users; InpHT does neither.
 #
 # ## Correlations (Figure 4.2)
 
@@ -126,8 +128,9 @@ figure_4_2(study, people)
 # %% [markdown]
 # ## Dependent, or noise? (Figure 4.8)
 #
-# The χ² statistic of a textbook is compared to 3.84, which noise-free counts of independent attributes exceed one time in twenty.
-# A private estimate is far noisier. Take attributes that *are* independent, many times:
+# The χ² statistic of a textbook is compared to 3.84, which noise-free counts of independent
+# attributes exceed one time in twenty. A private estimate is far noisier. Take attributes that
+# *are* independent, many times:
 
 # %%
 independent = people.some(2).domain
@@ -148,7 +151,7 @@ assert naive > 0.4
 
 # %% [markdown]
 # `chi_square` therefore computes a critical value of its own, from the protocol's errors. The
-# factor between the two is the price of privacy: so many times more people are needed to see the
+# factor between the two is the price of privacy: so many times more users are needed to see the
 # same dependence. Of the thesis's six pairs:
 
 # %%
@@ -182,8 +185,9 @@ if data is None:
 # %% [markdown]
 # ## A tree of attributes (Figure 4.9)
 #
-# The Chow-Liu tree joins all attributes by the pairs of the largest mutual information: the best distribution in which each
-# attribute depends on one other. What a tree learned from reports loses is measured by the *true* information of its edges.
+# The Chow-Liu tree joins all attributes by the pairs of the largest mutual information: the best
+# distribution in which each attribute depends on one other. What a tree learned from reports loses
+# is measured by the *true* information of its edges.
 
 
 # %%
@@ -207,8 +211,9 @@ assert learned.total(marginals) > 0.7 * ideal.total()
 # %% [markdown]
 # ## The picture
 #
-# Left, which protocol: lines predicted, dots measured. Middle, what independent attributes look like. Right, the tree: the wider
-# an edge, the stronger the true correlation; dashed edges belong to the true tree alone.
+# Left, which protocol: lines predicted, dots measured. Middle, what independent attributes look
+# like. Right, the tree: the wider an edge, the stronger the true correlation; dashed edges belong
+# to the true tree alone.
 
 # %%
 figure = Figure(figsize=(13, 4.6), layout="constrained")

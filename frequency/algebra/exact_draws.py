@@ -34,9 +34,9 @@ class TruthOrLie:
     lie: int
 
     @classmethod
-    def within(cls, odds: Fraction, k: int) -> TruthOrLie:
-        """The least lie with ``truth / lie`` at most ``odds`` >= 1, for 1 <= k < 2^64 outcomes."""
-        return cls(k, -int(-WORD // (odds + k - 1)))
+    def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
+        """The least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64 outcomes."""
+        return cls(k, -int(-WORD // (ratio + k - 1)))
 
     @property
     def truth(self) -> int:
@@ -84,12 +84,12 @@ class TruthOrLie:
         ).astype(np.int64)
 
 
-def root(odds: Fraction, degree: int = 2) -> Fraction:
-    """A rational at most the root of ``odds``, and within one part in 2^64 of it.
+def root(value: Fraction, degree: int = 2) -> Fraction:
+    """A rational at most the root of ``value``, and within one part in 2^64 of it.
 
-    Both ``odds`` and the degree are at least 1.
+    Both ``value`` and the degree are at least 1.
     """
-    power = (odds.numerator << 64 * degree) // odds.denominator
+    power = (value.numerator << 64 * degree) // value.denominator
     if degree == 2:
         return Fraction(isqrt(power), WORD)
     # Newton's method for whole numbers, from above: it falls until it is the whole part of the
@@ -167,9 +167,9 @@ class UnaryBits:
     other: int
 
     @classmethod
-    def symmetric(cls, odds: Fraction) -> UnaryBits:
-        """The truth with the same probability at every place; all bits together keep the odds."""
-        bit = TruthOrLie.within(root(odds), 2)
+    def symmetric(cls, ratio: Fraction) -> UnaryBits:
+        """The truth with the same probability at every place; all bits together keep the ratio."""
+        bit = TruthOrLie.within(root(ratio), 2)
         return cls(bit.truth, bit.lie)
 
     @property

@@ -91,7 +91,7 @@ class Channel(ABC):
         return _local(self.epsilon)
 
     @property
-    def odds(self) -> Fraction:
+    def max_ratio(self) -> Fraction:
         """The largest likelihood ratio allowed: 1 / alpha, a rational at most exp(epsilon)."""
         return 1 / self.privacy.alpha
 

@@ -35,7 +35,7 @@ class Linear(NamedTuple):
     variance: float | Floats
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """The ends of confidence intervals, ``low`` and ``high``.
 
     Both have shape (items,), or that of the ranges.
@@ -84,7 +84,7 @@ class Estimate:
             self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0
         )
 
-    def interval(self, confidence: float = 0.95) -> Interval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency with about this probability.
 
         Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at
@@ -92,15 +92,15 @@ class Estimate:
         """
         return self._of_items(confidence)
 
-    def _of_items(self, confidence: float) -> Interval:
+    def _of_items(self, confidence: float) -> ConfidenceInterval:
         z = normal_quantile(confidence)
         if not self.n:
-            return Interval(
+            return ConfidenceInterval(
                 np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf)
             )
         shift = z * z * self._oracle._slope(self.n) / 2
         half = np.sqrt(z * z * self.variances + shift * shift)
-        return Interval(self.frequencies + shift - half, self.frequencies + shift + half)
+        return ConfidenceInterval(self.frequencies + shift - half, self.frequencies + shift + half)
 
     def linear(self, weights: npt.ArrayLike) -> Linear:
         """The weighted sum of frequencies and its variance, covariances included.

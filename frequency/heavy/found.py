@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from mechdesign._support.arrays import Floats
 
 
@@ -82,7 +82,7 @@ class Found:
     items: npt.NDArray[Any]
     frequencies: Floats
     variances: Floats
-    intervals: Interval
+    intervals: ConfidenceInterval
     n: int
     considered: int
     noise: float

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe
@@ -56,7 +56,7 @@ def listed(
         universe.values(words[order]),
         chosen,
         deviations**2,
-        Interval(chosen - half, chosen + half),
+        ConfidenceInterval(chosen - half, chosen + half),
         errors.population,
         considered,
         noise,
@@ -70,5 +70,13 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
     return Found(
-        universe.values(words), none, none, Interval(none, none), n, 0, np.inf, confidence, ()
+        universe.values(words),
+        none,
+        none,
+        ConfidenceInterval(none, none),
+        n,
+        0,
+        np.inf,
+        confidence,
+        (),
     )

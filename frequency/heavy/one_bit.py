@@ -53,7 +53,7 @@ class Sampled(Channel):
         kinds = self.inner._likelihoods
         share = self.kept * (1 - Fraction(1, 1 << 40))
         # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the
-        # odds.
+        # likelihood ratio.
         return tuple(
             -int(-share * ratio * WORD // 1) if ratio == kind[0] else int(share * ratio * WORD)
             for kind in kinds
@@ -67,9 +67,9 @@ class Sampled(Channel):
         It is the largest for which the bit loses no more than epsilon.
 
         Where likelihoods go from ``low`` to ``high``, a 0 has probabilities from 1 - c high to 1 -
-        c low; these are within the odds e if c <= (e - 1) / (e high - low).
+        c low; these are within the ratio e if c <= (e - 1) / (e high - low).
         """
-        e = self.odds
+        e = self.max_ratio
         ends = [(kind[0], kind[-1]) for kind in self.inner._likelihoods]
         return min(
             (e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends
@@ -152,7 +152,7 @@ class Sampled(Channel):
 
     def audit(self) -> Audit:
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any bit", (0, 0))
+            return Audit(Fraction(1), self.max_ratio, "any bit", (0, 0))
         # Whatever the coins, a likelihood of the same kind of report decides both bits.
         worst, place = Fraction(1), 0
         for kind in self.inner._likelihoods:
@@ -161,7 +161,7 @@ class Sampled(Channel):
             low, high = min(weights), max(weights)
             worst = max(worst, Fraction(high, low), Fraction(WORD - low, WORD - high))
         return Audit(
-            worst, self.odds, "the bit, for coins where likelihoods are furthest apart", (0, 1)
+            worst, self.max_ratio, "the bit, for coins where likelihoods are furthest apart", (0, 1)
         )
 
 
@@ -280,7 +280,7 @@ class OneBit(Protocol):
                 "inner must be a frequency oracle or a protocol for heavy hitters, got"
                 f" {type(self.inner).__name__}"
             )
-        if self._inner.odds > 2:
+        if self._inner.max_ratio > 2:
             raise ValueError(
                 "epsilon must be at most ln 2 = 0.693147 for one bit, got"
                 f" {shown(self.inner.epsilon)}"

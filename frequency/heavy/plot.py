@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40) -> Figure:
+def heavy_hitters(
+    items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40
+) -> Figure:
     """The listed items with their intervals, most frequent first.
 
     Lines show what noise alone may reach, and what is listed with the stated confidence.

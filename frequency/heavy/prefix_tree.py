@@ -82,7 +82,7 @@ class Level(NamedTuple):
         return range(self.first, self.first + max(1, self.functions))
 
 
-class Table(NamedTuple):
+class PartEstimates(NamedTuple):
     """What the reports on a part of a level say.
 
     ``users`` reported on it, the ``share`` of the level's; ``frequencies`` are of its oracle's
@@ -96,7 +96,7 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Prefixes(Mixture):
+class PrefixChannel(Mixture):
     """A random prefix length, and the item's prefix by an oracle.
 
     The prefix is hashed where there are too many prefixes to list.
@@ -132,7 +132,7 @@ class Prefixes(Mixture):
 
     def _oracle(self, domain: int) -> Oracle:
         # Where the truth is told often enough: Wang et al. 2017, section 4
-        few = domain < 3 * self.odds + 2
+        few = domain < 3 * self.max_ratio + 2
         return (GRR if few else self.oracle)(domain, self.epsilon)
 
     @cached_property
@@ -176,12 +176,12 @@ class Prefixes(Mixture):
         """How many users reported on a level."""
         return int(aggregate.counts[level.first : level.parts.stop].sum())
 
-    def tables(self, aggregate: Aggregate, level: Level) -> list[Table]:
+    def tables(self, aggregate: Aggregate, level: Level) -> list[PartEstimates]:
         """What the parts of a level say that somebody reported on."""
         users = self._users(aggregate)
         total = float(users[level.first : level.parts.stop].sum())
         return [
-            Table(
+            PartEstimates(
                 part,
                 int(users[part]),
                 users[part] / total,
@@ -191,7 +191,9 @@ class Prefixes(Mixture):
             if users[part]
         ]
 
-    def children(self, level: Level, tables: list[Table], parents: Words, step: int) -> Floats:
+    def children(
+        self, level: Level, tables: list[PartEstimates], parents: Words, step: int
+    ) -> Floats:
         """Estimates for all prefixes of the level that ``step`` bits make of each parent.
 
         Shape (parents, 2^step).
@@ -211,7 +213,7 @@ class Prefixes(Mixture):
         return (total - 1 / cells) * (cells / (cells - 1))
 
     def resolved(
-        self, tables: list[Table], prefixes: Words, estimates: Floats, least: float
+        self, tables: list[PartEstimates], prefixes: Words, estimates: Floats, least: float
     ) -> Floats:
         """Estimates of hashed prefixes less what heavy prefixes lend them by sharing cells.
 
@@ -233,7 +235,7 @@ class Prefixes(Mixture):
         result[heavy] = held
         return result
 
-    def confusion(self, level: Level, tables: list[Table]) -> float:
+    def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
         """The variance that sharing cells with others adds to an estimate.
 
         It is the sum of the others' squared frequencies over the number of cells.
@@ -258,7 +260,7 @@ class PrefixProtocol(HeavyHitterProtocol):
 
     @property
     @abstractmethod
-    def channel(self) -> Prefixes:
+    def channel(self) -> PrefixChannel:
         """How an item becomes a report."""
 
     def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[Step]:
@@ -413,7 +415,7 @@ class PrefixExtension(PrefixProtocol):
         super().__post_init__()
 
     @cached_property
-    def channel(self) -> Prefixes:
+    def channel(self) -> PrefixChannel:
         """How an item becomes a report."""
         lengths = self.lengths or _far_apart(self.universe.bits)
         deviations = []
@@ -424,7 +426,7 @@ class PrefixExtension(PrefixProtocol):
             considered = min(kept, considered) << step
         squares = [Fraction(round(value**2 * 1000)) for value in deviations]
         probabilities = tuple(value / sum(squares) for value in squares)
-        return Prefixes(
+        return PrefixChannel(
             self.universe.size,
             self.epsilon,
             lengths,
@@ -467,13 +469,13 @@ class TreeHist(PrefixProtocol):
     seed: int = 0
 
     @cached_property
-    def channel(self) -> Prefixes:
+    def channel(self) -> PrefixChannel:
         """How an item becomes a report."""
         bits = self.universe.bits
         lengths = tuple(range(1, bits + 1))
         walk = Fraction(1, 2 * bits)
         probabilities = (*(walk,) * (bits - 1), 1 - (bits - 1) * walk)
-        return Prefixes(
+        return PrefixChannel(
             self.universe.size,
             self.epsilon,
             lengths,

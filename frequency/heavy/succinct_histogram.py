@@ -231,7 +231,7 @@ class Channels(Channel):
         ratio = self._choice.ratio ** (self.hashes + 1)
         return Audit(
             ratio,
-            self.odds,
+            self.max_ratio,
             "signs of 0 in its channels and the oracle, signs against 1 in 1's",
             (0, 1),
         )

@@ -100,7 +100,7 @@ class CodeSign(SignChannel):
         # other ``lie``; idle, both a half.
         return Audit(
             self._choice.ratio,
-            self.odds,
+            self.max_ratio,
             "a place where the codewords of 0 and 1 differ, the sign of 0",
             (0, 1),
         )

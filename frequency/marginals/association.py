@@ -41,7 +41,7 @@ _TERMS = 1 << 14
 
 
 @dataclass(frozen=True)
-class ChiSquare:
+class ChiSquareTest:
     """The outcome of a test of independence of two attributes.
 
     Attributes
@@ -75,7 +75,9 @@ class ChiSquare:
         return self.statistic > self.critical
 
 
-def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95) -> ChiSquare:
+def chi_square(
+    estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95
+) -> ChiSquareTest:
     """Test whether two attributes are independent, with the protocol's noise taken into account.
 
     Source: thesis 2.5.2, 4.5.1.
@@ -97,7 +99,7 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
 
     Returns
     -------
-    ChiSquare
+    ChiSquareTest
         The statistic with its p-value and critical value.
 
     Raises
@@ -122,7 +124,7 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
     statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
     noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
     scales = 1 + np.maximum(noise, 0.0)
-    return ChiSquare(
+    return ChiSquareTest(
         statistic,
         _tail(scales, statistic),
         _critical(scales, 1 - confidence),

@@ -33,7 +33,10 @@ MOST_CELLS = 1 << 20
 """How many cells a view, or a marginal that is put together from views, may have."""
 
 _MOST_SETS = 1 << 15
-"""How many sets there may be of ``covered`` attributes, times the sets in each: what the time to choose views grows with."""
+"""Sets of ``covered`` attributes times the sets in each, at most.
+
+The time to choose views grows with it.
+"""
 
 _TOLERANCE = 1e-9
 _LEAST = 1e-10

@@ -21,7 +21,7 @@ their names.
 
 
 @dataclass(frozen=True)
-class Tree:
+class ChowLiuTree:
     """A spanning tree of attributes.
 
     Attributes
@@ -59,7 +59,9 @@ class Tree:
         )
 
 
-def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None) -> Tree:
+def chow_liu(
+    source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None
+) -> ChowLiuTree:
     """The spanning tree of the largest total mutual information.
 
     Source: Chow and Liu 1968; thesis 2.5.1, 4.5.2.
@@ -74,7 +76,7 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
 
     Returns
     -------
-    Tree
+    ChowLiuTree
         The edges, those of the largest information first.
 
     Raises
@@ -109,7 +111,7 @@ def chow_liu(source: MarginalEstimate | Marginals, attributes: Sequence[str] | N
         zip(spanning.row.tolist(), spanning.col.tolist(), strict=True),
         key=lambda edge: (-informations[edge], edge),
     )
-    return Tree(
+    return ChowLiuTree(
         names,
         tuple((names[i], names[j]) for i, j in chosen),
         tuple(informations[edge] for edge in chosen),

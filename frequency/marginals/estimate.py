@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import Interval, Linear, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, Linear, normal_quantile
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
@@ -71,7 +71,7 @@ class MarginalEstimate:
         shape = self.domain.project(names).shape
         return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
 
-    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> Interval:
+    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> ConfidenceInterval:
         """Confidence intervals for each cell by itself.
 
         Parameters
@@ -83,7 +83,7 @@ class MarginalEstimate:
 
         Returns
         -------
-        Interval
+        ConfidenceInterval
             ``low`` and ``high``, shaped as the marginal.
 
         Raises
@@ -96,9 +96,9 @@ class MarginalEstimate:
             self.marginal(attributes),
         )
         return (
-            Interval(middle - half, middle + half)
+            ConfidenceInterval(middle - half, middle + half)
             if self.n
-            else Interval(np.full_like(half, -np.inf), half)
+            else ConfidenceInterval(np.full_like(half, -np.inf), half)
         )
 
     def total_variation(self, attributes: Sequence[str]) -> float:

@@ -43,9 +43,9 @@ _TOGETHER = 1 << 13
 class AttributeWise(Channel):
     """A report is a record, as a number, each of whose values was perturbed by itself.
 
-    Each of the d attributes with more than one value has the odds whose d-th power is at most the
-    odds allowed: epsilon / d. An aggregate holds how many reports are in each cell of the marginals
-    of all sets of ``k`` attributes, one after the other.
+    Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
+    most the ratio allowed: epsilon / d. An aggregate holds how many reports are in each cell of the
+    marginals of all sets of ``k`` attributes, one after the other.
     """
 
     attributes: Domain
@@ -71,7 +71,7 @@ class AttributeWise(Channel):
     def choices(self) -> tuple[TruthOrLie, ...]:
         """How each attribute is perturbed."""
         shape = self.attributes.shape
-        each = root(self.odds, max(sum(size > 1 for size in shape), 1))
+        each = root(self.max_ratio, max(sum(size > 1 for size in shape), 1))
         return tuple(TruthOrLie.within(each, size) for size in shape)
 
     @property
@@ -204,7 +204,7 @@ class AttributeWise(Channel):
         other = 0
         for size in self.attributes.shape:
             other = other * size + min(1, size - 1)
-        return Audit(ratio, self.odds, 0, (0, other))
+        return Audit(ratio, self.max_ratio, 0, (0, other))
 
 
 class Convergence(NamedTuple):

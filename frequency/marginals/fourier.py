@@ -28,12 +28,13 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 
-Character = tuple[int, ...]
-"""c, one number for each attribute, 0 for most: the coefficient of a record x is exp(2 pi i sum_j
-c_j x_j / r_j).
+Index = tuple[int, ...]
+"""Of a Fourier coefficient: c, one number for each attribute, 0 for most.
+
+The coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j).
 """
 
-LARGEST_CHARACTERS = 1 << 16
+LARGEST_COEFFICIENTS = 1 << 16
 """How many coefficients there may be: the parameters, and every message, name them."""
 
 LARGEST_COUNTS = 1 << 22
@@ -103,8 +104,8 @@ class Phase(SignChannel):
 
     def audit(self) -> Audit:
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._choice.ratio, self.odds, "shift 0, sign +1", (0, self.domain - 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "shift 0, sign +1", (0, self.domain - 1))
 
 
 def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
@@ -121,7 +122,7 @@ def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class Directions(Mixture):
-    """One direction among characters of low order, and the record's phase along it."""
+    """One direction among coefficients of low order, and the record's phase along it."""
 
     attributes: Domain
     k: int
@@ -130,25 +131,25 @@ class Directions(Mixture):
     largest_domain: ClassVar[int] = LARGEST
 
     @cached_property
-    def directions(self) -> tuple[Character, ...]:
-        """Characters that involve 1 .. k attributes, one of each conjugate pair."""
+    def directions(self) -> tuple[Index, ...]:
+        """Coefficients that involve 1 .. k attributes, one of each conjugate pair."""
         shape = self.attributes.shape
         some = [place for place, size in enumerate(shape) if size > 1]
         found = []
         for size in range(1, min(self.k, len(some)) + 1):
             for places in combinations(some, size):
                 for values in product(*(range(1, shape[place]) for place in places)):
-                    character = dict(zip(places, values, strict=True))
+                    index = dict(zip(places, values, strict=True))
                     conjugate = tuple(
-                        (shape[place] - value) % shape[place] for place, value in character.items()
+                        (shape[place] - value) % shape[place] for place, value in index.items()
                     )
                     if values <= conjugate:
-                        found.append(tuple(character.get(place, 0) for place in range(len(shape))))
+                        found.append(tuple(index.get(place, 0) for place in range(len(shape))))
         return tuple(found) or ((0,) * len(shape),)
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """How many phases each direction has: the order of its character."""
+        """How many phases each direction has: the order of its coefficient."""
         shape = self.attributes.shape
         return tuple(
             math.lcm(*(r // math.gcd(r, c) for r, c in zip(shape, direction, strict=True)))
@@ -163,9 +164,9 @@ class Directions(Mixture):
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
         # The sum over cells of the variance of all marginals of k attributes is the sum over
-        # characters of their variances, times the sum of 1 / cells over the marginals that involve
+        # coefficients of their variances, times the sum of 1 / cells over the marginals that involve
         # them: best in proportion to the root of that. It depends on how many values the
-        # character's attributes have, and no more.
+        # coefficient's attributes have, and no more.
         shape, roots, known = self.attributes.shape, [], dict[tuple[int, ...], int]()
         for direction in self.directions:
             kind = tuple(sorted(r for r, value in zip(shape, direction, strict=True) if value))
@@ -176,7 +177,7 @@ class Directions(Mixture):
                 shares = _symmetric([Fraction(1, r) for r in others], self.k - len(kind))
                 cost = Fraction(shares[-1]) / math.prod(kind)
                 known[kind] = math.isqrt((cost.numerator << 80) // cost.denominator)
-            # A direction that is not its own conjugate stands for two characters.
+            # A direction that is not its own conjugate stands for two coefficients.
             pair = any(2 * value % r for r, value in zip(shape, direction, strict=True))
             roots.append(known[kind] * (1 + pair))
         total = sum(roots)
@@ -231,9 +232,9 @@ class InpHT(MarginalProtocol):
     Source: thesis 4.3.2, Theorem 5; 7.1.1.
 
     For binary attributes the coefficients are those of the Hadamard transform; for others the
-    characters of the product of cyclic groups, which is the orthogonal decomposition that thesis
-    7.1.1 asks for: every attribute costs as many coefficients as it has values, less one, and no
-    power of two. Marginals share coefficients, and so are consistent with each other.
+    Fourier coefficients of the product of cyclic groups, which is the orthogonal decomposition that
+    thesis 7.1.1 asks for: every attribute costs as many coefficients as it has values, less one,
+    and no power of two. Marginals share coefficients, and so are consistent with each other.
 
     Parameters
     ----------
@@ -248,11 +249,11 @@ class InpHT(MarginalProtocol):
 
     @cached_property
     def channel(self) -> Directions:
-        characters = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
-        if characters > LARGEST_CHARACTERS:
+        coefficients = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
+        if coefficients > LARGEST_COEFFICIENTS:
             raise ValueError(
-                f"marginals of {self.k} of these attributes have {shown(characters)} coefficients, "
-                f"more than {LARGEST_CHARACTERS}"
+                f"marginals of {self.k} of these attributes have {shown(coefficients)} coefficients, "
+                f"more than {LARGEST_COEFFICIENTS}"
             )
         directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
         if sum(directions.phases) > LARGEST_COUNTS:
@@ -263,22 +264,20 @@ class InpHT(MarginalProtocol):
         return directions
 
     @cached_property
-    def _seen(self) -> dict[Character, list[tuple[int, int]]]:
-        """For each character the directions, and the multiples of them, that it is."""
+    def _seen(self) -> dict[Index, list[tuple[int, int]]]:
+        """For each coefficient the directions, and the multiples of them, that it is."""
         shape = self.domain.shape
-        found: dict[Character, list[tuple[int, int]]] = {}
+        found: dict[Index, list[tuple[int, int]]] = {}
         for part, (direction, phase) in enumerate(
             zip(self.channel.directions, self.channel.parts, strict=True)
         ):
             for multiple in range(1, phase.domain):
                 if phase.gains[multiple] > 1e-9:
-                    character = tuple(
-                        multiple * c % r for c, r in zip(direction, shape, strict=True)
-                    )
-                    found.setdefault(character, []).append((part, multiple))
+                    index = tuple(multiple * c % r for c, r in zip(direction, shape, strict=True))
+                    found.setdefault(index, []).append((part, multiple))
         return found
 
-    def _precisions(self, character: Character, users: Floats) -> list[tuple[int, int, float]]:
+    def _precisions(self, index: Index, users: Floats) -> list[tuple[int, int, float]]:
         parts = self.channel.parts
         return [
             (
@@ -286,10 +285,10 @@ class InpHT(MarginalProtocol):
                 multiple,
                 users[part] * (parts[part].contrast * parts[part].gains[multiple]) ** 2,
             )
-            for part, multiple in self._seen[character]
+            for part, multiple in self._seen[index]
         ]
 
-    def _characters(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Character]]:
+    def _indices(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Index]]:
         """The coefficients of a marginal but the constant one.
 
         As places in its transform, and as coefficients of the domain.
@@ -329,8 +328,8 @@ class InpHT(MarginalProtocol):
         users, coefficients = self.channel._users(aggregate), self._coefficients(aggregate)
         result = np.zeros(self.domain.project(attributes).shape, dtype=np.complex128)
         result[(0,) * len(attributes)] = 1.0
-        for values, character in self._characters(attributes):
-            seen = self._precisions(character, users)
+        for values, index in self._indices(attributes):
+            seen = self._precisions(index, users)
             total = sum(precision for *_, precision in seen)
             result[values] = (
                 sum(p * coefficients[part][m] for part, m, p in seen) / total if total else np.nan
@@ -348,8 +347,8 @@ class InpHT(MarginalProtocol):
         What users have in common has not been taken off.
         """
         result = np.zeros(self.domain.project(attributes).shape)
-        for values, character in self._characters(attributes):
-            total = sum(precision for *_, precision in self._precisions(character, users))
+        for values, index in self._indices(attributes):
+            total = sum(precision for *_, precision in self._precisions(index, users))
             result[values] = 1 / total if total else np.inf
         return result
 
@@ -383,8 +382,8 @@ class InpHT(MarginalProtocol):
         # A report's contribution has a mean, the same for all users of its direction; and no user
         # reports on two directions.
         means = np.zeros((len(weights), len(users)))
-        for values, character in self._characters(attributes):
-            seen = self._precisions(character, users)
+        for values, index in self._indices(attributes):
+            seen = self._precisions(index, users)
             precision = sum(p for *_, p in seen)
             for part, _, own in seen:
                 if precision and np.isfinite(transform[values]):

@@ -42,7 +42,7 @@ _MEMORY = 1 << 32
 
 
 @dataclass(frozen=True)
-class Candidate:
+class OracleCandidate:
     """An oracle with what it costs and how wrong it is.
 
     Attributes
@@ -80,7 +80,7 @@ class Choice:
         Why it is that one.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[OracleCandidate, ...]
     recommended: Oracle
     reason: str
 
@@ -146,7 +146,7 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
     return Choice(tuple(found), chosen.oracle, _against(chosen, best))
 
 
-def _against(chosen: Candidate, best: Candidate) -> str:
+def _against(chosen: OracleCandidate, best: OracleCandidate) -> str:
     if chosen.rmse <= best.rmse:
         return f"RMSE {chosen.rmse:.3g} is the least"
     gap, name = f"{100 * (chosen.rmse / best.rmse - 1):.1f}%", type(best.oracle).__name__
@@ -156,14 +156,14 @@ def _against(chosen: Candidate, best: Candidate) -> str:
     )
 
 
-def _candidates(domain: int, epsilon: float | Rational, n: int) -> Iterator[Candidate]:
+def _candidates(domain: int, epsilon: float | Rational, n: int) -> Iterator[OracleCandidate]:
     JLOracle(domain, epsilon)  # refuses what no oracle takes
     for kind, (client, server) in _COSTS.items():
         if domain <= kind.largest_domain:
             oracle = kind(domain, epsilon)
             memory = 8 * math.prod(oracle._shape)
             if memory <= _MEMORY:
-                yield Candidate(
+                yield OracleCandidate(
                     oracle,
                     math.sqrt(oracle.variance(n, 1 / domain)),
                     oracle.report_bits,

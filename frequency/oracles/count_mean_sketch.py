@@ -142,7 +142,7 @@ class SignSketch(Sketch):
 
     @cached_property
     def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, 2)
+        return TruthOrLie.within(self.max_ratio, 2)
 
     @property
     def _contrast(self) -> Fraction:
@@ -176,10 +176,10 @@ class SignSketch(Sketch):
         # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
         # ``lie``.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(
             self._choice.ratio,
-            self.odds,
+            self.max_ratio,
             "a row whose signs of 0 and 1 differ, the sign of 0",
             (0, 1),
         )
@@ -373,7 +373,7 @@ class CountMeanSketch(HashedSketch):
     @cached_property
     def _bits(self) -> UnaryBits:
         """How the bits of the cells are drawn."""
-        return UnaryBits.symmetric(self.odds)
+        return UnaryBits.symmetric(self.max_ratio)
 
     def _details(self) -> dict[str, Any]:
         return {**self._functions, "p": str(self._bits.own), "q": str(self._bits.other)}
@@ -475,10 +475,10 @@ class CountMeanSketch(HashedSketch):
         # The hash function does not depend on the item; given it, two items differ in at most two
         # bits, told independently.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(
             self._bits.ratio,
-            self.odds,
+            self.max_ratio,
             "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear",
             (0, 1),
         )

@@ -66,7 +66,7 @@ class HRR(Oracle):
 
     @cached_property
     def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, 1 << self.coefficients)
+        return TruthOrLie.within(self.max_ratio, 1 << self.coefficients)
 
     @property
     def _contrast(self) -> Fraction:
@@ -235,5 +235,5 @@ class HRR(Oracle):
         # The indices do not depend on the item. Given them, the pattern of the item has weight
         # ``truth``, any other ``lie``.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._choice.ratio, self.odds, "index 1, sign +1", (0, 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "index 1, sign +1", (0, 1))

@@ -34,7 +34,7 @@ class OLH(CellOracle):
     The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its
     coordinates. Two items collide with probability exactly 1/q, so the family is universal and the
     textbook's estimator is unbiased; and the number of users whose report supports x, #{i : <a_i,
-    x> = y_i}, comes for all x at once from a character transform, in O(n + q D log D) instead of
+    x> = y_i}, comes for all x at once from a Fourier transform, in O(n + q D log D) instead of
     O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless
     the server's table of about q^t numbers would be too large
     (`frequency.algebra.finite_field.TABLE_LIMIT`).
@@ -53,7 +53,7 @@ class OLH(CellOracle):
 
     @cached_property
     def _order(self) -> tuple[int, int]:
-        e = float(min(self.odds, Fraction(1 << 60)))
+        e = float(min(self.max_ratio, Fraction(1 << 60)))
         return best_order(
             self.domain, e + 1, 1, lambda q, t: q**t, lambda q, t: (e + q - 1) ** 2 / (q - 1)
         )
@@ -69,7 +69,7 @@ class OLH(CellOracle):
 
     @cached_property
     def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, self.hashes_to)
+        return TruthOrLie.within(self.max_ratio, self.hashes_to)
 
     @property
     def p(self) -> Fraction:
@@ -169,8 +169,8 @@ class OLH(CellOracle):
         # a does not depend on the item. Given a, the value of the hash is told with weight
         # ``truth``, any other with ``lie``; some a tells any two items apart.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._choice.ratio, self.odds, "hash 1, value 0", (0, 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "hash 1, value 0", (0, 1))
 
     def _kinds(self, frequencies: Floats) -> Floats:
         v, order = self._space, self.hashes_to

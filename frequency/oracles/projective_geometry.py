@@ -47,7 +47,7 @@ class ProjectiveGeometry(CellOracle):
 
     @cached_property
     def _order(self) -> tuple[int, int]:
-        e = float(min(self.odds, Fraction(1 << 60)))
+        e = float(min(self.max_ratio, Fraction(1 << 60)))
         return best_order(self.domain, e + 1, 2, points, lambda q, t: _variance(q, t, e))
 
     @property
@@ -60,7 +60,7 @@ class ProjectiveGeometry(CellOracle):
         # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point
         # than with each other product.
         q, t = self._order
-        return TruthOrLie.within(self.odds * (1 - Fraction(1, q ** (t - 1))), q)
+        return TruthOrLie.within(self.max_ratio * (1 - Fraction(1, q ** (t - 1))), q)
 
     @property
     def p(self) -> Fraction:
@@ -163,10 +163,10 @@ class ProjectiveGeometry(CellOracle):
         # product.
         q, t = self._order
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
         return Audit(
-            ratio, self.odds, "a hyperplane through point 0 and not through point 1", (0, 1)
+            ratio, self.max_ratio, "a hyperplane through point 0 and not through point 1", (0, 1)
         )
 
     def _kinds(self, frequencies: Floats) -> Floats:

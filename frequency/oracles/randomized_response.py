@@ -45,7 +45,7 @@ class GRR(CellOracle):
 
     @cached_property
     def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, self.domain)
+        return TruthOrLie.within(self.max_ratio, self.domain)
 
     @property
     def p(self) -> Fraction:
@@ -119,7 +119,7 @@ class GRR(CellOracle):
 
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.
-        return Audit(self._choice.ratio, self.odds, 0, (0, min(1, self.domain - 1)))
+        return Audit(self._choice.ratio, self.max_ratio, 0, (0, min(1, self.domain - 1)))
 
     def _kinds(self, frequencies: Floats) -> Floats:
         return float(self.q) + float(self.p - self.q) * frequencies

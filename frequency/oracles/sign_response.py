@@ -32,7 +32,7 @@ class SignChannel(Channel):
 
     @cached_property
     def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.odds, 2)
+        return TruthOrLie.within(self.max_ratio, 2)
 
     @property
     def contrast(self) -> float:

@@ -43,16 +43,16 @@ class SubsetSelection(BitVector, CellOracle):
     @cached_property
     def size(self) -> int:
         """k, the number of items in a report."""
-        centre = self.domain / (1 + float(min(self.odds, Fraction(1 << 60))))
+        centre = self.domain / (1 + float(min(self.max_ratio, Fraction(1 << 60))))
         sizes = {max(1, min(self.domain - 1, int(centre) + step)) for step in (-1, 0, 1, 2)}
         return min(
             sorted(sizes),
-            key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.odds)),
+            key=lambda k: _variance(self.domain, k, _inclusion(self.domain, k, self.max_ratio)),
         )
 
     @cached_property
     def _inclusion(self) -> int:
-        return _inclusion(self.domain, self.size, self.odds)
+        return _inclusion(self.domain, self.size, self.max_ratio)
 
     @property
     def p(self) -> Fraction:
@@ -158,9 +158,12 @@ class SubsetSelection(BitVector, CellOracle):
         # others.
         k, p = self.size, self.p
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(
-            p * (self.domain - k) / ((1 - p) * k), self.odds, "any set with 0 and without 1", (0, 1)
+            p * (self.domain - k) / ((1 - p) * k),
+            self.max_ratio,
+            "any set with 0 and without 1",
+            (0, 1),
         )
 
     def _linear_variance(
@@ -191,14 +194,14 @@ class SubsetSelection(BitVector, CellOracle):
         return users / (aggregate.n * float(self.p - self.q) ** 2)
 
 
-def _inclusion(domain: int, size: int, odds: Fraction) -> int:
+def _inclusion(domain: int, size: int, ratio: Fraction) -> int:
     """The largest probability, in units of 2^-64, that the user's item is in the set.
 
-    It is such that the likelihood ratio of two items stays within ``odds``.
+    It is such that the likelihood ratio of two items stays within ``ratio``.
     """
     if domain == 1:
         return WORD
-    return int(WORD * odds * size // (odds * size + domain - size))
+    return int(WORD * ratio * size // (ratio * size + domain - size))
 
 
 def _other(domain: int, size: int, p: Fraction) -> Fraction:

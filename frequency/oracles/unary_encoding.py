@@ -142,8 +142,8 @@ class _Unary(BitVector):
     def audit(self) -> Audit:
         # Two items differ in two bits, and every other bit is as likely under both.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self._ones.ratio, self.odds, "bit 0 set, bit 1 clear", (0, 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._ones.ratio, self.max_ratio, "bit 0 set, bit 1 clear", (0, 1))
 
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
@@ -172,7 +172,7 @@ class OUE(_Unary):
 
     @cached_property
     def _ones(self) -> UnaryBits:
-        return UnaryBits(WORD // 2, TruthOrLie.within(self.odds, 2).lie)
+        return UnaryBits(WORD // 2, TruthOrLie.within(self.max_ratio, 2).lie)
 
 
 @dataclass(frozen=True)
@@ -191,4 +191,4 @@ class SUE(_Unary):
 
     @cached_property
     def _ones(self) -> UnaryBits:
-        return UnaryBits.symmetric(self.odds)
+        return UnaryBits.symmetric(self.max_ratio)

@@ -27,7 +27,17 @@ from typing import Any
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel
 from frequency.core.protocol import channel_of
-from frequency.storage.counting import Job, Part, Piece, Task, count, look, merge, pieces, settle
+from frequency.storage.counting import (
+    FilePiece,
+    Job,
+    Part,
+    Task,
+    count,
+    look,
+    merge,
+    pieces,
+    settle,
+)
 from frequency.storage.file_listing import Paths, listing_of
 from frequency.storage.parquet import Footer, RefusedFile, batch_of, footer_of
 from frequency.storage.state import State
@@ -218,7 +228,7 @@ def _jobs(
 
     What need not or cannot be counted is noted.
     """
-    small: list[Piece] = []
+    small: list[FilePiece] = []
     weight = 0
     for (path, size), found in zip(sizes.items(), looks, strict=True):
         if isinstance(found, str):
@@ -237,7 +247,7 @@ def _jobs(
         if found.reports > _TASK * batch:
             yield tuple((piece,) for piece in pieces(path, found, size, _TASK * batch))
             continue
-        whole = Piece(path, found.digest, (0, len(found.groups)), size)
+        whole = FilePiece(path, found.digest, (0, len(found.groups)), size)
         if _ALONE * found.reports > batch:
             yield ((whole,),)
             continue

@@ -20,7 +20,7 @@ Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """Some row groups of a file, and how many bytes of it they are."""
 
     path: str
@@ -29,14 +29,14 @@ class Piece:
     size: int
 
 
-Task: TypeAlias = tuple[Piece, ...]
+Task: TypeAlias = tuple[FilePiece, ...]
 """Small files as wholes, or one piece of a large one."""
 
 Job: TypeAlias = tuple[Task, ...]
 """Tasks that are settled together: all pieces of a large file, or one task of small files."""
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """How a piece of a file fared.
 
     ``counted`` reports, ``left_out`` others by their reasons, and the ``reason`` if it was refused.
@@ -54,7 +54,7 @@ class Part:
     """The counts of some pieces of files."""
 
     counts: Counts
-    entries: tuple[Entry, ...]
+    entries: tuple[FileEntry, ...]
 
 
 def look(protocol: bytes, paths: tuple[str, ...]) -> list[Footer | str]:
@@ -90,12 +90,12 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
                 if alone:  # nothing else would be lost with these counts
                     channel._count(held.pop(), counts)
         except (RefusedFile, OSError) as error:
-            entries.append(Entry(piece.path, piece.digest, 0, {}, str(error)))
+            entries.append(FileEntry(piece.path, piece.digest, 0, {}, str(error)))
             del held[mark:]
             if alone:
                 counts[:] = 0
             continue
-        entries.append(Entry(piece.path, piece.digest, n, dict(tally), None))
+        entries.append(FileEntry(piece.path, piece.digest, n, dict(tally), None))
         if sum(map(len, held)) >= batch:
             channel._count(np.concatenate(held), counts)
             held = []
@@ -136,18 +136,18 @@ def settle(part: Part) -> Part:
         return part
     reason = next((entry.reason for entry in part.entries if entry.reason is not None), None)
     if reason is not None:
-        return Part(np.zeros_like(part.counts), (Entry(path, digest, 0, {}, reason),))
+        return Part(np.zeros_like(part.counts), (FileEntry(path, digest, 0, {}, reason),))
     left_out = sum((Counter(entry.left_out) for entry in part.entries), Counter[str]())
     counted = sum(entry.counted for entry in part.entries)
-    return Part(part.counts, (Entry(path, digest, counted, dict(left_out), None),))
+    return Part(part.counts, (FileEntry(path, digest, counted, dict(left_out), None),))
 
 
-def pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[Piece]:
+def pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[FilePiece]:
     """A file in pieces of about so many reports, whose sizes add up to that of the file."""
     first = held = before = 0
     for k, here in enumerate(footer.groups):
         held += here
         if held - before >= reports or k == len(footer.groups) - 1:
             share = size * held // footer.reports - size * before // footer.reports
-            yield Piece(path, footer.digest, (first, k + 1), share)
+            yield FilePiece(path, footer.digest, (first, k + 1), share)
             first, before = k + 1, held

@@ -12,7 +12,7 @@ import numpy as np
 from frequency.core.aggregate import Aggregate, differing, number_of_reports
 from frequency.core.channel import Channel
 from frequency.exceptions import IncompatibleAggregate
-from frequency.storage.counting import Entry, Part
+from frequency.storage.counting import FileEntry, Part
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
 from mechdesign._support.text import shown
@@ -53,7 +53,7 @@ class State:
         self.channel, self.path = channel, path
         nothing = np.zeros(channel._shape, dtype=np.int64)
         self.settled = Settled(Aggregate(channel._signature, 0, nothing), 0)
-        self.files: dict[str, Entry] = {}
+        self.files: dict[str, FileEntry] = {}
         self.claimed: dict[str, str] = {}
         self.refused: dict[str, str] = {}
         self._kept: int | None = None  # so many files are in the file
@@ -112,9 +112,9 @@ class State:
         self.settled, self._kept = Settled(aggregate, len(entries)), len(entries)
 
 
-def _entry(path: object, digest: object, counted: object, left_out: dict[str, object]) -> Entry:
+def _entry(path: object, digest: object, counted: object, left_out: dict[str, object]) -> FileEntry:
     """A file of those that `State.save` wrote; an error for what it cannot have written."""
     if not isinstance(path, str) or not isinstance(digest, str):
         raise ValueError(f"{shown(path)} with digest {shown(digest)} is no file")
     tally = {reason: number_of_reports(count) for reason, count in left_out.items()}
-    return Entry(path, digest, number_of_reports(counted), tally, None)
+    return FileEntry(path, digest, number_of_reports(counted), tally, None)

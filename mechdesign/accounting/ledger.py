@@ -20,7 +20,7 @@ from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, keyed
 from mechdesign._support.text import aligned, brief, from_text, shown, to_text
 from mechdesign.exceptions import InvalidFile, MechanismError
-from mechdesign.privacy import face_value
+from mechdesign.privacy import exact_epsilon
 
 FORMAT, VERSION = "mechdesign.ledger", 1
 
@@ -67,7 +67,7 @@ class Entry:
 
     epsilon: Fraction
     what: str
-    people: tuple[str, ...] | None
+    users: tuple[str, ...] | None
 
 
 class _Account:
@@ -97,7 +97,7 @@ class _Account:
                 f"{entry.what!r} is spent already: a second collection needs a name of its own; "
                 "nothing was recorded"
             )
-        left = self.left(entry.people)
+        left = self.left(entry.users)
         if entry.epsilon > left:
             raise BudgetExceeded(entry.epsilon, left, entry.what)
         _bounded(entry.epsilon, self._denominator)
@@ -107,10 +107,10 @@ class _Account:
         self._denominator = math.lcm(self._denominator, entry.epsilon.denominator)
         self.entries.append(entry)
         self._names.add(entry.what)
-        if entry.people is None:
+        if entry.users is None:
             self._everybody += entry.epsilon
             return
-        for group in entry.people:
+        for group in entry.users:
             before = self._groups.get(group)
             self._groups[group] = entry.epsilon if before is None else before + entry.epsilon
             self._largest = max(self._largest, self._groups[group])
@@ -142,14 +142,14 @@ class Ledger:
 
     >>> ledger = Ledger("1")
     >>> ledger.spend("0.5", "ages")
-    >>> ledger.spend("0.5", "incomes, north", people="north")
-    >>> ledger.spend("0.3", "incomes, south", people="south")
+    >>> ledger.spend("0.5", "incomes, north", users="north")
+    >>> ledger.spend("0.3", "incomes, south", users="south")
     >>> ledger.spent, ledger.remaining, ledger.left("south")
     (Fraction(1, 1), Fraction(0, 1), Fraction(1, 5))
     """
 
     def __init__(self, epsilon: float | Rational) -> None:
-        self._account = _Account(face_value(epsilon))
+        self._account = _Account(exact_epsilon(epsilon))
         self._path: Path | None = None
         self._closed = False
         self._guard = RLock()
@@ -217,7 +217,7 @@ class Ledger:
             return tuple(self._account.entries)
 
     def spend(
-        self, epsilon: float | Rational, what: str, people: str | Iterable[str] | None = None
+        self, epsilon: float | Rational, what: str, users: str | Iterable[str] | None = None
     ) -> None:
         """Record a collection, before it begins. It is recorded when this returns.
 
@@ -227,7 +227,7 @@ class Ledger:
             What it costs each of them, above 0.
         what
             Its name: not empty, and new.
-        people
+        users
             The group, or groups, that it is from; groups of different names have nobody in common.
             None: everybody.
 
@@ -243,7 +243,7 @@ class Ledger:
             The file could not be written. The collection is not recorded here; should it be in the
             file all the same (the disk failed after the file was replaced), it counts from then on.
         """
-        entry = _entry(epsilon, what, people)
+        entry = _entry(epsilon, what, users)
         if self._path is None:
             with self._guard:
                 self._account.check(entry)
@@ -258,16 +258,16 @@ class Ledger:
             self._account.add(entry)
 
     def require(
-        self, epsilon: float | Rational, what: str = "", people: str | Iterable[str] | None = None
+        self, epsilon: float | Rational, what: str = "", users: str | Iterable[str] | None = None
     ) -> None:
         """Raise BudgetExceeded unless so much is left. Records nothing."""
-        cost, left = face_value(epsilon), self.left(people)
+        cost, left = exact_epsilon(epsilon), self.left(users)
         if cost > left:
             raise BudgetExceeded(cost, left, what)
 
-    def left(self, people: str | Iterable[str] | None = None) -> Fraction:
+    def left(self, users: str | Iterable[str] | None = None) -> Fraction:
         """What every member of these groups (None: everybody) has left."""
-        groups = _groups(people)
+        groups = _groups(users)
         with self._guard:
             self._refresh()
             return self._account.left(groups)
@@ -336,8 +336,8 @@ class Ledger:
     def __str__(self) -> str:
         rows = [("collection", "people", "epsilon")]
         for entry in self.entries:
-            people = "everybody" if entry.people is None else ", ".join(entry.people)
-            rows.append((entry.what, people, _text(entry.epsilon)))
+            users = "everybody" if entry.users is None else ", ".join(entry.users)
+            rows.append((entry.what, users, _text(entry.epsilon)))
         account = self._account
         left = account.left(None)
         rows.append(("spent", "by whoever has spent the most", _text(account.epsilon - left)))
@@ -361,10 +361,10 @@ def _read(path: str | os.PathLike[str]) -> _Account:
             raise ValueError(f"entries are a list, got {shown(content['entries'])}")
         for found in content["entries"]:
             keyed(found, "epsilon", "what", "people")
-            people = found["people"]
-            entry = _entry(from_text(found["epsilon"]), found["what"], people)
-            if people is not None and people != list(entry.people or ()):
-                raise ValueError(f"people are a list of different groups, got {shown(people)}")
+            users = found["people"]
+            entry = _entry(from_text(found["epsilon"]), found["what"], users)
+            if users is not None and users != list(entry.users or ()):
+                raise ValueError(f"people are a list of different groups, got {shown(users)}")
             account.check(entry)
             account.add(entry)
     except (ValueError, TypeError, MechanismError) as error:
@@ -378,7 +378,7 @@ def _write(path: str | os.PathLike[str], epsilon: Fraction, entries: Sequence[En
         "version": VERSION,
         "epsilon": to_text(epsilon),
         "entries": [
-            {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.people}
+            {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.users}
             for entry in entries
         ],
     }
@@ -392,8 +392,8 @@ def _continues(later: _Account, earlier: _Account) -> bool:
     return later.epsilon == earlier.epsilon and later.entries[: len(known)] == known
 
 
-def _entry(epsilon: float | Rational, what: str, people: str | Iterable[str] | None) -> Entry:
-    cost, groups = face_value(epsilon), _groups(people)
+def _entry(epsilon: float | Rational, what: str, users: str | Iterable[str] | None) -> Entry:
+    cost, groups = exact_epsilon(epsilon), _groups(users)
     if cost == 0:
         raise ValueError("a collection costs an epsilon above 0")
     if not isinstance(what, str) or not what.strip():
@@ -413,18 +413,17 @@ def _bounded(epsilon: Fraction, denominator: int) -> int:
     )
 
 
-def _groups(people: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    if people is None:
+def _groups(users: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if users is None:
         return None
     groups = (
-        (people,)
-        if isinstance(people, str) or not isinstance(people, Iterable)
-        else tuple(dict.fromkeys(people))
+        (users,)
+        if isinstance(users, str) or not isinstance(users, Iterable)
+        else tuple(dict.fromkeys(users))
     )
     if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
         raise ValueError(
-            "people are the name of a group, or several, or None for everybody, got"
-            f" {shown(people)}"
+            f"users are the name of a group, or several, or None for everybody, got {shown(users)}"
         )
     return groups
 

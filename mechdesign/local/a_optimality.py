@@ -22,12 +22,12 @@ from mechdesign._support.arrays import Floats
 @dataclass(frozen=True)
 class Criterion:
     """What is minimised: tr(gram M^-1), for inputs drawn from ``prior``, over rows of the values 1
-    and ``odds``.
+    and ``ratio``.
     """
 
     gram: Floats
     prior: Floats
-    odds: float
+    ratio: float
 
     @property
     def domain(self) -> int:
@@ -51,7 +51,7 @@ class Criterion:
 
         M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
         coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of sum_x p_x (u_x
-        - 1)^2, convex in the row: at most (odds - 1)^2 / (4 odds), reached by a row with 1 / (odds
+        - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a row with 1 / (ratio
         + 1) of the prior at its upper value. And tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
         """
         root = np.sqrt(self.prior)
@@ -60,7 +60,7 @@ class Criterion:
         centred -= np.outer(centred @ root, root)
         roots = np.sqrt(np.linalg.eigvalsh((centred + centred.T) / 2).clip(0.0))
         known = float(self.prior @ self.gram @ self.prior)
-        return known + float(roots.sum()) ** 2 * 4 * self.odds / (self.odds - 1) ** 2
+        return known + float(roots.sum()) ** 2 * 4 * self.ratio / (self.ratio - 1) ** 2
 
     def priced(self, slope: Floats, multipliers: Floats, rows: Floats) -> Floats:
         """u' slope u - multipliers' u for each row."""

@@ -21,7 +21,7 @@ from mechdesign._support.arrays import Floats
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import FloatProgram, solve, to_float
 from mechdesign.lp.program import Program
@@ -190,7 +190,7 @@ def _master(
     cells = np.arange(len(pool))[None, :]
     averages = zip(*(patterns.averages(counts) for counts in pool), strict=True)
     rows = (
-        Rows(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}")
+        Constraints(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}")
         for i, column in enumerate(averages)
     )
     solution = certify(

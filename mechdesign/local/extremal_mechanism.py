@@ -16,7 +16,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief
 from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import to_fmpq, to_fraction
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
 from mechdesign.mechanism import Mechanism
@@ -148,7 +148,7 @@ def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
     if len(chosen) > len(chosen[0]):
         cells = np.arange(len(chosen))[None, :]
         program = (
-            Rows(cells, column, Fraction(1), True, f"item {x}")
+            Constraints(cells, column, Fraction(1), True, f"item {x}")
             for x, column in enumerate(zip(*levels, strict=True))
         )
         weights = certify(Program((Fraction(0),) * len(chosen), tuple(program))).x

@@ -20,11 +20,11 @@ Patterns: TypeAlias = npt.NDArray[np.bool_]
 # rows, all of the same weight.
 
 
-def flat(size: int, odds: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """A subset of a cycle, about 1 / (odds + 1) of it, whose differences are about evenly spread:
+def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """A subset of a cycle, about 1 / (ratio + 1) of it, whose differences are about evenly spread:
     nearly a difference set.
     """
-    held = max(1, min(size - 1, round(size / (1 + odds))))
+    held = max(1, min(size - 1, round(size / (1 + ratio))))
 
     def unevenness(chosen: npt.NDArray[np.bool_]) -> int:
         differences = np.rint(np.fft.irfft(np.abs(np.fft.rfft(chosen)) ** 2, size)).astype(np.int64)
@@ -53,7 +53,7 @@ def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
     return result
 
 
-def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Patterns]:
+def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Patterns]:
     """Balanced sets for ordered items and for others: to mix, and to begin a search with.
 
     Blocks of neighbours of all sizes in all rotations, as of `rangeq.CircularHistogram`; cells of
@@ -64,7 +64,7 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
     offsets = 16 if domain <= 128 else 8  # each takes the server domain^2 numbers to weigh
     for number in sorted({min(2**step, domain) for step in range(1, doublings + 1)}):
         for _ in range(2):
-            yield turned(flat(number, odds, rng)[item * number // domain])
+            yield turned(flat(number, ratio, rng)[item * number // domain])
     cyclic: dict[int, npt.NDArray[np.bool_]] = {}
     for width in sorted({round(2 ** (step / 2)) for step in range(2 * doublings + 1)}):
         for offset in sorted(
@@ -73,7 +73,7 @@ def balanced(domain: int, odds: float, rng: np.random.Generator) -> Iterator[Pat
             cell = (item + offset) // width
             number = int(cell[-1]) + 1
             if number > 1:
-                cyclic[number] = cyclic[number] if number in cyclic else flat(number, odds, rng)
+                cyclic[number] = cyclic[number] if number in cyclic else flat(number, ratio, rng)
                 yield turned(cyclic[number])[:, cell]
     if domain & (domain - 1) == 0 and domain <= 128:
         for mask in range(1, domain):
@@ -87,7 +87,7 @@ def climb(
     """A pattern that no change of one input, or exchange of two, makes worth more
     (`Criterion.priced`), from a given one.
     """
-    p, extra, chosen = criterion.prior, criterion.odds - 1, pattern.copy()
+    p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
     row = 1 + extra * chosen
     diagonal, by_slope = np.diag(slope), slope @ row
     square, linear, mass = float(row @ by_slope), float(multipliers @ row), float(p @ row)

@@ -79,8 +79,8 @@ class WorkloadDesign:
         It is 0 when the variance is no more than rounding, as for a workload that asks for the
         total only.
         """
-        odds = float(1 / self.mechanism.privacy.alpha)
-        usual = max(1.0, 4 * odds / (odds - 1) ** 2) * float(np.trace(self.gram))
+        ratio = float(1 / self.mechanism.privacy.alpha)
+        usual = max(1.0, 4 * ratio / (ratio - 1) ** 2) * float(np.trace(self.gram))
         if self.variance <= _ROUNDING * usual:
             return 0.0
         return self.variance / self.bound - 1 if self.bound > 0 else np.inf
@@ -151,8 +151,8 @@ def workload_optimal(
         raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
     matrix, queries = gram(workload, k)
     privacy = Privacy.from_epsilon(epsilon, neighbours="all")
-    odds = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))
-    if not 1 + 1e-4 <= odds <= 1e9:  # below, the floats of the search do not tell the rows apart
+    ratio = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))
+    if not 1 + 1e-4 <= ratio <= 1e9:  # below, the floats of the search do not tell the rows apart
         raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")
     if prior is None:
         p: Floats = np.full(k, 1 / k)
@@ -166,7 +166,7 @@ def workload_optimal(
     if k == 1:
         return WorkloadDesign(Mechanism([[1]], privacy), criterion, queries, 0.0, 0.0, matrix, p)
     # Every frequency stays estimable, also where the workload does not ask for it.
-    asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, odds)
+    asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, ratio)
     with ProgressMeter(f"design of {k} inputs", unit="rounds", shown=progress) as meter:
         search = _Search(asked, matrix, tolerance, rounds, meter)
         patterns, theta, bound = search.run() if criterion == "average" else search.run_worst()
@@ -205,11 +205,11 @@ class _Search:
             meter,
         )
         self.rng = np.random.default_rng(0)  # the same design every time
-        self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.odds, self.rng))
+        self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.ratio, self.rng))
         self.shares = np.full(len(self.sets), 1 / len(self.sets))
 
     def _rows(self, patterns: Patterns) -> Floats:
-        rows: Floats = np.where(patterns, self.criterion.odds, 1.0)
+        rows: Floats = np.where(patterns, self.criterion.ratio, 1.0)
         return rows
 
     def _information(self, patterns: Patterns) -> Floats:
@@ -261,7 +261,7 @@ class _Search:
 
     def run(self) -> tuple[Patterns, Floats, float]:
         # Without what keeps all frequencies estimable
-        asked = Criterion(self.gram, self.criterion.prior, self.criterion.odds)
+        asked = Criterion(self.gram, self.criterion.prior, self.criterion.ratio)
         bound = asked.ideal() - asked.held
         slope = self._mix(400)
         patterns, theta = self._theta()
@@ -273,10 +273,10 @@ class _Search:
             before, reached = reached, self._variance(patterns, theta)
             if reached <= (1 + self.tolerance) * bound or reached > 0.999 * before:
                 break
-            odds, k = self.criterion.odds, self.criterion.domain
+            ratio, k = self.criterion.ratio, self.criterion.domain
             new = []
             for _ in range(12):
-                size = int(k / (1 + odds) + self.rng.random())
+                size = int(k / (1 + ratio) + self.rng.random())
                 cells = 2 ** int(self.rng.integers(1, k.bit_length()))
                 order = self.rng.permutation(cells)[np.arange(k) * cells // k]
                 start = order < np.sort(order)[min(max(size, 1), k - 1)]
@@ -361,7 +361,9 @@ class _Search:
             self.rng.random((count // 2, k)) < 0.1
         )
         along = (self.rng.normal(size=(count // 2, k)) * values) @ vectors.T
-        steep = along > np.quantile(along, 1 - 1 / (1 + self.criterion.odds), axis=1, keepdims=True)
+        steep = along > np.quantile(
+            along, 1 - 1 / (1 + self.criterion.ratio), axis=1, keepdims=True
+        )
         starts = np.concatenate([near, steep])
         return starts[starts.any(axis=1) & ~starts.all(axis=1)]
 
@@ -416,7 +418,7 @@ class _Search:
         variances = _variances(self._rows(patterns) * theta[:, None], self.criterion.gram, p)
         excess = float(variances.max() / (p @ variances))
         p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
-        self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.odds)
+        self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
         return excess
 
 
@@ -442,15 +444,15 @@ def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int
     favour one input each, by the square root of what is allowed or so: room enough to take up what
     the rounding left of each column.
     """
-    k, odds = patterns.shape[1], 1 / privacy.alpha
+    k, ratio = patterns.shape[1], 1 / privacy.alpha
     table = []
     for pattern, weight in zip(patterns.tolist(), theta.tolist(), strict=True):
         low = int(weight * (1 - float(_REPAIR)) * _UNITS)
         if low:
-            high = int(low * odds)
+            high = int(low * ratio)
             table.append([high if favoured else low for favoured in pattern])
     left = [_UNITS - sum(column) for column in zip(*table, strict=True)]
-    root = Fraction(float(odds) ** 0.5).limit_denominator(1 << 32)
+    root = Fraction(float(ratio) ** 0.5).limit_denominator(1 << 32)
     low = int(sum(left) / (k * (k - 1 + root)))
     for place in range(k):
         table.append([low] * k)

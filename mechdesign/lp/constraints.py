@@ -1,6 +1,4 @@
-"""Groups of exact linear rows that share one stencil: the vocabulary in which properties and
-programs are written.
-"""
+"""Groups of exact linear constraints of one stencil, in which properties and programs are written."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from mechdesign._support.numbers import Rational, exact
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``),
+class Constraints:
+    """The constraints ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``),
     one for each r.
 
     ``cells`` holds variable numbers, shape (rows, entries); a variable that occurs twice in a row
@@ -31,7 +29,7 @@ class Rows:
     bound: Fraction
     equality: bool
     name: str = ""
-    """What the rows say: it tells them from others of a program."""
+    """What the constraints say: it tells them from others of a program."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
@@ -41,34 +39,36 @@ class Rows:
             )
 
     @classmethod
-    def at_least(cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1) -> Rows:
+    def at_least(
+        cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1
+    ) -> Constraints:
         """x[larger] >= factor * x[smaller], entry by entry (arrays broadcast)."""
         return cls(
             _pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False
         )
 
     @classmethod
-    def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Rows:
+    def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Constraints:
         """x[first] == x[second], entry by entry (arrays broadcast)."""
         return cls(_pairs(first, second), (Fraction(1), Fraction(-1)), Fraction(0), True)
 
     @classmethod
-    def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
+    def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
         """x[cells] >= value, entry by entry."""
         return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
     @classmethod
-    def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Rows:
+    def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
         """sum of x over each line of a two-dimensional ``cells`` == value."""
         lines = np.atleast_2d(_numbers(cells))
         return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
 
-    def named(self, name: str) -> Rows:
-        """The same rows under this name."""
+    def named(self, name: str) -> Constraints:
+        """The same constraints under this name."""
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
-        """The rows that the point ``x / denominator`` breaks, in order; integers only, so it is
+        """The constraints that the point ``x / denominator`` breaks, in order; integers only, so it is
         exact and quick.
         """
         scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))
@@ -79,12 +79,12 @@ class Rows:
             if left < bound or (self.equality and left > bound):
                 yield r
 
-    def relabelled(self, label: Integers) -> Rows:
-        """The same rows over renamed variables."""
+    def relabelled(self, label: Integers) -> Constraints:
+        """The same constraints over renamed variables."""
         return replace(self, cells=label[self.cells])
 
-    def says_nothing(self) -> npt.NDArray[np.bool_]:
-        """The rows that every x >= 0 satisfies because they mention one variable only, such as x >=
+    def vacuous(self) -> npt.NDArray[np.bool_]:
+        """The constraints that every x >= 0 satisfies because they mention one variable only, such as x >=
         x.
         """
         net = sum(self.coefficients, Fraction(0))
@@ -95,7 +95,7 @@ class Rows:
         return alike & trivial
 
 
-def canonical(groups: Sequence[Rows]) -> Iterator[tuple[Integers, Integers]]:
+def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integers]]:
     """For each group, a code for each row, and its sign: two rows say the same if and only if their
     codes are equal.
 

@@ -31,7 +31,7 @@ from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
 from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
 from mechdesign.lp.program import Program
-from mechdesign.lp.simplex import Basis, Line, Problem, Vertex, repaired
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, repaired
 
 MAX_REFINEMENTS = 40
 MAX_WORK = 2_000_000
@@ -70,7 +70,7 @@ def certify(
     max_refinements: int = MAX_REFINEMENTS,
     max_work: int = MAX_WORK,
 ) -> Solution:
-    """Solve a program of `mechanism_program`, folded or not, exactly.
+    """Solve a program of `mechanism_program`, reduced or not, exactly.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def certify(
     if vertex.primal_violation > 0:
         x = _mixed(vertex, _interior(problem, max_refinements, progress))
     if vertex.dual_violation > 0:
-        y = _bounding(problem, y, len(program.rows[0].cells))
+        y = _bounding(problem, y, len(program.constraints[0].cells))
     return Solution(
         [to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements
     )
@@ -96,7 +96,7 @@ def _best_vertex(
 ) -> tuple[Vertex, int]:
     """An optimal vertex if at all possible, and how many refinements it took."""
     floats = FloatProgram.of(problem)
-    steps = max_work // len(problem.lines)
+    steps = max_work // len(problem.constraints)
     best = vertex = _first_vertex(problem, floats, steps, progress)
     refinements = in_vain = 0
     unit = ONE
@@ -141,7 +141,8 @@ def _first_vertex(
     start = Vertex(
         problem,
         Basis(
-            np.zeros(len(problem.cost), dtype=np.bool_), np.ones(len(problem.lines), dtype=np.bool_)
+            np.zeros(len(problem.cost), dtype=np.bool_),
+            np.ones(len(problem.constraints), dtype=np.bool_),
         ),
     )
     vertex = repaired(start, steps)
@@ -202,10 +203,10 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
     # for below.
     room = len(problem.cost)
     roomy = [
-        line if line.equality else Line({**line.terms, room: -ONE}, line.bound, False)
-        for line in problem.lines
+        line if line.equality else LinearConstraint({**line.terms, room: -ONE}, line.bound, False)
+        for line in problem.constraints
     ]
-    roomy += [Line({v: ONE, room: -ONE}, ZERO, False) for v in range(room)]
+    roomy += [LinearConstraint({v: ONE, room: -ONE}, ZERO, False) for v in range(room)]
     most = -solve(FloatProgram.of(Problem(roomy, [ZERO] * room + [-ONE])), progress=progress).value
     if most <= 0:
         raise SolverFailure(
@@ -214,12 +215,12 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
     margin = fmpq(1, 1 << max(0, 1 - math.frexp(most / 2)[1]))
     # In x - margin, so that x >= margin is x' >= 0.
     shifted = [
-        Line(
+        LinearConstraint(
             line.terms,
             line.bound + (0 if line.equality else margin) - margin * sum(line.terms.values(), ZERO),
             line.equality,
         )
-        for line in problem.lines
+        for line in problem.constraints
     ]
     vertex, _ = _best_vertex(Problem(shifted, problem.cost), max_refinements, 0, progress)
     return [value + margin for value in vertex.x]
@@ -229,7 +230,7 @@ def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
     """A feasible point near the vertex, on the way to a strictly feasible one."""
     share = ZERO
     for value, room, line in zip(
-        vertex.slack, vertex.problem.slack(interior), vertex.problem.lines, strict=True
+        vertex.slack, vertex.problem.slack(interior), vertex.problem.constraints, strict=True
     ):
         if not line.equality:
             share = max(share, _share(value, room))
@@ -263,9 +264,9 @@ def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
     """
     y = [
         value if line.equality else max(value, ZERO)
-        for value, line in zip(y, problem.lines, strict=True)
+        for value, line in zip(y, problem.constraints, strict=True)
     ]
-    column = {v: (r, a) for r in range(columns) for v, a in problem.lines[r].terms.items()}
+    column = {v: (r, a) for r in range(columns) for v, a in problem.constraints[r].terms.items()}
     for v, excess in enumerate(problem.reduced(y)):
         if v in column or excess >= 0:
             continue
@@ -273,7 +274,9 @@ def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
             y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
         else:  # a floor: no more may be taken from the rows below it than from those above
             around = [
-                (r, line.terms[v] * y[r]) for r, line in enumerate(problem.lines) if v in line.terms
+                (r, line.terms[v] * y[r])
+                for r, line in enumerate(problem.constraints)
+                if v in line.terms
             ]
             below = sum((taken for _, taken in around if taken > 0), ZERO)
             above = below - sum((taken for _, taken in around), ZERO)

@@ -40,15 +40,15 @@ class FloatProgram:
     @classmethod
     def of(cls, problem: Problem) -> FloatProgram:
         """The nearest floats to an exact program."""
-        start = np.cumsum([0, *(len(line.terms) for line in problem.lines)])
-        index = np.array([v for line in problem.lines for v in line.terms])
+        start = np.cumsum([0, *(len(line.terms) for line in problem.constraints)])
+        index = np.array([v for line in problem.constraints for v in line.terms])
         # Few coefficients are distinct, and converting one is slow.
         known: dict[fmpq, float] = {}
-        terms = (a for line in problem.lines for a in line.terms.values())
+        terms = (a for line in problem.constraints for a in line.terms.values())
         data = np.array(
             [known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms]
         )
-        bounds = np.array([to_float(line.bound) for line in problem.lines])
+        bounds = np.array([to_float(line.bound) for line in problem.constraints])
         cost = np.array([to_float(c) for c in problem.cost])
         matrix = sparse.csr_array((data, index, start), shape=(len(bounds), len(cost)))
         return cls(

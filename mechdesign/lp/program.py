@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise ``sum cost[v] x[v]`` over x >= 0 subject to ``rows``."""
+    """Minimise ``sum cost[v] x[v]`` over x >= 0 subject to ``constraints``."""
 
     cost: tuple[Fraction, ...]
-    rows: tuple[Rows, ...]
+    constraints: tuple[Constraints, ...]
 
     @property
     def variables(self) -> int:

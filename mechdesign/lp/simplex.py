@@ -37,7 +37,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearConstraint:
     """``sum coefficient x[variable] >= bound``, or ``==``."""
 
     terms: Mapping[int, fmpq]
@@ -49,14 +49,14 @@ class Line:
 class Problem:
     """Minimise cost x over x >= 0 and the lines."""
 
-    lines: Sequence[Line]
+    constraints: Sequence[LinearConstraint]
     cost: Sequence[fmpq]
 
     @classmethod
     def of(cls, program: Program) -> Problem:
         """A line for each row of the program."""
         lines = []
-        for group in program.rows:
+        for group in program.constraints:
             coefficients = [to_fmpq(c) for c in group.coefficients]
             bound = to_fmpq(group.bound)
             for cells in group.cells.tolist():
@@ -64,23 +64,27 @@ class Problem:
                 for v, a in zip(cells, coefficients, strict=True):
                     terms[v] = terms[v] + a if v in terms else a
                 lines.append(
-                    Line({v: a for v, a in terms.items() if a != 0}, bound, group.equality)
+                    LinearConstraint(
+                        {v: a for v, a in terms.items() if a != 0}, bound, group.equality
+                    )
                 )
         return cls(lines, [to_fmpq(value) for value in program.cost])
 
     @cached_property
     def equality(self) -> Booleans:
         """Which lines are equations."""
-        return np.array([line.equality for line in self.lines], dtype=np.bool_)
+        return np.array([line.equality for line in self.constraints], dtype=np.bool_)
 
     def slack(self, x: Sequence[fmpq]) -> list[fmpq]:
         """Left side minus bound of every line."""
-        return [sum((a * x[v] for v, a in line.terms.items()), -line.bound) for line in self.lines]
+        return [
+            sum((a * x[v] for v, a in line.terms.items()), -line.bound) for line in self.constraints
+        ]
 
     def reduced(self, y: Sequence[fmpq]) -> list[fmpq]:
         """Cost minus what the multipliers pull on every variable."""
         reduced = list(self.cost)
-        for value, line in zip(y, self.lines, strict=True):
+        for value, line in zip(y, self.constraints, strict=True):
             if value != 0:
                 for v, a in line.terms.items():
                     reduced[v] -= a * value
@@ -99,12 +103,13 @@ class Vertex:
         self.inside = basis.columns.tolist()
         self.tight = np.flatnonzero(~basis.rows).tolist()
         rows = [
-            {v: a for v, a in problem.lines[r].terms.items() if self.inside[v]} for r in self.tight
+            {v: a for v, a in problem.constraints[r].terms.items() if self.inside[v]}
+            for r in self.tight
         ]
         self.factors = Factorization(rows, np.flatnonzero(basis.columns).tolist())
-        values = self.factors.solve([problem.lines[r].bound for r in self.tight])
+        values = self.factors.solve([problem.constraints[r].bound for r in self.tight])
         self.x = [values.get(v, ZERO) for v in range(len(self.inside))]
-        self.y = [ZERO] * len(problem.lines)
+        self.y = [ZERO] * len(problem.constraints)
         for r, value in zip(
             self.tight,
             self.factors.solve_transposed(self._basic(enumerate(problem.cost))),
@@ -124,7 +129,7 @@ class Vertex:
             -min(self.x),
             *(
                 abs(s) if line.equality else -s
-                for s, line in zip(self.slack, self.problem.lines, strict=True)
+                for s, line in zip(self.slack, self.problem.constraints, strict=True)
             ),
         )
 
@@ -134,7 +139,11 @@ class Vertex:
         return max(
             ZERO,
             -min(self.reduced),
-            *(-y for y, line in zip(self.y, self.problem.lines, strict=True) if not line.equality),
+            *(
+                -y
+                for y, line in zip(self.y, self.problem.constraints, strict=True)
+                if not line.equality
+            ),
         )
 
     @property
@@ -146,25 +155,29 @@ class Vertex:
         """Variables that may enter the basis, with their reduced costs, in order."""
         yield from ((v, d) for v, d in enumerate(self.reduced) if not self.inside[v])
         yield from (
-            (len(self.x) + r, self.y[r]) for r in self.tight if not self.problem.lines[r].equality
+            (len(self.x) + r, self.y[r])
+            for r in self.tight
+            if not self.problem.constraints[r].equality
         )
 
     def basic(self) -> Iterator[tuple[int, fmpq, bool]]:
         """Basic variables with their values, in order, and whether they are fixed."""
         yield from ((v, value, False) for v, value in enumerate(self.x) if self.inside[v])
         for r in np.flatnonzero(self.basis.rows).tolist():
-            yield len(self.x) + r, self.slack[r], self.problem.lines[r].equality
+            yield len(self.x) + r, self.slack[r], self.problem.constraints[r].equality
 
     def row(self, variable: int) -> dict[int, fmpq]:
         """How a basic variable changes with every nonbasic one, where it does."""
         size = len(self.x)
-        terms = {variable: ONE} if variable < size else self.problem.lines[variable - size].terms
+        terms = (
+            {variable: ONE} if variable < size else self.problem.constraints[variable - size].terms
+        )
         pull = self.factors.solve_transposed(self._basic(terms.items()))
         change = {v: a for v, a in terms.items() if not self.inside[v]}
         for r, value in zip(self.tight, pull, strict=True):
             if value != 0:
                 change[size + r] = value
-                for v, a in self.problem.lines[r].terms.items():
+                for v, a in self.problem.constraints[r].terms.items():
                     if not self.inside[v]:
                         change[v] = change.get(v, ZERO) - a * value
         return change
@@ -172,7 +185,7 @@ class Vertex:
     def column(self, variable: int) -> dict[int, fmpq]:
         """How every basic variable changes with a nonbasic one, where it does."""
         size = len(self.x)
-        lines = self.problem.lines
+        lines = self.problem.constraints
         if variable < size:
             right = [-lines[r].terms.get(variable, ZERO) for r in self.tight]
         else:
@@ -220,7 +233,7 @@ def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
     """
     problem = vertex.problem
     cost = [c - min(d, ZERO) for c, d in zip(problem.cost, vertex.reduced, strict=True)]
-    for value, line in zip(vertex.y, problem.lines, strict=True):
+    for value, line in zip(vertex.y, problem.constraints, strict=True):
         if value < 0 and not line.equality:
             for v, a in line.terms.items():
                 cost[v] -= a * value

@@ -10,18 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
-from mechdesign.lp.constraints import Rows, canonical
+from mechdesign.lp.constraints import Constraints, canonical
 from mechdesign.lp.program import Program
 
 
 @dataclass(frozen=True)
-class Folded:
-    """A program in which variables that a symmetry swaps are one, and rows that then say the same
-    are one.
+class Reduced:
+    """A program with one variable for each orbit of a symmetry, and no constraint twice.
 
-    ``orbit[v]`` is the folded variable of variable v. ``origin[g][r]`` is the folded row (numbered
-    through all groups) of row r of the g-th group, or -1 where folding made the row say 0 = 0;
-    ``sign[g][r]`` is -1 where it is that row negated.
+    Attributes
+    ----------
+    program
+        The smaller program.
+    orbit
+        The variable of it that stands for each variable of the original.
+    origin
+        ``origin[g][r]`` is the constraint of it, numbered through all groups, that stands for
+        constraint r of group g; -1 where that one is vacuous, or stands in the original twice.
+    sign
+        ``sign[g][r]`` is -1 where it is that constraint negated, else 1.
     """
 
     program: Program
@@ -29,12 +36,11 @@ class Folded:
     origin: tuple[Integers, ...]
     sign: tuple[Integers, ...]
 
-    def unfold(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
-        """Dual values of the original program, by group, from those of the folded rows: shared
-        equally among merged rows.
+    def expand(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
+        """Dual values of the original program, by group, from those of the smaller one.
 
-        They are feasible and have the same value, because the set of rows merged into one is closed
-        under the symmetry.
+        Constraints that became one share its value equally. The result is feasible and has the
+        same value, because the set of constraints merged into one is closed under the symmetry.
         """
         merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[
             1:
@@ -50,19 +56,20 @@ class Folded:
         ]
 
 
-def fold(program: Program, symmetry: Integers) -> Folded | None:
-    """The smaller program of mechanisms fixed by a symmetry (an involution), or None where the
-    program is not symmetric.
+def reduce_by_symmetry(program: Program, symmetry: Integers) -> Reduced | None:
+    """Orbit reduction by a symmetry (an involution); None where the program is not symmetric.
 
-    When costs and rows are unchanged by it, averaging a mechanism with its image keeps feasibility
-    and cost (Theorem 8), so nothing is lost. Whether they are unchanged is checked here, row by
-    row, not assumed.
+    When costs and constraints are unchanged by it, averaging a mechanism with its image keeps
+    feasibility and cost (Theorem 8), so nothing is lost. Whether they are unchanged is checked
+    here, constraint by constraint, not assumed.
     """
     if any(program.cost[v] != program.cost[w] for v, w in enumerate(symmetry.tolist())):
         return None
-    size = len(program.rows)
+    size = len(program.constraints)
     before_and_after = list(
-        canonical([*program.rows, *(group.relabelled(symmetry) for group in program.rows)])
+        canonical(
+            [*program.constraints, *(group.relabelled(symmetry) for group in program.constraints)]
+        )
     )
     before, after = (
         {row.tobytes() for codes, _ in half for row in codes}
@@ -73,26 +80,26 @@ def fold(program: Program, symmetry: Integers) -> Folded | None:
     return _merged(program, np.minimum(np.arange(program.variables), symmetry))
 
 
-def unfolded(program: Program) -> Folded:
-    """The program as it is but for rows that say nothing, in the shape that `fold` returns."""
+def unreduced(program: Program) -> Reduced:
+    """The program without vacuous and repeated constraints, as `reduce_by_symmetry` returns it."""
     return _merged(program, np.arange(program.variables))
 
 
-def _merged(program: Program, representative: Integers) -> Folded:
+def _merged(program: Program, representative: Integers) -> Reduced:
     _, orbit = np.unique(representative, return_inverse=True)
     cost = [Fraction(0)] * (int(orbit.max()) + 1)
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
-    rows, origins, signs = list[Rows](), list[Integers](), list[Integers]()
-    # Folded row -> its number, and the sign of the row that stands for it
+    rows, origins, signs = list[Constraints](), list[Integers](), list[Integers]()
+    # Reduced row -> its number, and the sign of the row that stands for it
     seen: dict[bytes, tuple[int, int]] = {}
-    renamed = [group.relabelled(orbit) for group in program.rows]
-    repeated = _repeated(program.rows)
+    renamed = [group.relabelled(orbit) for group in program.constraints]
+    repeated = _repeated(program.constraints)
     for group, again, (code, sign) in zip(renamed, repeated, canonical(renamed), strict=True):
         kept, origin = [], np.full(len(code), -1, dtype=np.int64)
         # A row that stands in the program twice takes part once: shares are equal among *different*
         # rows.
-        for r in np.flatnonzero(~(group.says_nothing() | again)).tolist():
+        for r in np.flatnonzero(~(group.vacuous() | again)).tolist():
             key = code[r].tobytes()
             if key not in seen:
                 seen[key] = (len(seen), int(sign[r]))
@@ -102,10 +109,10 @@ def _merged(program: Program, representative: Integers) -> Folded:
         rows.append(replace(group, cells=group.cells[kept]))
         origins.append(origin)
         signs.append(sign)
-    return Folded(Program(tuple(cost), tuple(rows)), orbit, tuple(origins), tuple(signs))
+    return Reduced(Program(tuple(cost), tuple(rows)), orbit, tuple(origins), tuple(signs))
 
 
-def _repeated(groups: Sequence[Rows]) -> list[npt.NDArray[np.bool_]]:
+def _repeated(groups: Sequence[Constraints]) -> list[npt.NDArray[np.bool_]]:
     """Which rows say what an earlier row says."""
     seen: set[bytes] = set()
     repeated = []

@@ -48,7 +48,7 @@ class Count(Task):
     loss: str = "RMSE"
     properties: Any = ()
 
-    people_report: ClassVar[bool] = False
+    users_report: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole(self.domain, "domain", 1, LARGEST_GROUP, what="the size of the group")
@@ -91,7 +91,7 @@ class Count(Task):
                 f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon"
                 f" {brief(epsilon)}"
             )
-        spread = mechanism.spread()
+        spread = mechanism.error_distribution()
         error = (
             spread.rmse
             if self.loss == "RMSE"

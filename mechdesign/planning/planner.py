@@ -27,7 +27,7 @@ from mechdesign.planning.search import (
     epsilons,
 )
 from mechdesign.planning.task import InvalidRequest, Task, UnknownTask, is_unknown, predicted_error
-from mechdesign.privacy import face_value
+from mechdesign.privacy import exact_epsilon
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -97,7 +97,7 @@ def plan(
         remaining = ledger.remaining  # asked once: others may be spending from the same file
         if remaining <= 0:
             raise BudgetExceeded(LEAST_EPSILON, remaining, "this plan")
-        if target is None or (n is None and asked.people_report):
+        if target is None or (n is None and asked.users_report):
             epsilon = remaining
         else:
             largest = min(largest, remaining)
@@ -183,7 +183,7 @@ def _epsilon(epsilon: Any) -> float | Fraction | None:
     if epsilon is None:
         return None
     try:
-        value = face_value(epsilon)
+        value = exact_epsilon(epsilon)
     except (ValueError, TypeError) as error:
         raise InvalidRequest(
             f"epsilon must be a finite number above 0, got {shown(epsilon)}"
@@ -197,7 +197,7 @@ def _target(error: Any) -> float | None:
     if error is None:
         return None
     try:
-        value = float(face_value(error))
+        value = float(exact_epsilon(error))
     except (ValueError, TypeError, OverflowError) as mistake:
         raise InvalidRequest(
             f"error must be a finite number above 0, got {shown(error)}"
@@ -213,7 +213,7 @@ def _check_given(
     task: Task, n: int | None, epsilon: float | Fraction | None, target: float | None
 ) -> None:
     values = {"n": n, "epsilon": epsilon, "error": target}
-    if not task.people_report:
+    if not task.users_report:
         if n is not None:
             raise InvalidRequest(
                 "here a curator knows the truth and nobody reports: give no n; the domain says how"

@@ -11,7 +11,7 @@ from typing import Any
 from mechdesign.exceptions import MechanismError
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(16)
-"""Between these a search looks for an epsilon: beyond the larger, odds of nine million to one
+"""Between these a search looks for an epsilon: beyond the larger, likelihood ratios of nine million
 protect nobody.
 """
 

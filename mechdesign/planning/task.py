@@ -60,7 +60,7 @@ class Task(ABC):
 
     domain: Any
 
-    people_report: ClassVar[bool] = True
+    users_report: ClassVar[bool] = True
     """Whether n people report; False where a curator knows the truth."""
 
     symbols: ClassVar[str] = ""

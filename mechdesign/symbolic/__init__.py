@@ -23,17 +23,17 @@ from mechdesign.symbolic.closed_forms import (
     uniform,
 )
 from mechdesign.symbolic.constraints import NotPolynomial
-from mechdesign.symbolic.critical_regions import Piece, Unproved, explain, parametric
-from mechdesign.symbolic.rational_function import ALPHA, Formula
-from mechdesign.symbolic.semialgebraic import Interval, Region, Root
+from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
+from mechdesign.symbolic.rational_function import ALPHA, RationalFunction
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, Root
 from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
 
 __all__ = [
     "ALPHA",
-    "Formula",
-    "Interval",
+    "AlphaInterval",
+    "CriticalRegion",
     "NotPolynomial",
-    "Piece",
+    "RationalFunction",
     "Region",
     "Root",
     "SymbolicAudit",

@@ -1,6 +1,4 @@
-"""The rows of a property or a program for all alpha at once: coefficients that are polynomials in
-alpha.
-"""
+"""The constraints of a property or a program for all alpha at once, polynomials in alpha."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from flint import fmpq_poly, fmpz_poly
 from mechdesign._support.arrays import Integers
 from mechdesign.exceptions import MechanismError
 from mechdesign.lp.basis import to_fmpq
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.symbolic.rational_function import Polynomials
 
@@ -31,13 +29,14 @@ _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
 
 class NotPolynomial(MechanismError, ValueError):
-    """Rows depend on alpha otherwise than by coefficients that are polynomials of low degree."""
+    """Constraints depend on alpha otherwise than by coefficients that are polynomials of low degree."""
 
 
 @dataclass(frozen=True, eq=False)
-class AlphaRows:
-    """`Rows` with polynomials in alpha for ``coefficients`` and ``bound``, multiplied by ``scale``
-    > 0 to make them integer.
+class AlphaConstraints:
+    """`Constraints` whose ``coefficients`` and ``bound`` are polynomials in alpha.
+
+    They are multiplied by ``scale`` > 0 to make their coefficients integers.
     """
 
     cells: Integers
@@ -60,9 +59,9 @@ class AlphaRows:
                 yield -slack
 
 
-def rows_in_alpha(
-    make: Callable[[Privacy], Iterable[Rows]], neighbours: Neighbours
-) -> list[AlphaRows]:
+def constraints_in_alpha(
+    make: Callable[[Privacy], Iterable[Constraints]], neighbours: Neighbours
+) -> list[AlphaConstraints]:
     """The rows that ``make`` gives for a privacy, for all alpha < 1: interpolated at three alphas
     and checked at a fourth.
 
@@ -87,7 +86,7 @@ def rows_in_alpha(
         numbers = [_interpolated(nodes, each) for each in values]
         scale = math.lcm(*(int(p.denom()) for p in numbers))
         *coefficients, bound = ((p * scale).numer() for p in numbers)
-        found.append(AlphaRows(first.cells, coefficients, bound, first.equality, scale))
+        found.append(AlphaConstraints(first.cells, coefficients, bound, first.equality, scale))
     return found
 
 

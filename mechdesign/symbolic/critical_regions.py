@@ -25,9 +25,9 @@ from mechdesign.losses import Loss
 from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property, PropertyLike
-from mechdesign.symbolic.program import AlphaProgram, Proof, Vertex
-from mechdesign.symbolic.rational_function import Formula
-from mechdesign.symbolic.semialgebraic import Endpoint, Interval, between
+from mechdesign.symbolic.program import AlphaProgram, ParametricVertex, Proof
+from mechdesign.symbolic.rational_function import RationalFunction
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, between
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _TRIES = 8
@@ -35,7 +35,7 @@ _TRIES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class CriticalRegion:
     """A formula for the best mechanism, and the alpha for which it is the best.
 
     Attributes
@@ -54,9 +54,9 @@ class Piece:
         Bounds on the loss of every competitor, on intervals that together cover ``interval``.
     """
 
-    interval: Interval
+    interval: AlphaInterval
     mechanism: SymbolicMechanism
-    objective: Formula
+    objective: RationalFunction
     loss: Loss
     properties: tuple[Property, ...]
     proofs: tuple[Proof, ...]
@@ -89,7 +89,7 @@ class Piece:
                     False, f"the multipliers do not prove the bound {self.objective}"
                 )
             valid = program.valid(proof.numerators, proof.denominator)
-            if proof.interval != Interval.of(
+            if proof.interval != AlphaInterval.of(
                 proof.interval.low, proof.interval.high
             ) or not valid.covers(proof.interval):
                 return Verification(False, f"the multipliers prove a bound only for {valid}")
@@ -144,7 +144,7 @@ class Unproved:
         What went wrong, and at which alpha.
     """
 
-    interval: Interval
+    interval: AlphaInterval
     reason: str
 
     def verify(self) -> Verification:
@@ -155,7 +155,7 @@ class Unproved:
         return self.verify().reason
 
 
-def explain(design: Design) -> Piece:
+def explain(design: Design) -> CriticalRegion:
     """The formula behind a design, and all the alpha around the design's for which it is optimal.
 
     At an alpha where one optimal formula gives way to another, the one is given of which the design
@@ -205,7 +205,7 @@ def parametric(
     *,
     neighbours: Neighbours = "adjacent",
     progress: bool = False,
-) -> tuple[Piece | Unproved, ...]:
+) -> tuple[CriticalRegion | Unproved, ...]:
     """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
     beginning where the last ends.
 
@@ -239,9 +239,9 @@ class _Walk:
 
     def __init__(self, program: AlphaProgram, meter: ProgressMeter) -> None:
         self.program, self.meter = program, meter
-        self.known, self.failed = list[Vertex](), dict[Fraction, str]()
+        self.known, self.failed = list[ParametricVertex](), dict[Fraction, str]()
 
-    def sample(self, start: Endpoint, end: Endpoint) -> Vertex | None:
+    def sample(self, start: Endpoint, end: Endpoint) -> ParametricVertex | None:
         """A vertex that is optimal somewhere strictly between two numbers, on more than a point;
         None if none is found.
         """
@@ -262,7 +262,7 @@ class _Walk:
                 return vertex
         return None
 
-    def _vertex(self, alpha: Fraction) -> Vertex | None:
+    def _vertex(self, alpha: Fraction) -> ParametricVertex | None:
         program = self.program
         if alpha not in self.failed:
             self.meter.update()
@@ -275,7 +275,7 @@ class _Walk:
                 self.failed[alpha] = f"{error} (at alpha = {alpha})"
         return None
 
-    def beside(self, alpha: Fraction, limit: Endpoint) -> Vertex | None:
+    def beside(self, alpha: Fraction, limit: Endpoint) -> ParametricVertex | None:
         """The vertex that is optimal from ``alpha`` on towards ``limit``, if it is found."""
         upwards = limit > alpha
         while (vertex := self.sample(alpha, limit)) is not None:
@@ -284,7 +284,7 @@ class _Walk:
                 break
         return vertex
 
-    def piece(self, vertex: Vertex) -> Piece:
+    def piece(self, vertex: ParametricVertex) -> CriticalRegion:
         """All that is around a vertex where its table is feasible and its objective optimal."""
         low, high = vertex.interval.low, vertex.interval.high
         feasible = self.program.feasible(vertex.numerators, vertex.denominator)
@@ -292,11 +292,11 @@ class _Walk:
         if room is None:
             raise SolverFailure("a vertex is not feasible where it was found to be optimal")
         proofs = [vertex.proof]
-        interval = Interval.of(
+        interval = AlphaInterval.of(
             self._reach(vertex.objective, low, room.low, proofs),
             self._reach(vertex.objective, high, room.high, proofs),
         )
-        return Piece(
+        return CriticalRegion(
             interval,
             vertex.mechanism,
             vertex.objective,
@@ -306,7 +306,7 @@ class _Walk:
         )
 
     def _reach(
-        self, objective: Formula, start: Endpoint, limit: Endpoint, proofs: list[Proof]
+        self, objective: RationalFunction, start: Endpoint, limit: Endpoint, proofs: list[Proof]
     ) -> Endpoint:
         """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs``
         collects why.
@@ -327,7 +327,7 @@ class _Walk:
             start = min(far, limit) if upwards else max(far, limit)
         return start
 
-    def pieces(self, low: Endpoint, high: Endpoint) -> list[Piece]:
+    def pieces(self, low: Endpoint, high: Endpoint) -> list[CriticalRegion]:
         """As many pieces as cover what can be proved between two numbers; they may overlap."""
         if low >= high or (vertex := self.sample(low, high)) is None:
             return []
@@ -338,7 +338,7 @@ class _Walk:
             *self.pieces(piece.interval.high, high),
         ]
 
-    def cover(self) -> Iterator[Piece | Unproved]:
+    def cover(self) -> Iterator[CriticalRegion | Unproved]:
         """A partition of (0, 1), each piece the one that reaches farthest."""
         found = self.pieces(Fraction(0), Fraction(1))
         if not found:
@@ -351,14 +351,14 @@ class _Walk:
                 default=None,
             )
             if best is not None and best.interval.high > reached:
-                yield replace(best, interval=Interval.of(reached, best.interval.high))
+                yield replace(best, interval=AlphaInterval.of(reached, best.interval.high))
                 reached = best.interval.high
                 continue
             beyond = min(
                 (piece.interval.low for piece in found if piece.interval.low > reached),
                 default=Fraction(1),
             )
-            gap = Interval(reached, beyond, (False, False))
+            gap = AlphaInterval(reached, beyond, (False, False))
             reasons = [why for alpha, why in self.failed.items() if alpha in gap]
             yield Unproved(gap, [*reasons, *self.failed.values()][0])
             reached = beyond

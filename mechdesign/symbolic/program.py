@@ -27,28 +27,28 @@ from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
 from mechdesign.lp.basic_solution import basic, pivots
 from mechdesign.lp.basis import ZERO, to_fmpq
-from mechdesign.lp.symmetry import Folded, fold, unfolded
+from mechdesign.lp.symmetry import Reduced, reduce_by_symmetry, unreduced
 from mechdesign.optimal import Design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property
-from mechdesign.symbolic.constraints import SAMPLES, rows_in_alpha
-from mechdesign.symbolic.rational_function import NIL, Formula, Polynomials
-from mechdesign.symbolic.semialgebraic import Interval, Region, nonnegative
+from mechdesign.symbolic.constraints import SAMPLES, constraints_in_alpha
+from mechdesign.symbolic.rational_function import NIL, Polynomials, RationalFunction
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, nonnegative
 from mechdesign.symbolic.table import SymbolicMechanism
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Multipliers ``numerators[r] / denominator`` of the rows of the folded program; what they
+    """Multipliers ``numerators[r] / denominator`` of the rows of the reduced program; what they
     bound is optimal on ``interval``.
     """
 
-    interval: Interval
+    interval: AlphaInterval
     numerators: tuple[fmpz_poly, ...]
     denominator: fmpz_poly
 
 
-class _Line(NamedTuple):
+class _AlphaConstraint(NamedTuple):
     """``sum terms[v] x[v] >= bound``, or ``==``: polynomials in alpha, ``scale`` times those of the
     program.
     """
@@ -60,14 +60,14 @@ class _Line(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Vertex:
+class ParametricVertex:
     """A solution of one basis for all alpha, and where it is optimal."""
 
-    interval: Interval
+    interval: AlphaInterval
     numerators: tuple[fmpz_poly, ...]
     denominator: fmpz_poly
     mechanism: SymbolicMechanism
-    objective: Formula
+    objective: RationalFunction
     proof: Proof
 
 
@@ -91,7 +91,7 @@ class _Pair(NamedTuple):
 
 
 class AlphaProgram:
-    """The program of a statement, folded by symmetry, with coefficients that are polynomials in
+    """The program of a statement, reduced by symmetry, with coefficients that are polynomials in
     alpha.
     """
 
@@ -100,28 +100,33 @@ class AlphaProgram:
     ) -> None:
         self.size, self.neighbours, self.loss, self.properties = size, neighbours, loss, properties
 
-        def folded(privacy: Privacy) -> Folded:
+        def reduced_program(privacy: Privacy) -> Reduced:
             program = mechanism_program(size, size, privacy, loss, properties)
-            return fold(program, reflection(size, size, program.variables)) or unfolded(program)
+            return reduce_by_symmetry(
+                program, reflection(size, size, program.variables)
+            ) or unreduced(program)
 
         privacy = Privacy(SAMPLES[0], neighbours)
         self.names = [
-            group.name for group in mechanism_program(size, size, privacy, loss, properties).rows
+            group.name
+            for group in mechanism_program(size, size, privacy, loss, properties).constraints
         ]
-        self.folded = folded(privacy)
-        self.orbit: list[int] = self.folded.orbit.tolist()
-        self.lines = list[_Line]()
-        for rows in rows_in_alpha(lambda privacy: folded(privacy).program.rows, neighbours):
+        self.reduction = reduced_program(privacy)
+        self.orbit: list[int] = self.reduction.orbit.tolist()
+        self.constraints = list[_AlphaConstraint]()
+        for rows in constraints_in_alpha(
+            lambda privacy: reduced_program(privacy).program.constraints, neighbours
+        ):
             for cells in rows.cells.tolist():
                 terms = dict.fromkeys(cells, NIL)
                 for v, coefficient in zip(cells, rows.coefficients, strict=True):
                     terms[v] += coefficient
-                self.lines.append(
-                    _Line(
+                self.constraints.append(
+                    _AlphaConstraint(
                         {v: a for v, a in terms.items() if a}, rows.bound, rows.equality, rows.scale
                     )
                 )
-        cost = self.folded.program.cost
+        cost = self.reduction.program.cost
         self.scale = math.lcm(*(value.denominator for value in cost))
         self.cost = [int(value * self.scale) for value in cost]
 
@@ -129,34 +134,40 @@ class AlphaProgram:
         """Where ``x / denominator`` satisfies everything."""
         slacks = [
             sum((a * x[v] for v, a in line.terms.items()), -line.bound * denominator)
-            for line in self.lines
+            for line in self.constraints
         ]
-        negated = (-slack for slack, line in zip(slacks, self.lines, strict=True) if line.equality)
+        negated = (
+            -slack for slack, line in zip(slacks, self.constraints, strict=True) if line.equality
+        )
         return nonnegative([*x, *slacks, *negated], denominator)
 
     def valid(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
         """Where the multipliers ``y / denominator`` prove a bound."""
         reduced = [cost * denominator for cost in self.cost]
-        for value, line in zip(y, self.lines, strict=True):
+        for value, line in zip(y, self.constraints, strict=True):
             if value:
                 for v, a in line.terms.items():
                     reduced[v] -= a * value
-        signed = (value for value, line in zip(y, self.lines, strict=True) if not line.equality)
+        signed = (
+            value for value, line in zip(y, self.constraints, strict=True) if not line.equality
+        )
         return nonnegative([*reduced, *signed], denominator)
 
-    def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+    def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> RationalFunction:
         """The cost of the point ``x / denominator``."""
-        return Formula(
+        return RationalFunction(
             sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale
         )
 
-    def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Formula:
+    def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> RationalFunction:
         """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
-        total = sum((line.bound * value for value, line in zip(y, self.lines, strict=True)), NIL)
-        return Formula(total, denominator * self.scale)
+        total = sum(
+            (line.bound * value for value, line in zip(y, self.constraints, strict=True)), NIL
+        )
+        return RationalFunction(total, denominator * self.scale)
 
     def point(
-        self, table: SymbolicMechanism, objective: Formula
+        self, table: SymbolicMechanism, objective: RationalFunction
     ) -> tuple[list[fmpz_poly], fmpz_poly] | None:
         """The point of a table and its worst case, if there is one; None if symmetry is broken."""
         flat = [weight * objective.denominator for row in table.weights for weight in row]
@@ -171,7 +182,7 @@ class AlphaProgram:
             else None
         )
 
-    def vertex(self, design: Design) -> Vertex:
+    def vertex(self, design: Design) -> ParametricVertex:
         """The formulas of which an optimal design is the value at its alpha.
 
         Those of one vertex, should it lie between several.
@@ -186,7 +197,7 @@ class AlphaProgram:
                 return vertex
         raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
 
-    def _optimal(self, alpha: Fraction, pair: _Pair) -> Vertex | None:
+    def _optimal(self, alpha: Fraction, pair: _Pair) -> ParametricVertex | None:
         """Formulas of a table and a proof, and where they are optimal; None if not at ``alpha``."""
         cells = [pair.x[v] for v in self.orbit[: self.size**2]]
         table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
@@ -197,10 +208,10 @@ class AlphaProgram:
         dual = self.valid(pair.y, pair.scale).around(alpha)
         if primal is None or dual is None or self.bound(pair.y, pair.scale) != objective:
             return None
-        interval = Interval.of(max(primal.low, dual.low), min(primal.high, dual.high))
+        interval = AlphaInterval.of(max(primal.low, dual.low), min(primal.high, dual.high))
         if not (primal.region & dual.region).covers(interval):
             return None  # they have a pole where they cease to be optimal
-        return Vertex(
+        return ParametricVertex(
             interval,
             tuple(pair.x),
             pair.denominator,
@@ -215,13 +226,13 @@ class AlphaProgram:
         place = {v: k for k, v in enumerate(columns)}
         square = [[NIL] * len(columns) for _ in rows]
         for entries, r in zip(square, rows, strict=True):
-            for v, a in self.lines[r].terms.items():
+            for v, a in self.constraints[r].terms.items():
                 if v in place:
                     entries[place[v]] = a
-        solution, denominator = solved(square, [self.lines[r].bound for r in rows])
+        solution, denominator = solved(square, [self.constraints[r].bound for r in rows])
         transposed = [list(column) for column in zip(*square, strict=True)]
         multipliers, scale = solved(transposed, [fmpz_poly([self.cost[v]]) for v in columns])
-        x, y = [NIL] * len(self.cost), [NIL] * len(self.lines)
+        x, y = [NIL] * len(self.cost), [NIL] * len(self.constraints)
         for v, value in zip(columns, solution, strict=True):
             x[v] = value
         for r, value in zip(rows, multipliers, strict=True):
@@ -240,9 +251,9 @@ class AlphaProgram:
         # slack of row r.
         needed = [v for v, value in x.items() if value != 0]
         idle = [r for r in tight if y[r] == 0]
-        order = needed + [-1 - r for r in idle if not self.lines[r].equality]
+        order = needed + [-1 - r for r in idle if not self.constraints[r].equality]
         order += [v for v, value in x.items() if value == 0 and reduced[v] == 0]
-        order += [-1 - r for r in idle if self.lines[r].equality]
+        order += [-1 - r for r in idle if self.constraints[r].equality]
         matrix = [
             [point.terms[r].get(v, ZERO) if v >= 0 else fmpq(v == -1 - r) for v in order]
             for r in tight
@@ -261,30 +272,33 @@ class AlphaProgram:
         share, table = Counter(self.orbit), dict.fromkeys(range(len(self.cost)), ZERO)
         for v, value in zip(self.orbit, flat, strict=True):
             table[v] += value / share[v]
-        terms = [{v: a(alpha) for v, a in line.terms.items()} for line in self.lines]
+        terms = [{v: a(alpha) for v, a in line.terms.items()} for line in self.constraints]
         columns: list[dict[int, fmpq]] = [{} for _ in self.cost]
         for r, row in enumerate(terms):
             for v, a in row.items():
                 columns[v][r] = -a
-        x, slack = basic(table, terms, [line.bound(alpha) for line in self.lines])
+        x, slack = basic(table, terms, [line.bound(alpha) for line in self.constraints])
         y, reduced = basic(
             self._multipliers(design),
             columns,
             [-fmpq(cost) for cost in self.cost],
-            {r for r, line in enumerate(self.lines) if line.equality},
+            {r for r, line in enumerate(self.constraints) if line.equality},
         )
         return _Point(terms, x, slack, y, reduced)
 
     def _multipliers(self, design: Design) -> dict[int, fmpq]:
-        """Those of a design, of the rows of the folded program."""
-        y = dict.fromkeys(range(len(self.lines)), ZERO)
+        """Those of a design, of the rows of the reduced program."""
+        y = dict.fromkeys(range(len(self.constraints)), ZERO)
         for name, origin, sign in zip(
-            self.names, self.folded.origin, self.folded.sign, strict=True
+            self.names, self.reduction.origin, self.reduction.sign, strict=True
         ):
             for r, value in design.certificate.multipliers.get(name, {}).items():
                 if origin[r] >= 0:
                     y[origin[r]] += (
-                        int(sign[r]) * to_fmpq(value) * self.scale / self.lines[origin[r]].scale
+                        int(sign[r])
+                        * to_fmpq(value)
+                        * self.scale
+                        / self.constraints[origin[r]].scale
                     )
         return y
 

@@ -1,4 +1,4 @@
-"""Formula: a rational function of alpha, exact, and how it is written down."""
+"""RationalFunction: a rational function of alpha, exact, and how it is written down."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Polynomials: TypeAlias = Sequence[fmpz_poly]
 ALPHA, ONE, NIL = fmpz_poly([0, 1]), fmpz_poly([1]), fmpz_poly([])
 
 
-class Formula:
+class RationalFunction:
     """A rational function of alpha in lowest terms: ``numerator / denominator``, integer
     polynomials.
 
     Call it with an exact number; `str`, `latex` give its factors.
 
-    >>> f = Formula(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
+    >>> f = RationalFunction(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
     >>> f, f("1/3")
-    (Formula(2α/(1 + α)), Fraction(1, 2))
+    (RationalFunction(2α/(1 + α)), Fraction(1, 2))
     """
 
     def __init__(self, numerator: fmpz_poly, denominator: fmpz_poly) -> None:
@@ -42,7 +42,7 @@ class Formula:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Formula)
+            isinstance(other, RationalFunction)
             and self.numerator == other.numerator
             and self.denominator == other.denominator
         )
@@ -60,7 +60,7 @@ class Formula:
         return f"{top}/({bottom})" if factors > 1 else f"{top}/{bottom}"
 
     def __repr__(self) -> str:
-        return f"Formula({self})"
+        return f"RationalFunction({self})"
 
     def latex(self) -> str:
         """The formula in LaTeX, without dollar signs."""

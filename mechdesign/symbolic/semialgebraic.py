@@ -113,7 +113,7 @@ def between(low: Endpoint, high: Endpoint) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Interval:
+class AlphaInterval:
     """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
 
     0 and 1 never do.
@@ -124,7 +124,7 @@ class Interval:
     closed: tuple[bool, bool]
 
     @classmethod
-    def of(cls, low: Endpoint, high: Endpoint) -> Interval:
+    def of(cls, low: Endpoint, high: Endpoint) -> AlphaInterval:
         """With both ends, but for 0 and 1."""
         return cls(low, high, (low > 0, high < 1))
 
@@ -196,10 +196,10 @@ class Region:
         return Region(self.points, tuple(not flag for flag in self.inside))
 
     @property
-    def intervals(self) -> tuple[Interval, ...]:
+    def intervals(self) -> tuple[AlphaInterval, ...]:
         """The maximal intervals of which it consists, in order; single points are closed ones."""
         ends: tuple[Endpoint, ...] = (Fraction(0), *self.points, Fraction(1))
-        found, start = list[Interval](), None
+        found, start = list[AlphaInterval](), None
         for k, flag in enumerate((*self.inside, False)):
             if flag and start is None:
                 start = k
@@ -207,18 +207,18 @@ class Region:
                 # Flag k is of the cell above ends[k / 2] if k is even, else of the point
                 # ends[(k + 1) / 2].
                 found.append(
-                    Interval(
+                    AlphaInterval(
                         ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)
                     )
                 )
                 start = None
         return tuple(found)
 
-    def around(self, alpha: Endpoint) -> Interval | None:
+    def around(self, alpha: Endpoint) -> AlphaInterval | None:
         """The interval that holds ``alpha``; None if it does not belong."""
         return next((interval for interval in self.intervals if alpha in interval), None)
 
-    def covers(self, interval: Interval) -> bool:
+    def covers(self, interval: AlphaInterval) -> bool:
         """Whether all of an interval belongs."""
         return self & interval.region == interval.region
 

@@ -22,8 +22,8 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import SEVEN, PropertyLike, resolve
-from mechdesign.symbolic.constraints import rows_in_alpha
-from mechdesign.symbolic.rational_function import ALPHA, NIL, Formula
+from mechdesign.symbolic.constraints import constraints_in_alpha
+from mechdesign.symbolic.rational_function import ALPHA, NIL, RationalFunction
 from mechdesign.symbolic.semialgebraic import Region, nonnegative
 
 
@@ -62,7 +62,7 @@ class SymbolicMechanism:
 
     Columns sum to one identically, or InvalidMechanism is raised. Signs and privacy are not checked
     on construction: `audit` proves them, or says where they fail. ``m[i, j]`` is an entry as a
-    `Formula`.
+    `RationalFunction`.
     """
 
     weights: tuple[tuple[fmpz_poly, ...], ...]
@@ -79,7 +79,7 @@ class SymbolicMechanism:
         for j, column in enumerate(zip(*self.weights, strict=True)):
             if sum(column, NIL) != self.denominator:
                 raise InvalidMechanism(
-                    f"column {j} sums to {Formula(sum(column, NIL), self.denominator)}, "
+                    f"column {j} sums to {RationalFunction(sum(column, NIL), self.denominator)}, "
                     "not to 1 for all alpha"
                 )
         object.__setattr__(self, "weights", tuple(map(tuple, self.weights)))
@@ -97,8 +97,8 @@ class SymbolicMechanism:
         """The number of inputs (columns)."""
         return len(self.weights[0])
 
-    def __getitem__(self, cell: tuple[int, int]) -> Formula:
-        return Formula(self.weights[cell[0]][cell[1]], self.denominator)
+    def __getitem__(self, cell: tuple[int, int]) -> RationalFunction:
+        return RationalFunction(self.weights[cell[0]][cell[1]], self.denominator)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SymbolicMechanism) and (self.neighbours, self.table) == (
@@ -110,7 +110,7 @@ class SymbolicMechanism:
         return hash((self.neighbours, self.table))
 
     @cached_property
-    def table(self) -> tuple[tuple[Formula, ...], ...]:
+    def table(self) -> tuple[tuple[RationalFunction, ...], ...]:
         """The entries in lowest terms, rows are outputs."""
         return tuple(tuple(self[i, j] for j in range(self.inputs)) for i in range(self.outputs))
 
@@ -167,14 +167,16 @@ class SymbolicMechanism:
         has none of the seven but S.
 
         Raises NotPolynomial for rows of your own that depend on alpha in another way than
-        `rows_in_alpha` can follow.
+        `constraints_in_alpha` can follow.
         """
         wanted = resolve(item)
         if self.outputs != self.inputs and wanted in SEVEN and wanted.short != "S":
             return Region((), (False,))
         at = np.arange(self.outputs * self.inputs).reshape(self.outputs, self.inputs)
         flat = [weight for row in self.weights for weight in row]
-        groups = rows_in_alpha(lambda privacy: wanted.rows(at, privacy), self.neighbours)
+        groups = constraints_in_alpha(
+            lambda privacy: wanted.constraints(at, privacy), self.neighbours
+        )
         slacks = (slack for rows in groups for slack in rows.slacks(flat, self.denominator))
         return nonnegative(slacks, self.denominator)
 
@@ -182,7 +184,7 @@ class SymbolicMechanism:
         """Where each of the seven properties of thesis 6.4 holds, by short name."""
         return {item.short: self.where(item) for item in SEVEN}
 
-    def loss(self, loss: Loss) -> Formula:
+    def loss(self, loss: Loss) -> RationalFunction:
         """The expected cost under the loss's prior.
 
         ValueError for a worst case, which is no rational function.
@@ -199,10 +201,10 @@ class SymbolicMechanism:
         total = sum(
             (int(price * scale) * weight for price, weight in zip(prices, flat, strict=True)), NIL
         )
-        return Formula(total, self.denominator * scale)
+        return RationalFunction(total, self.denominator * scale)
 
     def __str__(self) -> str:
-        cells = dict[Formula, list[str]]()
+        cells = dict[RationalFunction, list[str]]()
         for i, row in enumerate(self.table):
             for j, entry in enumerate(row):
                 cells.setdefault(entry, []).append(f"P[{i}, {j}]")

@@ -6,13 +6,18 @@ Each is a sum over outputs of a sublinear function of the row, see
 """
 
 from mechdesign.utilities.decisions import BestDecision, bayes_decision, total_variation
-from mechdesign.utilities.divergences import ChiSquare, Divergence, Hellinger, KullbackLeibler
+from mechdesign.utilities.divergences import (
+    ChiSquareDivergence,
+    Divergence,
+    Hellinger,
+    KullbackLeibler,
+)
 from mechdesign.utilities.information import MutualInformation
 from mechdesign.utilities.sublinear_utility import Merged, Utility
 
 __all__ = [
     "BestDecision",
-    "ChiSquare",
+    "ChiSquareDivergence",
     "Divergence",
     "Hellinger",
     "KullbackLeibler",

@@ -15,7 +15,7 @@ from flint import fmpq
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import (
@@ -110,9 +110,9 @@ class BestDecision(Utility):
         at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
         rows = (
-            Rows.equal_to(at.T, 1),
-            Rows.at_least(at, most, to_fraction(alpha)),
-            Rows.at_least(most, at),
+            Constraints.equal_to(at.T, 1),
+            Constraints.at_least(at, most, to_fraction(alpha)),
+            Constraints.at_least(most, at),
         )
         cost = (*(-gain for row in self.gains for gain in row), *(Fraction(0) for _ in self.gains))
         solution = certify(

@@ -172,7 +172,7 @@ class KullbackLeibler(Divergence):
         return arb(t).log() + 1, -t
 
 
-class ChiSquare(Divergence):
+class ChiSquareDivergence(Divergence):
     """Pearson's: the sum over outputs of (a - b)^2 / b. Rational."""
 
     def slopes(self, t: fmpq) -> tuple[Number, Number]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign._support.numbers import Rational, whole
-from rangeq.central.flat import Flat
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import fanouts_of
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.spectrum import tree_over, tree_spectrum
@@ -17,8 +17,14 @@ from rangeq.core.workload_sums import pairs_together, queries
 
 
 class Branching(NamedTuple):
-    """A tree, by the ``fanouts`` of its levels, and its average variance over all ranges, as
-    `Hierarchy.average_variance`.
+    """A tree and its average variance.
+
+    Attributes
+    ----------
+    fanouts
+        The number of children of nodes, from the root down.
+    average_variance
+        Over all ranges, in squared users: as `Hierarchy.average_variance`.
     """
 
     fanouts: tuple[int, ...]
@@ -26,7 +32,15 @@ class Branching(NamedTuple):
 
 
 class Branchings(NamedTuple):
-    """The best tree, and a ``table`` of the best few with it first."""
+    """What `best_branching` found; ``print`` shows the table.
+
+    Attributes
+    ----------
+    best
+        The best tree.
+    table
+        The best few, with it first.
+    """
 
     best: Branching
     table: tuple[Branching, ...]
@@ -41,8 +55,7 @@ class Branchings(NamedTuple):
 def best_branching(
     domain: int, epsilon: float | Rational, padded: bool = True, alternatives: int = 10
 ) -> Branchings:
-    """The tree with the smallest average variance, of equal budgets and with inference, and the
-    best alternatives to it.
+    """The tree with the smallest average variance, of equal budgets and with inference.
 
     Exhaustive: over all lists that `Hierarchy` takes, integers being among them, and [domain],
     which is flat. Lists whose lower levels already cost more than the best trees are passed over
@@ -52,15 +65,31 @@ def best_branching(
 
     Parameters
     ----------
+    domain
+        The number of cells.
+    epsilon
+        The privacy loss of the release.
     padded
         False: only lists whose product is the domain.
     alternatives
         How many trees the table has at most, at least 1.
 
+    Returns
+    -------
+    Branchings
+        The best tree, and the best alternatives to it.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Examples
+    --------
     >>> best_branching(512, 1.0).best.fanouts, best_branching(512, 1.0, padded=False).best.fanouts
     ((24, 22), (8, 8, 8))
     """
-    flat = Flat(domain, epsilon)
+    flat = CentralFlat(domain, epsilon)
     whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
     domain, unit = flat.domain, 2 / flat._epsilon**2
     ranges = queries(domain, "all ranges")

@@ -32,8 +32,7 @@ def geometric(h: int) -> list[Fraction]:
 
 
 def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
-    """Shares w >= 0 of sum 1 for a small sum over i of gains[i] / (sum over levels l >= i of
-    sizes[l] w[l]^2).
+    """Shares w >= 0 of sum 1 for a small sum of gains[i] / (sum over l >= i of sizes[l] w[l]^2).
 
     That is not convex: a level without a share is a tree without it, and every such tree may have
     its own minimum. So the search starts from equal shares and from the trees that keep every k-th

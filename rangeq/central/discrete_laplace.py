@@ -1,21 +1,6 @@
-"""Discrete Laplace noise, exactly: two-sided geometric noise with a rational alpha, from 64-bit
-words, with no float on the path.
+"""Discrete Laplace noise, exactly: two-sided geometric noise with a rational alpha.
 
-``Pr[X = x] = (1 - alpha) / (1 + alpha) * alpha^|x|`` is the difference of two geometric variables,
-``Pr[G >= k] = alpha^k`` (Ghosh, Roughgarden, Sundararajan 2009). A count plus X changes the
-probability of an answer by a factor of at most 1 / alpha when the count changes by one.
-
-A draw compares a uniform U in [0, 1) with the powers of alpha: G is the number of k >= 1 with U <
-alpha^k. The first word of U decides unless it *equals* the first word of a power; then more words
-of both are compared. No power is ever written out: its leading words come from integer arithmetic
-with directed rounding, at whatever precision settles them.
-
-Two things keep the tables short. Beyond the last power of the table the variable starts afresh (it
-has no memory). And when alpha is near 1, G = U + S * T, where S is a power of two, T is geometric
-with alpha^S, and U in 0 .. S-1 has probability proportional to alpha^U: uniform, and accepted with
-probability alpha^U, one factor for each digit of U (Canonne, Kamath, Steinke 2020, algorithms 1 and
-2, use the same two steps for exp(-x)). Floats choose S and the length of the table, which say how
-fast a draw is and not what it is.
+It is drawn from 64-bit words, with no float on the path.
 """
 
 from __future__ import annotations
@@ -77,9 +62,7 @@ class DiscreteLaplace:
 
     @property
     def variance(self) -> Fraction:
-        """2 alpha / (1 - alpha)^2, exactly: a little less than the 2 / epsilon^2 of continuous
-        Laplace noise.
-        """
+        """2 alpha / (1 - alpha)^2, exactly: a little less than that of continuous Laplace noise."""
         return 2 * self.alpha / (1 - self.alpha) ** 2
 
     @cached_property
@@ -114,9 +97,7 @@ class DiscreteLaplace:
         return result
 
     def geometric(self, size: int, source: BitSource) -> Ints:
-        """``size`` independent draws of G, ``Pr[G >= k] = alpha^k`` for k >= 0; int64, shape
-        (size,).
-        """
+        """Independent draws of G with ``Pr[G >= k] = alpha^k``, k >= 0: int64, shape (size,)."""
         result = self._table_draw(source(size), source)
         beyond = np.flatnonzero(result == self._length)
         while len(beyond):
@@ -202,7 +183,7 @@ def _rate(alpha: Fraction) -> float:
 
 
 def _power(alpha: Fraction, exponent: int, bits: int) -> tuple[int, int]:
-    """Integers low <= alpha^exponent * 2^bits <= high, by repeated squaring with directed rounding."""
+    """Integers low <= alpha^exponent * 2^bits <= high, by squaring with directed rounding."""
     work = bits + 2 * exponent.bit_length() + 8
     below = (alpha.numerator << work) // alpha.denominator
     above = -((-alpha.numerator << work) // alpha.denominator)

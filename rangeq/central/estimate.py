@@ -1,4 +1,4 @@
-"""What a release answers: every range of cells, as numbers of people."""
+"""What a release answers: every range of cells, as numbers of users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
@@ -30,8 +30,16 @@ class Released(Protocol):
 
 
 class CentralEstimate(ABC):
-    """Answers to every range of cells, as numbers of people. Unbiased: they may be negative or
-    fractional.
+    """Answers to every range of cells, as numbers of users.
+
+    Unbiased: they may be negative or fractional.
+
+    Attributes
+    ----------
+    mechanism
+        What released it.
+    counts
+        Shape (domain,): the estimated number of users in each cell, read-only.
     """
 
     def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
@@ -44,12 +52,17 @@ class CentralEstimate(ABC):
     @overload
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """How many people are in the cells a .. b, both included.
+        """How many users are in the cells a .. b, both included.
 
         Parameters
         ----------
         a, b
             Integers or integer arrays that broadcast, 0 <= a <= b < domain.
+
+        Returns
+        -------
+        float or ndarray
+            An array, of the ends' shape, for arrays of ends.
 
         Raises
         ------
@@ -63,38 +76,74 @@ class CentralEstimate(ABC):
     @overload
     def prefix(self, b: npt.ArrayLike) -> Answer: ...
     def prefix(self, b: npt.ArrayLike) -> Answer:
-        """How many people are in the cells 0 .. b, b included; InvalidRange unless 0 <= b < domain."""
+        """How many users are in the cells 0 .. b; InvalidRange unless 0 <= b < domain."""
         return self.range(0, b)
 
     def cdf(self) -> Floats:
-        """Shape (domain,): every prefix over the estimated total, ending with 1; not made monotone.
-        NaN unless the total is > 0.
+        """Every prefix over the estimated total: shape (domain,), ending with 1.
+
+        Not made monotone. NaN unless the total is above 0.
         """
         prefixes = np.atleast_1d(self.prefix(np.arange(self.mechanism.domain)))
         return prefixes / prefixes[-1] if prefixes[-1] > 0 else np.full_like(prefixes, np.nan)
 
     @property
     def counts(self) -> Floats:
-        """Shape (domain,): the number of people in each cell, read-only."""
+        """Shape (domain,): the number of users in each cell, read-only."""
         return self._cells
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of ``range(a, b)``, from the noise that was drawn. It does not depend on the
-        data.
+        """The variance of ``range(a, b)``, from the noise that was drawn, whatever the data.
+
+        Parameters
+        ----------
+        a, b
+            As for `range`.
+
+        Returns
+        -------
+        float or ndarray
+            Squared users.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
         """
         return self.mechanism.variance(a, b)
 
-    def interval(self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    def interval(
+        self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95
+    ) -> ConfidenceInterval:
         """Intervals that each hold the true count with about this probability or more.
 
         Between a single noise and the sum of many, the answers' errors lie between Laplace and
-        normal: the wider of the two quantiles is taken, and half a person more, because noise is in
-        whole people. Not clipped at 0.
+        normal: the wider of the two quantiles is taken, and half a user more, because noise is in
+        whole users. Not clipped at 0.
+
+        Parameters
+        ----------
+        a, b
+            As for `range`.
+        confidence
+            In (0, 1).
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            For a confidence outside of (0, 1).
         """
         z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
         value: Any = self.range(a, b)
         half = z * np.sqrt(self.variance(a, b)) + 0.5
-        return Interval(value - half, value + half)
+        return ConfidenceInterval(value - half, value + half)
 
     @abstractmethod
     def _sums(self, first: Integers, last: Integers) -> Floats:
@@ -105,10 +154,10 @@ class CentralEstimate(ABC):
 
 
 class Summed(CentralEstimate):
-    """An estimate that adds up, from its prefixes before each cell and after the last: a range is a
-    difference of two of them.
+    """An estimate that adds up: a range is the difference of two prefixes.
 
-    Both may reach beyond the domain: what padding holds is not shown.
+    Made from the prefixes before each cell, and the cells. Both may reach beyond the domain: what
+    padding holds is not shown.
     """
 
     def __init__(self, mechanism: Released, starts: Floats, cells: Floats) -> None:
@@ -130,7 +179,7 @@ class Layered(CentralEstimate):
         )
 
     def _sums(self, first: Integers, last: Integers) -> Floats:
-        # Whole people: nothing is rounded
+        # Whole users: nothing is rounded
         total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)
         return total.astype(np.float64)
 

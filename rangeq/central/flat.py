@@ -16,12 +16,16 @@ from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
 
 
 @dataclass(frozen=True)
-class Flat(CentralMechanism):
-    """Every cell with noise of its own, and ranges that add them up: the baseline (Qardaji et al.,
-    section 3.1).
+class CentralFlat(CentralMechanism):
+    """Every cell with noise of its own, and ranges that add them up: the baseline.
 
-    The variance of a range is its length times that of the noise. `rangeq.Flat` is the same under
-    local privacy.
+    Qardaji et al., section 3.1. The variance of a range is its length times that of the noise.
+    `rangeq.Flat` is the same under local privacy.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `CentralMechanism`.
     """
 
     @cached_property
@@ -32,7 +36,7 @@ class Flat(CentralMechanism):
         return [counts]
 
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        starts = np.cumsum(noisy[0]) - noisy[0]  # whole people: nothing is rounded
+        starts = np.cumsum(noisy[0]) - noisy[0]  # whole users: nothing is rounded
         return Summed(self, starts.astype(np.float64), noisy[0].astype(np.float64))
 
     def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum:

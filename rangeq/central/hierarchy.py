@@ -20,14 +20,13 @@ from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
-from rangeq.core.tree import Tree
+from rangeq.core.tree import Tree, padded
 from rangeq.core.tree_consistency import consistent_levels
 
 
 @dataclass(frozen=True)
 class Hierarchy(CentralMechanism):
-    """A tree of counts over the cells: H_b, or H_b^c with inference (Qardaji et al., sections 3.2
-    and 3.3).
+    """A tree of counts over the cells: H_b, or H_b^c with inference.
 
     The root is not asked. With inference the answers are the least-squares estimates from all noisy
     counts (weighted by the levels' variances; Hay et al. for equal ones), which also add up;
@@ -139,8 +138,7 @@ class Hierarchy(CentralMechanism):
         return result
 
     def _levels(self, counts: Integers) -> list[Integers]:
-        level = np.zeros(math.prod(self.fanouts), dtype=np.int64)
-        level[: len(counts)] = counts
+        level = padded(counts, math.prod(self.fanouts))
         levels = [level]
         for b in reversed(self.fanouts[1:]):
             level = level.reshape(-1, b).sum(axis=1)
@@ -163,9 +161,7 @@ class Hierarchy(CentralMechanism):
 
 
 def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level, as `Tree.of`, the root's cut to those that reach into the
-    domain.
-    """
+    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed."""
     if isinstance(branching, int):
         branching = Tree.of(domain, branching).branching
     below = math.prod(branching[1:])

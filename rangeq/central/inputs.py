@@ -1,4 +1,4 @@
-"""What people hand over: histograms, integers, numbers that may be floats."""
+"""Histograms, integers, and numbers that may be floats, checked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ and in floats.
 
 
 class InvalidHistogram(ValueError):
-    """Counts that are not a histogram over the domain. Nothing was drawn. ``index`` is the first
-    bad cell, or None.
+    """Counts that are not a histogram over the domain. Nothing was drawn.
+
+    Attributes
+    ----------
+    index
+        The first bad cell; None if it is not a single one.
     """
 
     def __init__(self, message: str, index: int | None = None) -> None:
@@ -32,8 +36,9 @@ class InvalidHistogram(ValueError):
 
 
 def fraction(value: float | Rational, name: str) -> Fraction:
-    """A float as the binary number that it is; anything else must be exact. ValueError for
-    infinities and NaN.
+    """A float as the binary number that it is; anything else must be exact.
+
+    ValueError for infinities and NaN.
     """
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):

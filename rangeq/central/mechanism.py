@@ -1,6 +1,4 @@
-"""What all mechanisms of a trusted curator share: the budget, the noise and its audit, the release,
-and exact variances.
-"""
+"""What all mechanisms of a trusted curator share: noise, its audit, releases, exact variances."""
 
 from __future__ import annotations
 
@@ -34,8 +32,7 @@ _SLACK = 1 - Fraction(1, 1 << 24)
 
 @dataclass(frozen=True)
 class CentralMechanism(ABC):
-    """What all releases share: a budget, split over levels of counts each of which one person
-    changes by one in all.
+    """What all releases share: epsilon is split over levels of counts, and noise added to each.
 
     Parameters
     ----------
@@ -68,17 +65,13 @@ class CentralMechanism(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: a rational alpha >= exp(-epsilon), neighbours being data sets that differ by
-        one person.
-        """
+        """The claim: a rational alpha >= exp(-epsilon); neighbouring data differ by one user."""
         return Privacy.from_epsilon(self._epsilon)
 
     @cached_property
     @abstractmethod
     def shares(self) -> tuple[Fraction, ...]:
-        """The part of epsilon that each level gets, from the top; they sum to 1. A level with 0 is
-        not asked.
-        """
+        """The part of epsilon of each level, from the top: of sum 1; 0 where it is not asked."""
 
     @cached_property
     def noise(self) -> tuple[DiscreteLaplace | None, ...]:
@@ -108,12 +101,11 @@ class CentralMechanism(ABC):
         )
 
     def audit(self) -> Audit:
-        """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is
-        sampled, and what is allowed.
+        """The exact worst likelihood ratio of what is sampled, and what is allowed.
 
-        The ratio is the product of the 1 / alpha of all levels: one count of each changes, by one.
-        ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
-        ``audit().holds`` compares exactly.
+        The ratio is that of the answers' probabilities given neighbouring data: the product of the
+        1 / alpha of all levels, as one count of each changes, by one. ``audit().allowed`` is a
+        rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
         """
         return self._audited
 
@@ -127,11 +119,16 @@ class CentralMechanism(ABC):
         Parameters
         ----------
         counts
-            Shape (domain,): how many people are in each cell. Integers >= 0 of an integer type, of
+            Shape (domain,): how many users are in each cell. Integers >= 0 of an integer type, of
             sum at most 2^52.
         rng
             None for the operating system's randomness, or a generator for results that can be
             repeated.
+
+        Returns
+        -------
+        CentralEstimate
+            Answers to all ranges of cells.
 
         Raises
         ------
@@ -154,18 +151,31 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def _levels(self, counts: Integers) -> list[Integers]:
-        """The exact numbers that are asked, level by level from the top. One person changes one
-        number of each level, by one.
+        """The exact numbers that are asked, level by level from the top.
+
+        One user changes one number of each level, by one.
         """
 
     @abstractmethod
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of a release's answer to the range a .. b, both ends included, from that of
-        the discrete noise.
+        """The variance of a release's answer to the range a .. b, from that of the discrete noise.
 
-        InvalidRange unless 0 <= a <= b < domain.
+        Parameters
+        ----------
+        a, b
+            Integers or integer arrays that broadcast, 0 <= a <= b < domain; both ends are included.
+
+        Returns
+        -------
+        float or ndarray
+            Squared users, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            For other ends.
         """
         return scalar(self._variances(*checked_ends(a, b, self.domain)))
 
@@ -177,12 +187,11 @@ class CentralMechanism(ABC):
     @overload
     def average_variance(self, exact: Literal[True]) -> Fraction: ...
     def average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean variance over all ranges 0 <= a <= b < domain, single cells included, for
-        continuous Laplace noise of variance 2 / (epsilon share)^2: the number that papers print
-        (Qardaji et al., section 2.2, V_Avg).
+        """The mean variance over all ranges, for continuous Laplace noise, as papers print it.
 
-        What is drawn has a little less: `sampled_average_variance`. ``exact=True`` gives a
-        Fraction.
+        V_Avg of Qardaji et al., section 2.2: over 0 <= a <= b < domain, single cells included, for
+        noise of variance 2 / (epsilon share)^2. What is drawn has a little less:
+        `sampled_average_variance`. ``exact=True`` gives a Fraction.
         """
         variances = [2 / (self._epsilon * share) ** 2 if share else None for share in self.shares]
         value = self._average(variances)
@@ -193,9 +202,7 @@ class CentralMechanism(ABC):
     @overload
     def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
     def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean of ``variance(a, b)`` over all ranges: as `average_variance`, but of the
-        discrete noise that is drawn.
-        """
+        """The mean of ``variance(a, b)`` over all ranges, of the discrete noise that is drawn."""
         value = self._average(self._noise_variances)
         return value if exact else float(value)
 

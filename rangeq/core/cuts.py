@@ -30,7 +30,7 @@ class Cuts:
         Shape (height,): what a squared coverage of a child at each level adds for any population.
     up, held
         Shape (height,): the shares are ``up[a]`` times a factor of the level l; ``held[a]`` is what
-        the squares of these factors add for the people in a child, all levels l >= a together.
+        the squares of these factors add for the users in a child, all levels l >= a together.
     means
         Shape (height, height): row l has the shares s[a, l] over the root of the users on l.
     mass
@@ -116,7 +116,7 @@ class Cuts:
 
 
 class Cut(NamedTuple):
-    """Where prefixes end in a level: the ``node`` that each cuts, and what it takes of its children.
+    """Where prefixes end in a level: the node that each cuts, and what it takes of its children.
 
     That is ``whole`` children and a ``part`` of the next, ``mean`` of all of them; ``before`` is
     the fraction of the population in the whole ones, ``split`` in the next, ``mass`` in the node;

@@ -1,6 +1,4 @@
-"""Answers about an ordered domain: ranges, prefixes, quantiles; with their errors where the
-estimator is linear.
-"""
+"""Answers about an ordered domain: ranges, prefixes and quantiles, and their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import Estimate, Estimator, Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, Estimate, Estimator, normal_quantile
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import shown
@@ -51,10 +49,22 @@ class Distribution:
         return self._sums[1:].copy()
 
     def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The fraction in first .. last, both included: a float, or an array for arrays of ends.
+        """The fraction of the population in first .. last, both included.
 
-        Raises InvalidRange, a ValueError, for ends that are not integers with 0 <= first <= last <
-        domain.
+        Parameters
+        ----------
+        first, last
+            Integers, or arrays of integers that broadcast, with 0 <= first <= last < domain.
+
+        Returns
+        -------
+        float or ndarray
+            An array, of the ends' shape, for arrays of ends.
+
+        Raises
+        ------
+        InvalidRange
+            A ValueError, for any other ends.
         """
         return _plain(self._between(*self._ends(first, last)))
 
@@ -64,16 +74,30 @@ class Distribution:
         return result
 
     def prefix(self, last: npt.ArrayLike) -> Any:
-        """The fraction in 0 .. last."""
+        """The fraction in 0 .. last; see `range`."""
         return self.range(np.zeros_like(np.asarray(last)), last)
 
     def quantile(self, phi: npt.ArrayLike) -> Any:
-        """The least item with at least the fraction phi at or below it, phi in [0, 1]: an int, or
-        an array.
+        """The least item with at least the fraction phi of the population at or below it.
 
-        Where the estimated cdf falls here and there it reaches phi more than once: then the middle
-        between the first item that does and the first after which all do, since the first alone
-        would be too low by what the noise is worth. Monotone in phi.
+        An estimated cdf may fall here and there, and so reach phi more than once. Then the answer
+        is the middle between the first item that reaches it and the first after which all do; the
+        first alone would be too low by what the noise is worth. Monotone in phi.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+
+        Returns
+        -------
+        int or ndarray
+            Items, of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1], or if there are no reports.
         """
         if np.isnan(self._sums[-1]):
             raise ValueError("no reports: there are no quantiles")
@@ -85,11 +109,19 @@ class Distribution:
 
 
 class RangeEstimate(Estimate, Distribution):
-    """What a range protocol's aggregate says: unbiased and linear, so that errors are known. Values
-    may be negative or exceed 1.
+    """The estimate of a range protocol: unbiased and linear, so that its errors are known.
 
-    `frequency.Estimate` is about single items and weighted sums of them, `Distribution` about
-    ranges.
+    Values may be negative or exceed 1. `frequency.Estimate` is about single items and weighted sums
+    of them, `Distribution` about ranges.
+
+    Attributes
+    ----------
+    n
+        The number of reports. With none all values are NaN, all variances infinite.
+    frequencies
+        Shape (domain,): estimated fractions of the population, read-only.
+    variances
+        Shape (domain,): the variance of each frequency.
     """
 
     _oracle: RangeEstimator
@@ -100,12 +132,26 @@ class RangeEstimate(Estimate, Distribution):
         return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range`, with all covariances, given how many users reported on each
-        level.
+        """The variance of `range`, with all covariances, given the users of each level.
 
         That of the protocol's noise and of its sampling of users to levels, for the population as
-        it is estimated. `rangeq.CircularHistogram` and `rangeq.Composite` say it for an even
-        population; see there for what heavy items change. Infinite without reports.
+        it is estimated. `rangeq.CircularHistogram` and `rangeq.Composite` state it for an even
+        population; see there for what heavy items change.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`.
+
+        Returns
+        -------
+        float or ndarray
+            Squared fractions of the population; infinite without reports.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
         """
         a, b = self._ends(first, last)
         if not self.n:
@@ -117,9 +163,28 @@ class RangeEstimate(Estimate, Distribution):
         first: npt.ArrayLike | None = None,
         last: npt.ArrayLike | None = None,
         confidence: float = 0.95,
-    ) -> Interval:
-        """Confidence intervals for the fractions in first .. last, each by itself; without ends,
-        for every single item.
+    ) -> ConfidenceInterval:
+        """Confidence intervals for the fractions in first .. last, each by itself.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`. None for both: every single item.
+        confidence
+            In (0, 1): the probability with which each interval covers the true fraction, nearly.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape: normal intervals for ranges, score intervals
+            for items.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            If only one end is given, or the confidence is not in (0, 1).
         """
         if first is None and last is None:
             return self._of_items(confidence)
@@ -127,28 +192,47 @@ class RangeEstimate(Estimate, Distribution):
             raise ValueError("an interval needs both ends of its range, or neither")
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return Interval(middle - half, middle + half)
+        return ConfidenceInterval(middle - half, middle + half)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies (Woodruff's interval): where the band of
-        the cdf crosses phi.
+        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
 
-        From the first item where the band's upper end reaches phi to the first from which on its
-        lower end does: an end is beyond the quantile only if the band misses the cdf right there,
-        so that noise elsewhere widens it but never makes it wrong.
+        Woodruff's interval. It reaches from the first item where the band's upper end reaches phi
+        to the first from which on its lower end does. An end is beyond the quantile only if the
+        band misses the cdf right there, so noise elsewhere widens the interval but never makes it
+        wrong.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+        confidence
+            In (0, 1), of the band at each item.
+
+        Returns
+        -------
+        tuple
+            The first and the last item, ints or arrays of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1] or a confidence outside of (0, 1).
         """
         last = np.arange(len(self.frequencies))
         return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
 
     def nonnegative(self) -> Distribution:
-        """The nearest distribution in L2 (`frequency.postprocess.norm_sub`): biased, and without
-        known variances.
+        """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.
+
+        It is biased, and its variances are not known.
         """
         return Distribution(norm_sub(self.frequencies))
 
     def monotone(self) -> Distribution:
-        """The distribution whose cdf is the monotone one nearest to the estimated in L2 (isotonic
-        regression), cut to [0, 1].
+        """The distribution whose cdf is the monotone one nearest to the estimated one in L2.
+
+        By isotonic regression, cut to [0, 1]. ValueError if there are no reports.
         """
         if not self.n:
             raise ValueError("no reports: there is no distribution to shape")
@@ -160,9 +244,11 @@ class RangeEstimate(Estimate, Distribution):
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
 
 
-def crossings(band: Interval, phi: npt.ArrayLike) -> tuple[Any, Any]:
-    """The first item where the upper end of a band around the cdf reaches phi, and the first from
-    which on its lower end does.
+def crossings(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+    """Where a band around the cdf crosses phi; see `RangeEstimate.quantile_interval`.
+
+    The first item where the band's upper end reaches phi, and the first from which on its lower end
+    does.
     """
     wanted = _fractions(phi)
     return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))

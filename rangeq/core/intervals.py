@@ -1,4 +1,4 @@
-"""The ends of closed intervals [a, b] of items, as people hand them over."""
+"""The ends of closed intervals [a, b] of items, checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from mechdesign._support.arrays import Integers
 
 
 class InvalidRange(ValueError):
-    """Ends of ranges that are not integers with 0 <= a <= b < domain. ``index`` is the first bad
-    one, None if it is their type.
+    """Ends of ranges that are not integers with 0 <= a <= b < domain.
+
+    Attributes
+    ----------
+    index
+        The place of the first bad range; None if the type or the shape of the ends is wrong.
     """
 
     def __init__(self, message: str, index: int | None = None) -> None:
@@ -21,8 +25,9 @@ class InvalidRange(ValueError):
 def checked_ends(
     first: npt.ArrayLike, last: npt.ArrayLike, domain: int
 ) -> tuple[Integers, Integers]:
-    """Both ends as int64, broadcast. InvalidRange for what is not a range; no ranges at all may be
-    of any type.
+    """Both ends of ranges as int64 arrays of one shape.
+
+    InvalidRange for what is not a range. Empty arrays may be of any type.
     """
     a, b = np.asarray(first), np.asarray(last)
     if any(ends.dtype.kind not in "iu" and ends.size for ends in (a, b)):

@@ -1,5 +1,6 @@
-"""Ranges as sums of the fewest nodes of a tree (range queries 4.3), for estimates that are not made
-consistent.
+"""Ranges as sums of the fewest nodes of a tree, for estimates that are not consistent.
+
+Range queries, section 4.3.
 """
 
 from __future__ import annotations
@@ -19,12 +20,26 @@ from rangeq.core.workload_sums import blocks_inside, queries
 def runs(
     tree: Tree, first: Integers, last: Integers, level: int, root: bool = True
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """The nodes of one level in the decomposition of first .. last: two runs, start and end
-    (exclusive) of each.
+    """The nodes of one level in the decomposition of first .. last, as two runs.
 
     A node is used when it lies in the range and its parent does not: to the right of the first cut
-    within the parent that it cuts, and to the left of the second. ``root=False``: the root is not
-    known, and its children make up the whole range.
+    within the parent that it cuts, and to the left of the second.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    first, last
+        Checked ends of ranges, of one shape.
+    level
+        The level, from 0.
+    root
+        False: the root is not known, and its children make up the whole range.
+
+    Returns
+    -------
+    tuple
+        The start and the end (exclusive) of the first run, then of the second: shaped as the ends.
     """
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
@@ -42,8 +57,9 @@ def added_up(
     last: Integers,
     root: bool = True,
 ) -> Any:
-    """The nodes that make up first .. last, added up from the prefix sums of each level, the empty
-    one first; like `runs`.
+    """The values of the nodes that make up first .. last, added up; see `runs`.
+
+    ``cumulated`` are the prefix sums of the values of each level's nodes, the empty sum first.
     """
     parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
     return sum(
@@ -59,8 +75,9 @@ def variance_of_nodes(
     last: Integers,
     root: bool = True,
 ) -> Any:
-    """The variance of that sum, for independent nodes whose variance depends on their level;
-    infinite ones may be unused.
+    """The variance of `added_up` for independent nodes, whose variance depends on their level.
+
+    Infinite variances count only where a level is used.
     """
     total = np.zeros(first.shape)
     for level, variance in enumerate(per_node):
@@ -73,11 +90,10 @@ def variance_of_nodes(
 def nodes_used(
     tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1
 ) -> list[int]:
-    """How many nodes of each level all queries of a workload use together, exactly; like `runs`.
-    O(height).
+    """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
 
-    With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like
-    this one.
+    O(height). With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each
+    dimension like this one.
     """
     inside = [
         blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
@@ -90,14 +106,17 @@ def nodes_used(
 
 
 def average_nodes(tree: Tree, workload: str) -> Floats:
-    """How many nodes of each level are used, the mean over a workload of `rangeq.core.tree.WORKLOADS`."""
+    """How many nodes of each level a query of a workload uses on average."""
     return np.array(
         [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
     )
 
 
 def squared_nodes(tree: Tree, workload: str) -> Floats:
-    """The mean over a workload of the squared number of nodes used of each level. O(height * branching)."""
+    """The mean over a workload of the squared number of nodes used of each level.
+
+    O(height * branching).
+    """
     total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
     for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):
         whole, rest = divmod(tree.domain, child * size)

@@ -1,6 +1,4 @@
-"""RangeProtocol: every user reports on one randomly chosen level of resolution, by that level's own
-oracle.
-"""
+"""RangeProtocol: every user reports on one random level of resolution, by that level's oracle."""
 
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
@@ -25,38 +22,52 @@ from rangeq.core.tree import Tree, mean_over, spread
 
 @dataclass(frozen=True)
 class RangeProtocol(Mixture, Oracle):
-    """Protocols for one ordered attribute under local privacy: the verbs of `frequency.Oracle`, and
-    an estimate that knows ranges.
+    """Protocols for one ordered attribute under local privacy.
 
-    Every user reports on one level, 0 the coarsest. The sum of all items is the population: known.
+    They have the verbs of `frequency.Oracle`, and an estimate that answers ranges. Every user
+    reports on one level: `parts` are the channels of the levels, the coarsest first, and
+    `part_weights` their probabilities in units of 2^-64. All items together are the whole
+    population: that is known.
 
     How ranges are answered, and so what their errors are, is for the subclasses: `AdditiveProtocol`
     adds up items, `rangeq.DecomposedHistogram` nodes.
+
+    Parameters
+    ----------
+    domain
+        The number of items, which are the integers 0 .. domain-1.
+    epsilon
+        The privacy loss of one report, above 0: an exact number, or a float.
+
+    Raises
+    ------
+    ValueError
+        For a domain or epsilon out of range.
     """
 
     kind: ClassVar[str] = "level"
 
-    @property
-    @abstractmethod
-    def levels(self) -> tuple[Channel, ...]:
-        """What users report on, the coarsest first."""
-
-    @property
-    @abstractmethod
-    def level_weights(self) -> tuple[int, ...]:
-        """The probability of each level, in units of 2^-64."""
-
-    @property
-    def parts(self) -> tuple[Channel, ...]:
-        return self.levels
-
-    @property
-    def part_weights(self) -> tuple[int, ...]:
-        return self.level_weights
-
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
-        """Unbiased estimates of items and ranges. ``items`` must be None: ranges need the whole
-        domain.
+        """Unbiased estimates of items and ranges.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol's reports.
+        items
+            Must be None: ranges need the whole domain.
+
+        Returns
+        -------
+        RangeEstimate
+            NaN with infinite variances if there are no reports.
+
+        Raises
+        ------
+        ValueError
+            If ``items`` is given.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
         """
         if items is not None:
             raise ValueError("a range protocol estimates its whole domain; items must be None")
@@ -88,6 +99,17 @@ class RangeProtocol(Mixture, Oracle):
         frequencies
             Shape (domain,): of the population, for small domains only (see `largest_population`).
             None: all items are equally frequent.
+
+        Returns
+        -------
+        float
+            As a fraction of the population; infinite if some query of the workload is unknown.
+
+        Raises
+        ------
+        ValueError
+            For an unknown workload, and for frequencies that are not a distribution over a small
+            domain.
         """
 
     largest_population: ClassVar[int] = 4096
@@ -123,7 +145,12 @@ class RangeProtocol(Mixture, Oracle):
         weights
             Shape (sums, domain), of the estimates of single items.
         frequencies
-            Shape (domain,).
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
         """
 
 
@@ -144,7 +171,7 @@ class AdditiveProtocol(RangeProtocol):
 
     @abstractmethod
     def _average_variance(self, n: int, workload: str) -> float:
-        """The mean over a workload of `_own_range_variance`, for the expected users on each level."""
+        """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
 
     def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         fraction = estimate._between(first, last)
@@ -221,7 +248,7 @@ class TreeProtocol(RangeProtocol):
 
     @property
     @abstractmethod
-    def levels(self) -> tuple[Oracle, ...]:
+    def parts(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
     def _nodes(self, level: int, items: Items) -> Items:
@@ -235,7 +262,7 @@ class TreeProtocol(RangeProtocol):
 
     def _estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.levels)]
+        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.parts)]
         return [
             oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
             for oracle, part in parts
@@ -312,7 +339,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
             weights = weights - (weights @ np.diff(shared))[:, None]
         leaves, held = tree.padded(weights), tree.padded(frequencies)
         total = -spread(weights, frequencies) / n
-        for level, oracle in enumerate(self.levels):
+        for level, oracle in enumerate(self.parts):
             if not users[level]:
                 continue
             own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)
@@ -360,8 +387,10 @@ def before(values: Floats) -> Floats:
 
 
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
-    """The root of a mean variance of independent samples of an even population, less what disjoint
-    samples of n users share.
+    """The root of a mean variance over a workload for n users of an even population.
+
+    ``variance`` is that of independent samples; what disjoint samples of n users share is taken
+    off.
     """
     held = np.arange(1, domain + 1) / domain
     all_prefixes = held[::-1] * domain  # how often each item is in a prefix

@@ -1,10 +1,9 @@
-"""A complete tree over an ordered domain, and variances of linear queries in its generalised Haar
-basis.
+"""A complete tree over an ordered domain, and variances of queries in its generalised Haar basis.
 
 Estimates that are consistent (every node is the sum of its children) and weighted by least squares
-have independent errors in the contrasts among the children of each node: see `rangeq.core.tree_consistency`.
-So all there is to know of an estimator's errors is one number for each level of parents: the
-variance of a contrast of unit length.
+have independent errors in the contrasts among the children of each node: see
+`rangeq.core.tree_consistency`. So all there is to know of an estimator's errors is one number for
+each level of parents: the variance of a contrast of unit length.
 """
 
 from __future__ import annotations
@@ -35,13 +34,24 @@ WORKLOADS = ("ranges", "all ranges", "prefixes")
 
 @dataclass(frozen=True)
 class Tree:
-    """Levels 1 .. height below a root; a node of level l - 1 has ``branching[l - 1]`` children, and
-    leaves are single items.
+    """A complete tree over an ordered domain; its leaves are single items.
 
-    When the product of the branchings exceeds the domain, the leaves beyond it are padding: always
-    empty.
+    Levels 1 .. height lie below the root, and a node of level l - 1 has ``branching[l - 1]``
+    children. When the product of the branchings exceeds the domain, the leaves beyond it are
+    padding: always empty.
 
-    Raises ValueError for a branching below 2, or a product smaller than the domain.
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1.
+    branching
+        The children of a node of each level, from the root: integers of at least 2, whose product
+        is at least the domain.
+
+    Raises
+    ------
+    ValueError
+        For branchings below 2, or a product smaller than the domain.
     """
 
     domain: int
@@ -65,6 +75,23 @@ class Tree:
 
         One branching B is used at every level but the first, which has as many nodes as it takes to
         cover the domain.
+
+        Parameters
+        ----------
+        domain
+            The number of items.
+        branching
+            An integer of at least 2, or a sequence of them.
+
+        Returns
+        -------
+        Tree
+            As low as it can be.
+
+        Raises
+        ------
+        ValueError
+            For a branching that is neither, or too small for the domain.
         """
         if isinstance(branching, int):
             if branching < 2:
@@ -109,12 +136,23 @@ class Tree:
 
     def padded(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Values of items (..., domain) as values of leaves (..., leaves), 0 of the padding."""
-        result = np.zeros((*values.shape[:-1], self.leaves), dtype=values.dtype)
-        result[..., : self.domain] = values
-        return result
+        return padded(values, self.leaves)
 
     def sums(self, values: npt.NDArray[_Number], level: int) -> npt.NDArray[_Number]:
-        """Values of leaves (..., leaves) summed up under the nodes of a level (..., nodes)."""
+        """Values of leaves summed up under the nodes of a level.
+
+        Parameters
+        ----------
+        values
+            Shape (..., leaves).
+        level
+            From 0, for the children of the root, to height - 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (..., nodes of the level).
+        """
         return values.reshape(*values.shape[:-1], self.nodes[level], -1).sum(axis=-1)
 
     # Below, ``contrasts`` are the variances of contrasts of unit length among the children of nodes
@@ -123,8 +161,19 @@ class Tree:
     # variance of a query its squared covariance with that sum, over the sum's variance.
 
     def coverage(self, weights: Floats, level: int) -> Floats:
-        """The mean weight of each node's leaves, less that of its parent's: leaf weights (...,
-        leaves) to (..., nodes).
+        """The mean weight of each node's leaves, less that of its parent's.
+
+        Parameters
+        ----------
+        weights
+            Shape (..., leaves).
+        level
+            From 0 to height - 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (..., nodes of the level).
         """
         mean = weights.reshape(*weights.shape[:-1], self.nodes[level], -1).mean(axis=-1)
         parents = mean.reshape(*mean.shape[:-1], -1, self.branching[level]).mean(axis=-1)
@@ -132,7 +181,20 @@ class Tree:
         return result
 
     def linear_variance(self, weights: Floats, contrasts: Floats) -> Floats:
-        """The variance of weights @ frequencies; weights have shape (..., domain)."""
+        """The variances of weights @ frequencies.
+
+        Parameters
+        ----------
+        weights
+            Shape (..., domain).
+        contrasts
+            Shape (height,): the variances of contrasts of unit length at each level of parents.
+
+        Returns
+        -------
+        ndarray
+            Shape (...); infinite where a query rests on a contrast that is unknown.
+        """
         finite, limit = _bounded(contrasts)
         own = self._linear(weights, finite)
         if self.leaves > self.domain:
@@ -152,7 +214,20 @@ class Tree:
         return total
 
     def range_variance(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
-        """The variances of the sums of frequencies over first .. last: O(height) for each."""
+        """The variances of the sums of frequencies over first .. last: O(height) for each.
+
+        Parameters
+        ----------
+        first, last
+            Integer arrays of one shape, 0 <= first <= last < domain.
+        contrasts
+            As for `linear_variance`.
+
+        Returns
+        -------
+        ndarray
+            Of the ends' shape; infinite where a range is unknown.
+        """
         finite, limit = _bounded(contrasts)
         own = self._range(first, last, finite)
         if self.leaves > self.domain:
@@ -166,8 +241,19 @@ class Tree:
         return np.where(own > limit, np.inf, np.maximum(own, 0.0))
 
     def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
-        """The covariance, before it is known to be 1, of the sum of all items with the sum over 0
-        .. last (last >= -1).
+        """The covariances of prefixes with the sum of all items, before that is known to be 1.
+
+        Parameters
+        ----------
+        last
+            Integers of any shape: the prefixes are 0 .. last, and -1 is the empty one.
+        contrasts
+            As for `linear_variance`.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of ``last``.
         """
         contrasts, _ = _bounded(contrasts)
         zero, end = np.zeros_like(last), np.full_like(last, self.domain - 1)
@@ -185,8 +271,19 @@ class Tree:
         return total.reshape(first.shape)
 
     def cut(self, first: Integers, after: Integers, level: int) -> Floats:
-        """How the range first .. after - 1 contrasts the children of a level's nodes: squared
-        lengths, summed over the nodes.
+        """How ranges contrast the children of one level's nodes: summed squared lengths.
+
+        Parameters
+        ----------
+        first, after
+            Integer arrays of one shape: the ranges are first .. after - 1.
+        level
+            From 0 to height - 1.
+
+        Returns
+        -------
+        ndarray
+            Of the ends' shape.
         """
         child, size = self.widths[level], self.branching[level]
         # Each end cuts one node: so many of its children lie before the cut, and part of the next.
@@ -215,7 +312,25 @@ class Tree:
         return result
 
     def average_variance(self, contrasts: Floats, workload: str = "ranges") -> float:
-        """The mean variance over a workload of `WORKLOADS`."""
+        """The mean variance over a workload of `WORKLOADS`.
+
+        Parameters
+        ----------
+        contrasts
+            As for `linear_variance`.
+        workload
+            "ranges", "all ranges" or "prefixes".
+
+        Returns
+        -------
+        float
+            Infinite if some query of the workload is unknown.
+
+        Raises
+        ------
+        ValueError
+            For an unknown workload.
+        """
         costs = self.costs(workload)
         if not np.isfinite(contrasts).all():
             return (
@@ -239,17 +354,17 @@ class Tree:
         return max(total, 0.0)
 
     def costs(self, workload: str) -> Floats:
-        """For each level of parents, what a unit of variance of its contrasts adds to the mean
-        variance over a workload.
+        """What a unit of variance of each level's contrasts adds to a workload's mean variance.
 
-        Without the gain from padding. O(height).
+        Shape (height,), one for each level of parents; without the gain from padding. O(height).
         """
         steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
         return np.array([float((below - above) / width) for (above, below), width in steps])
 
     def moments(self, workload: str = "all ranges") -> list[Fraction]:
-        """The mean over a workload of a query's squared length after averaging over every node of a
-        level: levels 0 .. height.
+        """The mean squared length of a workload's queries after averaging over nodes.
+
+        Exactly, for the levels 0 .. height.
         """
         total = max(queries(self.domain, workload), 1)
         return [
@@ -258,12 +373,19 @@ class Tree:
         ]
 
 
-def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
-    """The mean of a quadratic form over a workload, from its values at all prefixes, at the sum of
-    all prefixes, and at all items.
+def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
+    """Values of items (..., items) with zeros behind them: (..., size)."""
+    result = np.zeros((*values.shape[:-1], size), dtype=values.dtype)
+    result[..., : values.shape[-1]] = values
+    return result
 
-    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
-    all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
+
+def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
+    """The mean of a quadratic form over a workload.
+
+    From its values at all prefixes, at the sum of all prefixes, and at all items. A range is the
+    difference of two of the domain + 1 prefixes, the empty one included, and over all pairs i < j
+    the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
     """
     domain = len(prefixes)
     if workload == "prefixes":

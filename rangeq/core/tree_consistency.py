@@ -1,12 +1,12 @@
-"""Least-squares consistency: the estimates of all levels of a tree, combined so that every node is
-the sum of its children.
+"""Least-squares consistency: all levels of a tree combined so that nodes are sums of children.
 
 With levels of precision tau_l (one over the variance of a contrast between nodes), the weighted
 least-squares solution is diagonal in the contrasts among the children of each node. A contrast at a
 node of level j is seen by every level below, by level l through sums over the nodes under each
 child; its precision is
 
-    Q_{j+1} = sum over l > j of tau_l / (number of level-l nodes under a child),   Q_l = tau_l + Q_{l+1} / B_{l+1}.
+    Q_{j+1} = sum over l > j of tau_l / (number of level-l nodes under a child),
+    Q_l = tau_l + Q_{l+1} / B_{l+1}.
 
 This is the two-stage pass of Hay et al. (2010; range queries, section 4.5) for levels of any
 variances; with equal ones the weights are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1)
@@ -28,10 +28,10 @@ from rangeq.core.tree import Tree
 def contrast_precisions(
     tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1
 ) -> npt.NDArray[Any]:
-    """Q_1 .. Q_height: the precisions of contrasts among the children of nodes of levels 0 ..
-    height - 1.
+    """The precisions Q_1 .. Q_height of contrasts among the children of nodes, for each level.
 
-    Fractions stay exact. With d dimensions: of a grid, split in each of them like this tree.
+    ``precisions`` are those of each level's own estimates; fractions stay exact. With d dimensions:
+    of a grid, split in each of them like this tree.
     """
     result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
     for level in range(tree.height - 2, -1, -1):

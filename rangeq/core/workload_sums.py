@@ -10,7 +10,7 @@ from mechdesign._support.text import shown
 
 
 def queries(domain: int, workload: str) -> int:
-    """How many queries a workload has. ValueError for what is none."""
+    """How many queries a workload has; ValueError for an unknown one."""
     counts = {
         "ranges": domain * (domain - 1) // 2,
         "all ranges": domain * (domain + 1) // 2,

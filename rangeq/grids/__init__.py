@@ -10,7 +10,7 @@ True
 """
 
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.choice import Plan, plan
+from rangeq.grids.choice import SystemChoice, plan
 from rangeq.grids.estimate import (
     ConjunctionEstimate,
     PairwiseEstimate,
@@ -19,7 +19,7 @@ from rangeq.grids.estimate import (
 )
 from rangeq.grids.guideline import granularities
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.calm import CALM
+from rangeq.grids.systems.calm import RangeCALM
 from rangeq.grids.systems.haar import HaarHRR2D
 from rangeq.grids.systems.hdg import HDG
 from rangeq.grids.systems.hio import HIO
@@ -31,7 +31,6 @@ from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.protocol import WaveGrid, best
 
 __all__ = [
-    "CALM",
     "HDG",
     "HIO",
     "LHIO",
@@ -43,9 +42,10 @@ __all__ = [
     "HaarHRR2D",
     "HierarchicalHistogram2D",
     "PairwiseEstimate",
-    "Plan",
     "PredictedError",
     "ProductEstimate",
+    "RangeCALM",
+    "SystemChoice",
     "Uniform",
     "WaveEstimate",
     "WaveGrid",

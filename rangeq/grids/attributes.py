@@ -1,6 +1,4 @@
-"""Attributes: names and domain sizes, and records as rows of a table; however many different
-records there may be.
-"""
+"""Attributes: names and domain sizes, and records as rows of a table."""
 
 from __future__ import annotations
 
@@ -22,8 +20,16 @@ _LARGEST = 1 << 32
 
 @dataclass(frozen=True)
 class Attributes:
-    """Ordinal attributes in their order; attribute names[t] has the values 0 .. sizes[t] - 1. Made
-    by `Attributes.of`.
+    """Ordinal attributes in their order, made by `Attributes.of`.
+
+    However many different records there may be.
+
+    Attributes
+    ----------
+    names
+        The names, in order.
+    sizes
+        Attribute names[t] has the values 0 .. sizes[t] - 1.
     """
 
     names: tuple[str, ...]
@@ -31,11 +37,18 @@ class Attributes:
 
     @classmethod
     def of(cls, sizes: Any) -> Attributes:
-        """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or
-        a `frequency.marginals.Domain`.
+        """Attributes from their sizes.
 
-        Raises ValueError for no attributes or more than 256, names that are not strings, and sizes
-        outside 1 .. 2^32.
+        Parameters
+        ----------
+        sizes
+            A sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a
+            `frequency.marginals.Domain`.
+
+        Raises
+        ------
+        ValueError
+            For no attributes, names that are not strings, and sizes outside 1 .. 2^32.
         """
         if isinstance(sizes, Attributes):
             return sizes
@@ -77,8 +90,9 @@ class Attributes:
         return tuple((j, k) for j in range(len(self)) for k in range(j + 1, len(self)))
 
     def place(self, attribute: Any) -> int:
-        """Where an attribute stands, given by its name or by its place. InvalidRange for one that
-        is not here.
+        """Where an attribute stands, given by its name or by its place.
+
+        InvalidRange for one that is not here.
         """
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)

@@ -25,19 +25,17 @@ MOST_EDGES = 3 << 20
 
 
 def equal_cells(size: int, granularity: int) -> Edges:
-    """``granularity`` cells (at most one a value) as equal as can be: cell k begins at floor(k size
-    / granularity).
+    """``granularity`` cells (at most one a value) as equal as can be.
 
-    Nothing is lost where the granularity does not divide the size; and cells nest wherever one
-    granularity divides the other.
+    Cell k begins at floor(k size / granularity). Nothing is lost where the granularity does not
+    divide the size; and cells nest wherever one granularity divides the other.
     """
     g = min(granularity, size)
     return tuple((np.arange(g + 1) * size // g).tolist())
 
 
 def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
-    """The cells of each level of a tree over one attribute, from the root: one cell, down to single
-    values.
+    """The cells of each level of a tree over one attribute: from one cell down to single values.
 
     A node of level l stands for branching^(height - l) values, except that the last ends with the
     domain.
@@ -66,8 +64,14 @@ def refined(*axes: Edges) -> Edges:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of some attributes: ``places`` which, ``edges`` how each is cut. The last axis counts
-    fastest in the cells' numbers.
+    """Cells of some attributes.
+
+    Attributes
+    ----------
+    places
+        Which attributes.
+    edges
+        How each is cut. The last axis counts fastest in the cells' numbers.
     """
 
     places: tuple[int, ...]

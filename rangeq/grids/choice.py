@@ -1,6 +1,4 @@
-"""Which system to take: the noise of each for an average query of two attributes, and a
-recommendation.
-"""
+"""Which system to take: the noise of each for an average query, and a recommendation."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel, cell_variance
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.calm import CALM
+from rangeq.grids.systems.calm import RangeCALM
 from rangeq.grids.systems.hdg import HDG
 from rangeq.grids.systems.hio import HIO
 from rangeq.grids.systems.lhio import LHIO
@@ -36,13 +34,21 @@ attributes have few values.
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A system with the standard deviation of noise and sampling of an average query, NaN where
-    that is unknown.
+class SystemCandidate:
+    """A system with the standard deviation of noise and sampling of an average query.
 
     That query covers half of the cells along each of two attributes (of the only one, for one
     attribute), of grids before post-processing; of what hierarchies make of theirs it is an upper
     bound of little use, so that they have none. That of square waves depends on the data.
+
+    Attributes
+    ----------
+    system
+        The protocol.
+    groups
+        How many groups users are divided into.
+    deviation
+        As a fraction of the population; NaN where it is unknown.
     """
 
     system: ConjunctionProtocol
@@ -51,7 +57,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SystemChoice:
     """What `plan` found; ``print(plan)`` shows the table.
 
     Attributes
@@ -64,7 +70,7 @@ class Plan:
         Why it is that one.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[SystemCandidate, ...]
     recommended: ConjunctionProtocol
     reason: str
 
@@ -77,7 +83,7 @@ class Plan:
         return "\n".join([*aligned(rows), f"* {type(self.recommended).__name__}: {self.reason}"])
 
 
-def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:
+def plan(sizes: Any, epsilon: float | Rational, n: int) -> SystemChoice:
     """Every system of this package that can serve these attributes, and the one to take.
 
     Parameters
@@ -87,30 +93,42 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> Plan:
     n
         The number of users expected, at least 1.
 
+    Returns
+    -------
+    SystemChoice
+        The candidates, and a recommendation with its reason.
+
+    Raises
+    ------
+    ValueError
+        For sizes, an epsilon or an n out of range.
+
+    Examples
+    --------
     >>> print(plan([64] * 6, 1.0, 10**6).reason)
     square waves tell of attributes and of pairs at once, and estimates are as smooth as the data
     """
     attributes, users = Attributes.of(sizes), checked_users(n)
-    found: dict[str, Candidate] = {}
-    for kind in (WaveGrid, HDG, TDG, CALM, LHIO, HIO, MSW, Uniform):
+    found: dict[str, SystemCandidate] = {}
+    for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform):
         try:
             system = kind(attributes, epsilon, users)
         except ValueError:
             continue  # too many cells or levels, or too few attributes
-        found[kind.__name__] = Candidate(
+        found[kind.__name__] = SystemCandidate(
             system, len(system.channel.parts), _deviation(system, users)
         )
     chosen, reason = _choose(attributes, found)
-    return Plan(tuple(found.values()), found[chosen].system, reason)
+    return SystemChoice(tuple(found.values()), found[chosen].system, reason)
 
 
-def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, str]:
-    if "CALM" in found and found["CALM"].deviation <= _NOTHING_TO_GAIN:
+def _choose(attributes: Attributes, found: dict[str, SystemCandidate]) -> tuple[str, str]:
+    if "RangeCALM" in found and found["RangeCALM"].deviation <= _NOTHING_TO_GAIN:
         return (
-            "CALM",
+            "RangeCALM",
             (
-                f"noise of {found['CALM'].deviation:.3g} with single values as cells leaves nothing"
-                " for assumptions to gain"
+                f"noise of {found['RangeCALM'].deviation:.3g} with single values as cells leaves"
+                " nothing for assumptions to gain"
             ),
         )
     if "WaveGrid" in found:
@@ -132,12 +150,12 @@ def _choose(attributes: Attributes, found: dict[str, Candidate]) -> tuple[str, s
                 " distributions are left"
             ),
         )
-    if "CALM" in found and found["CALM"].deviation <= grids.deviation:
+    if "RangeCALM" in found and found["RangeCALM"].deviation <= grids.deviation:
         return (
-            "CALM",
+            "RangeCALM",
             (
-                f"single values as cells have noise of {found['CALM'].deviation:.3g}, no more than"
-                " grids that merge them"
+                f"single values as cells have noise of {found['RangeCALM'].deviation:.3g}, no more"
+                " than grids that merge them"
             ),
         )
     return (
@@ -158,8 +176,9 @@ def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
 
 
 def _deviation(system: ConjunctionProtocol, n: int) -> float:
-    """Half of the cells along each axis of the largest grid of as many attributes as an average
-    query has, up to two.
+    """The deviation of an average query, from the largest grid of up to two attributes.
+
+    That query covers half of the cells along each axis.
     """
     if isinstance(system, Uniform):
         return 0.0

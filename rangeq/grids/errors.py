@@ -1,5 +1,6 @@
-"""Predicted errors of answers from grids (section 4.5, appendices A.9 and A.10): noise, sampling,
-non-uniformity.
+"""Predicted errors of answers from grids: noise, sampling, non-uniformity.
+
+Multi-dimensional ranges, section 4.5 and appendices A.9 and A.10.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ _NUMBERS = 1 << 22
 
 @dataclass(frozen=True)
 class GridErrors:
-    """Of the linear answer that the grid of a query's attributes gives, cells that are cut counting
-    in part.
+    """The errors of the linear answer that the grid of a query's attributes gives.
 
     A pair has one grid. A single attribute has one too, or else the mean over the grids of its
     pairs, weighed by their users. Noise is the oracle's own unbiased estimate for the reports

@@ -15,16 +15,33 @@ border cuts, 2 / g2.
 def granularities(
     d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2
 ) -> tuple[int, int]:
-    """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids for n users in d + C(d, 2) groups
-    of the same size.
+    """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids by the guideline of section 4.6.
+
+    For n users in d + C(d, 2) groups of the same size.
 
     Parameters
     ----------
     d, n
-        The numbers of attributes and of users.
+        The numbers of attributes and of users, at least 1.
+    epsilon
+        The privacy loss of a report, above 0.
     c
         The number of values of an attribute: of several, ask for each.
+    alpha1, alpha2
+        What non-uniformity is assumed to be: see `ALPHA1` and `ALPHA2`.
 
+    Returns
+    -------
+    tuple
+        Two powers of two, of at least 2 and at most c.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Examples
+    --------
     >>> granularities(d=6, n=10**6, epsilon=1.0, c=64)
     (16, 4)
     """

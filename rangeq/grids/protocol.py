@@ -24,8 +24,7 @@ MOST_GROUPS = 1 << 14
 
 @dataclass(frozen=True)
 class ConjunctionProtocol(Protocol):
-    """Every user holds a record of d ordinal attributes and sends one report; the server answers
-    conjunctions of ranges.
+    """Every user holds a record of d ordinal attributes; the server answers conjunctions of ranges.
 
     Parameters
     ----------
@@ -72,14 +71,42 @@ class ConjunctionProtocol(Protocol):
         return self.attributes.table(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record: see `Attributes.table` for what records may be,
-        `Channel.privatize` for the rest.
+        """One private report for each record.
+
+        Parameters
+        ----------
+        records
+            See `Attributes.table` for what they may be.
+        rng
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), of `report_dtype`.
+
+        Raises
+        ------
+        InvalidValue
+            For the first value that its attribute does not have; nothing was drawn.
         """
         return super().privatize(records, rng)
 
     def simulate(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments, faster
-        where there is a shortcut.
+        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments.
+
+        Parameters
+        ----------
+        records
+            As for `privatize`.
+        rng
+            A generator for results that can be repeated, or None.
+
+        Returns
+        -------
+        Aggregate
+            Made faster where there is a shortcut.
         """
         return self.channel.simulate_records(records, rng)
 
@@ -89,8 +116,9 @@ class ConjunctionProtocol(Protocol):
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
-        """Answers to conjunctions of ranges; all NaN with no reports. IncompatibleAggregate for
-        another protocol's.
+        """Answers to conjunctions of ranges; all NaN with no reports.
+
+        IncompatibleAggregate for the aggregate of another protocol.
         """
         return self._estimate(self.channel._own(aggregate))
 
@@ -101,7 +129,8 @@ class ConjunctionProtocol(Protocol):
     def _require_groups(self, number: int) -> None:
         if number > MOST_GROUPS:
             raise ValueError(
-                f"{type(self).__name__} would divide users among {number} groups, more than {MOST_GROUPS}"
+                f"{type(self).__name__} would divide users among {number} groups, more than"
+                f" {MOST_GROUPS}"
             )
 
     def _require_pairs(self) -> None:

@@ -1,6 +1,4 @@
-"""Conjunctions of closed intervals, as people hand them over: checked, and grouped by the
-attributes that they ask about.
-"""
+"""Conjunctions of closed intervals, checked, and grouped by the attributes that they ask about."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ class Queries(NamedTuple):
 
 
 def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
-    """One query, a list of (attribute, first, last), as the three arrays of shape (1, lambda) that
-    `grouped` takes.
+    """One query, a list of (attribute, first, last), as three arrays of shape (1, lambda).
+
+    `grouped` takes these.
     """
     if not isinstance(query, Sequence) or isinstance(query, str) or not query:
         raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")

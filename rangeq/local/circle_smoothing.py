@@ -1,5 +1,4 @@
-"""Smoothing a distribution on a circle as far as its own estimate says that it is smooth: empirical
-Bayes, then a convex problem.
+"""Smoothing a distribution on a circle as far as its own estimate says that it is smooth.
 
 The estimate is y = f + e, with noise e that is stationary around the circle: its Fourier
 coefficients are independent, with known variances. The prior takes f as uniform, plus jumps and
@@ -44,8 +43,7 @@ _TURNS, _PRECISION = 1500, 2e-5
 
 
 class Smoothing:
-    """The posterior of a distribution on ``size`` items around a circle, of which the first
-    ``domain`` may be held.
+    """The posterior of a distribution on items around a circle.
 
     Parameters
     ----------
@@ -129,8 +127,7 @@ class Smoothing:
         return np.asarray(np.fft.irfft(np.concatenate([[1.0], transform]), self._size))
 
     def distribution(self) -> Floats:
-        """The likeliest distribution: min (x - m)' Q (x - m) over x >= 0 with sum 1 and x = 0 in
-        the padding, shape (domain,).
+        """The likeliest distribution: shape (domain,), non-negative and with sum 1.
 
         m and Q are the posterior's mean and precision, so that this is least squares plus the
         prior's roughness. By the alternating direction method: the quadratic part is diagonal plus
@@ -205,7 +202,7 @@ class Smoothing:
         return np.maximum(covariances[0] - covariances, 0.0), sums, covariance
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
-        """The posterior variance of the sums over first .. last: shaped as these."""
+        """The posterior variances of the sums over first .. last, shaped as these."""
         by_length, sums, covariance = self._curve
         lean = sums[:, last + 1] - sums[:, first]
         return np.asarray(

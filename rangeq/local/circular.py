@@ -23,14 +23,13 @@ from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from rangeq.core.protocol import AdditiveProtocol
-from rangeq.core.tree import mean_over, spread
+from rangeq.core.tree import mean_over, padded, spread
 from rangeq.local.hierarchy import ORACLES, per_user
 
 
 @dataclass(frozen=True)
 class Blocks(Channel):
-    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks: which block
-    is the user's?
+    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks.
 
     A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
     oracle over the blocks: item x is in block ((x + angle) mod domain) // width.
@@ -122,8 +121,9 @@ class Blocks(Channel):
         return result
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
-        """How many of the users report on the block that begins at each item, or any other of the
-        same angle: shape (domain,).
+        """How many users report on the block that begins at each item: shape (domain,).
+
+        Users of the same angle count alike for all of its blocks.
         """
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
@@ -147,7 +147,7 @@ class Blocks(Channel):
 
 @dataclass(frozen=True)
 class CircularHistogram(AdditiveProtocol):
-    """A hierarchical histogram on a circle, turned for each user by a random public angle.
+    """A circular hierarchy: nodes of all sizes, turned by a random angle for each user.
 
     A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a
     random angle ("cycle spinning", Coifman and Donoho 1995, of wavelets) no range is better off
@@ -217,7 +217,7 @@ class CircularHistogram(AdditiveProtocol):
         unknown = [name for name in self._names if name not in ORACLES]
         if unknown:
             raise ValueError(f"unknown oracle {shown(unknown[0])}")
-        _ = self.level_weights, self.levels
+        _ = self.part_weights, self.parts
 
     @property
     def _size(self) -> int:
@@ -231,20 +231,20 @@ class CircularHistogram(AdditiveProtocol):
         )
 
     @cached_property
-    def levels(self) -> tuple[Blocks, ...]:
+    def parts(self) -> tuple[Blocks, ...]:
         return tuple(
             Blocks(self._size, self.epsilon, m, name)
             for m, name in zip(self.blocks or (), self._names, strict=True)
         )
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.levels), self.probabilities, "level")
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.parts), self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:
         return np.array(
-            [per_user(level.base, -(-self.domain // level.width)) for level in self.levels]
+            [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
         )
 
     def _nodes(self, level: int, items: Items) -> Items:
@@ -255,12 +255,13 @@ class CircularHistogram(AdditiveProtocol):
 
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
-        return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, self._size - self.domain)])
+        return padded(values, self._size)
 
     @cached_property
     def _even(self) -> Floats:
-        """All items equally frequent: estimates are of the difference from that, as the angles then
-        add no error of their own.
+        """All items equally frequent: what estimates are differences from.
+
+        So the angles add no error of their own.
         """
         return self._padded(np.full(self.domain, 1 / self.domain))
 
@@ -270,18 +271,19 @@ class CircularHistogram(AdditiveProtocol):
     def _information(self, users: Floats) -> Floats:
         """The precision of each frequency, for so many users on each level."""
         total = np.zeros(self._size // 2 + 1)
-        for level, number, variance in zip(self.levels, users, self._per_user, strict=True):
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if number:
                 total += number / variance * seen(self._size, level.width)
         return total
 
     def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
-        """The spectrum of the least-squares estimate of the circle's items, padding like any other,
-        and its `_information`.
+        """The spectrum of the least-squares estimate of the circle's items, and its precisions.
+
+        Padding is estimated like all other items. The precisions are those of `_information`.
         """
         users = self._users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
-        for k, (level, variance) in enumerate(zip(self.levels, self._per_user, strict=True)):
+        for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self._level(aggregate, k).counts
                 found = level.supporters(counts) / float(level.base.p - level.base.q)
@@ -332,6 +334,22 @@ class CircularHistogram(AdditiveProtocol):
         )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain).
+        frequencies
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
+        """
         users, size = self._expected_users(n), self._size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
@@ -347,7 +365,7 @@ class CircularHistogram(AdditiveProtocol):
         spectrum[:, 0] = 0.0
         solution, held = np.fft.irfft(spectrum, size), self._padded(frequencies)
         beyond = held - self._even
-        for level, number, variance in zip(self.levels, users, self._per_user, strict=True):
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if not number:
                 continue
             square, mean = np.zeros(len(weights)), np.zeros(len(weights))
@@ -365,11 +383,16 @@ class CircularHistogram(AdditiveProtocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """The variances of ranges by their length 0 .. domain, and the covariances of prefixes with the
-    sum of all items.
+    """The variances of ranges by their length, and what prefixes share with the sum of all items.
 
-    Where no block tells that sum, they are the covariances of what no block tells: to know it moves
-    nothing else. None: no padding.
+    Attributes
+    ----------
+    variances
+        Shape (domain + 1,): of ranges of the lengths 0 .. domain.
+    shared
+        Shape (domain + 1,): the covariances of prefixes with the sum of all items. Where no block
+        tells that sum, they are the covariances of what no block tells: to know it moves nothing
+        else. None: there is no padding.
     """
 
     variances: Floats
@@ -390,7 +413,7 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of
     # their widths, and no others.
     step = math.gcd(
-        size, *(level.width for level, number in zip(protocol.levels, users, strict=True) if number)
+        size, *(level.width for level, number in zip(protocol.parts, users, strict=True) if number)
     )
     unseen = length % step * (step - length % step) / size
     shared = None
@@ -407,8 +430,9 @@ def _windows(values: Floats, width: int) -> Floats:
 
 
 def seen(circle: int, width: int) -> Floats:
-    """How much of each frequency 0 .. circle // 2 blocks of a width see, all angles together; 0
-    where exactly nothing.
+    """How much blocks of a width see of each frequency 0 .. circle // 2, all angles together.
+
+    Exactly 0 where they see nothing. Shape (circle // 2 + 1,).
     """
     frequency = np.arange(circle // 2 + 1)
     result = np.zeros(len(frequency))
@@ -427,8 +451,9 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def round_up(domain: int) -> int:
-    """A circle for a domain: a multiple of the largest power of two up to domain / 16, of 4 for
-    domains from 8.
+    """The size of a circle for a domain, so that it has enough divisors.
+
+    A multiple of the largest power of two up to domain / 16; of 4 for domains from 8.
     """
     step = 1 if domain < 8 else max(4, 1 << max(0, (domain // 16).bit_length() - 1))
     return max(2, -(-domain // step) * step)

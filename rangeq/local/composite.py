@@ -24,7 +24,7 @@ from rangeq.local.hierarchy import ORACLES, per_user
 
 @dataclass(frozen=True)
 class Composite(ConsistentTree):
-    """A tree whose first level is answered by any mechanism of `mechdesign`, such as one designed for ranges.
+    """A tree whose first level is answered by any mechanism of `mechdesign`, say one for ranges.
 
     The errors of a designed mechanism are not alike in all directions, so that its estimates and
     those that the levels below it give of its nodes are combined in its own principal axes; below,
@@ -74,8 +74,8 @@ class Composite(ConsistentTree):
                 )
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()
-        if audit.ratio > self.odds:
-            raise PrivacyViolation(audit.ratio, self.odds, audit.output, audit.inputs)
+        if audit.ratio > self.max_ratio:
+            raise PrivacyViolation(audit.ratio, self.max_ratio, audit.output, audit.inputs)
         if self.tree.leaves != self.domain:
             raise ValueError(
                 f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"
@@ -86,14 +86,14 @@ class Composite(ConsistentTree):
                 f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got"
                 f" {shown(self.oracle)}"
             )
-        _ = self.level_weights, self.levels
+        _ = self.part_weights, self.parts
 
     @cached_property
     def tree(self) -> Tree:
         return Tree(self.domain, (self.mechanism.inputs, *self.branching))
 
     @cached_property
-    def levels(self) -> tuple[Oracle, ...]:
+    def parts(self) -> tuple[Oracle, ...]:
         below = zip(self.oracle, self.tree.nodes[1:], strict=True)
         return (
             Tabular(self.mechanism),
@@ -101,7 +101,7 @@ class Composite(ConsistentTree):
         )
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
+    def part_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
     @cached_property
@@ -124,7 +124,7 @@ class Composite(ConsistentTree):
         return np.array(
             [
                 per_user(oracle, nodes)
-                for oracle, nodes in zip(self.levels[1:], self.tree.nodes[1:], strict=True)
+                for oracle, nodes in zip(self.parts[1:], self.tree.nodes[1:], strict=True)
             ]
         )
 

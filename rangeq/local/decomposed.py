@@ -25,15 +25,26 @@ from rangeq.local.hierarchy import LevelHistograms
 
 @dataclass(frozen=True)
 class DecomposedHistogram(LevelHistograms):
-    """HH_B without consistency (range queries 4.4): a range is the sum of the fewest nodes.
+    """HH_B without consistency (range queries, section 4.4): ranges are sums of the fewest nodes.
 
     The frequencies of items are the leaves' own estimates, and a range of several items is in
     general *not* the sum of those: nodes and their children are estimated from different users and
     contradict each other. Weighted sums of frequencies (`linear`, `linear_variance`,
     `difference_variance`) are about the leaves, `range` and `average_rmse` about the nodes.
-    `HierarchicalHistogram` combines all levels, and errs less. For the parameters see
-    `LevelHistograms`.
+    `HierarchicalHistogram` combines all levels, and errs less.
 
+    Parameters
+    ----------
+    domain, epsilon, branching, oracle, probabilities
+        As for `HierarchicalHistogram`.
+
+    Raises
+    ------
+    ValueError
+        As there.
+
+    Examples
+    --------
     >>> protocol = DecomposedHistogram(domain=64, epsilon=1.0, branching=4, oracle="OUE")
     >>> estimate = protocol.estimate(protocol.simulate(np.full(64, 1000), np.random.default_rng(1)))
     >>> estimate.variance(3, 36) < estimate.linear(np.arange(64) // 34 == 0).variance / 4
@@ -43,16 +54,36 @@ class DecomposedHistogram(LevelHistograms):
     @property
     def _last(self) -> Oracle:
         """The oracle over the leaves."""
-        return self.levels[-1]
+        return self.parts[-1]
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:
-        return [NodeLaw.of(oracle) for oracle in self.levels]
+        return [NodeLaw.of(oracle) for oracle in self.parts]
 
     def estimate(
         self, aggregate: Aggregate, items: npt.ArrayLike | None = None
     ) -> DecomposedEstimate:
-        """Unbiased estimates of items and ranges. ``items`` must be None, as for all ranges."""
+        """Unbiased estimates of items and ranges.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol's reports.
+        items
+            Must be None: ranges need the whole domain.
+
+        Returns
+        -------
+        DecomposedEstimate
+            NaN with infinite variances if there are no reports.
+
+        Raises
+        ------
+        ValueError
+            If ``items`` is given.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
+        """
         super().estimate(aggregate, items)
         return DecomposedEstimate(self, aggregate)
 
@@ -90,6 +121,27 @@ class DecomposedHistogram(LevelHistograms):
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
+        """The root of the average variance of ranges over a workload, by nodes.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        workload
+            "ranges", "all ranges" or "prefixes".
+        frequencies
+            Shape (domain,), of a small domain; None: all items are equally frequent.
+
+        Returns
+        -------
+        float
+            As a fraction of the population.
+
+        Raises
+        ------
+        ValueError
+            As for `RangeProtocol.average_rmse`.
+        """
         tree, users, domain = self.tree, self._expected_users(n), self.domain
         if frequencies is None:
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
@@ -111,23 +163,66 @@ class DecomposedHistogram(LevelHistograms):
     # ------------------------------------------------------------ items and their sums, by leaves
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """The variance of a single item's estimate, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        frequency
+            Of the item, in [0, 1]: a number, or an array.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of ``frequency``; infinite if no users report on the leaves.
+        """
         f = np.asarray(frequency, dtype=np.float64)
         return self._of_sample(n, np.asarray(self._last.variance(1, f)), f * (1 - f))
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """See `Oracle.difference_variance`: of the leaves' estimates."""
+        """The mean variance of the difference of two items' estimates, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        held
+            How many items the population is spread over, evenly; None: all.
+
+        Returns
+        -------
+        float
+            Infinite if no users report on the leaves.
+        """
         among = 2 / (held or self.domain)
         one = self._last.difference_variance(1, held or self.domain)
         return float(self._of_sample(n, one, among))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates of items, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain).
+        frequencies
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
+        """
         padded, held = self.tree.padded(weights), self.tree.padded(frequencies)
         one = self._last.linear_variance(1, padded, held)
         result: Floats = self._of_sample(n, one, spread(weights, frequencies))
         return result
 
     def _of_sample(self, n: int, one: Any, among: Any) -> Any:
-        """The variance from the users on the leaves, given what each adds and that among all users."""
+        """The variance from the users on the leaves, given what each adds and that among all."""
         users = self._expected_users(n)[-1]
         if not users:
             return np.full(np.shape(one), np.inf)[()]
@@ -138,7 +233,7 @@ class DecomposedHistogram(LevelHistograms):
         return self._last._slope(1) / float(users) if users else 0.0
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        part = self._level(aggregate, len(self.levels) - 1)
+        part = self._level(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
@@ -148,7 +243,7 @@ class DecomposedHistogram(LevelHistograms):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        part = self._level(aggregate, len(self.levels) - 1)
+        part = self._level(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self._last._frequencies(part, None)

@@ -11,12 +11,20 @@ from rangeq.local.hierarchy import HierarchicalHistogram
 
 @dataclass(frozen=True)
 class Flat(HierarchicalHistogram):
-    """Flat (range queries 4.2): any oracle of `frequency` over the items themselves, by name.
-    `central.Flat` trusts a curator.
+    """One histogram over the items, and ranges by adding up (range queries, section 4.2).
 
-    The estimates are shifted to sum to 1, since everybody is somewhere: a range of r items then has
-    variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D, epsilon, D)``
-    has. ``branching`` and ``probabilities`` are of no use here.
+    The estimates are shifted to sum to 1, since every user is somewhere: a range of r items then
+    has the variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D,
+    epsilon, D)`` has. `rangeq.central.CentralFlat` trusts a curator.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    oracle
+        The name of any oracle of `rangeq.local.hierarchy.ORACLES`, over the items themselves.
+    branching, probabilities
+        Of no use here: there is one level.
     """
 
     branching: int | tuple[int, ...] = ()

@@ -1,6 +1,4 @@
-"""HaarHRR: the coefficients of the discrete Haar transform, each level's by Hadamard randomised
-response.
-"""
+"""HaarHRR: the discrete Haar transform, each level's coefficients by Hadamard response."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from rangeq.core.tree import Tree, inverse
 
 @dataclass(frozen=True)
 class HaarLevel(SignChannel, Oracle):
-    """One level of Haar coefficients: which of domain / 2 nodes the user is under, and on which
-    side, as one Hadamard coefficient.
+    """One level of Haar coefficients: the user's node and side of it, as one Hadamard coefficient.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
     (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
@@ -80,15 +77,27 @@ class HaarLevel(SignChannel, Oracle):
     def audit(self) -> Audit:
         # The index does not depend on the item; given it, one sign has weight ``truth`` and the
         # other ``lie``.
-        return Audit(self._choice.ratio, self.odds, "index 0, sign +1", (0, 1))
+        return Audit(self._choice.ratio, self.max_ratio, "index 0, sign +1", (0, 1))
 
 
 @dataclass(frozen=True)
 class HaarHRR(EvenTree):
-    """HaarHRR (range queries 4.6): one level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
+    """One level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
 
-    The domain is padded to a power of two. Consistent by construction: every level knows how the
-    nodes above it split, and nothing else. ``probabilities`` are those of `HierarchicalHistogram`.
+    Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
+    every level knows how the nodes above it split, and nothing else.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        For a domain, an epsilon or probabilities out of range.
     """
 
     probabilities: tuple[Any, ...] | None = None
@@ -97,18 +106,18 @@ class HaarHRR(EvenTree):
         if self.probabilities is not None:
             object.__setattr__(self, "probabilities", tuple(self.probabilities))
         super().__post_init__()
-        _ = self.level_weights
+        _ = self.part_weights
 
     @cached_property
     def tree(self) -> Tree:
         return Tree.of(self.domain, 2)
 
     @cached_property
-    def levels(self) -> tuple[HaarLevel, ...]:
+    def parts(self) -> tuple[HaarLevel, ...]:
         return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
+    def part_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
@@ -116,7 +125,7 @@ class HaarHRR(EvenTree):
 
     @property
     def _per_user(self) -> float:
-        return 1 / (2 * self.levels[0].contrast ** 2)  # half of the square of a difference
+        return 1 / (2 * self.parts[0].contrast ** 2)  # half of the square of a difference
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         # A level's coefficients tell nothing of other levels, and the same of every population.
@@ -129,7 +138,7 @@ class HaarHRR(EvenTree):
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
         solution = np.array([1.0])
-        for k, level in enumerate(self.levels):
+        for k, level in enumerate(self.parts):
             part = self._level(aggregate, k)
             half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
             solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()

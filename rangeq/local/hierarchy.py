@@ -1,4 +1,4 @@
-"""Hierarchical histograms HH_B: a histogram over the nodes of every level of a tree, made consistent."""
+"""Hierarchical histograms HH_B: a consistent histogram over the nodes of every level of a tree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class LevelHistograms(TreeProtocol):
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
     oracle
-        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH", "GRR", "SubsetSelection", ...
+        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
+        "GRR", "SubsetSelection", ...
     probabilities
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -90,7 +91,7 @@ class LevelHistograms(TreeProtocol):
             raise ValueError(
                 f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}"
             )
-        _ = self.level_weights, self.levels  # what is wrong with them is wrong now
+        _ = self.part_weights, self.parts  # what is wrong with them is wrong now
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -101,24 +102,41 @@ class LevelHistograms(TreeProtocol):
         return Tree.of(self.domain, self.branching)
 
     @cached_property
-    def levels(self) -> tuple[Oracle, ...]:
+    def parts(self) -> tuple[Oracle, ...]:
         return tuple(
             ORACLES[name](nodes, self.epsilon)
             for name, nodes in zip(self._names, self.tree.nodes, strict=True)
         )
 
     @cached_property
-    def level_weights(self) -> tuple[int, ...]:
+    def part_weights(self) -> tuple[int, ...]:
         return weights_of(self.tree.height, self.probabilities, "level")
 
 
 @dataclass(frozen=True)
 class HierarchicalHistogram(LevelHistograms, EvenTree):
-    """HH_B with consistency (range queries 4.5): TreeOUE, TreeHRR, TreeOLH of the paper by ``oracle``.
+    """HH_B with consistency (range queries, section 4.5): every node is the sum of its children.
 
-    All levels are combined by least squares, which is the most accurate: every node is the sum of
-    its children. `DecomposedHistogram` leaves them as they are. For the parameters see
-    `LevelHistograms`.
+    All levels are combined by least squares, which is the most accurate. `DecomposedHistogram`
+    leaves them as they are. TreeOUE, TreeHRR and TreeOLH of the paper are this, by ``oracle``.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    branching
+        Children of a node: one number for all levels (the first level has as many nodes as cover
+        the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
+        never in an answer.
+    oracle
+        The name of an oracle of `frequency` for all levels, or one for each: see `LevelHistograms`.
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        A branching, names or probabilities that do not fit the domain or each other.
     """
 
     @cached_property
@@ -129,7 +147,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
         return np.array(
             [
                 per_user(oracle, held)
-                for oracle, held in zip(self.levels, self.tree.occupied, strict=True)
+                for oracle, held in zip(self.parts, self.tree.occupied, strict=True)
             ]
         )
 
@@ -156,7 +174,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:
-        return [NodeLaw.of(oracle) for oracle in self.levels]
+        return [NodeLaw.of(oracle) for oracle in self.parts]
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         up, down = self._shares(users)
@@ -186,7 +204,8 @@ def _below(values: Floats) -> Floats:
 
 
 def per_user(oracle: Oracle, held: int) -> float:
-    """The variance of a unit contrast between nodes, from one user drawn at random from those
-    spread evenly over ``held`` nodes.
+    """The variance of a unit contrast between nodes, from one user drawn at random.
+
+    The users are spread evenly over ``held`` nodes.
     """
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

@@ -1,5 +1,6 @@
-"""Ranges when every user holds a set of items: two rounds, the second about the frequent items only
-(thesis 7.1.2).
+"""Ranges when every user holds a set of items: two rounds, the second about the frequent ones.
+
+Thesis, section 7.1.2.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from rangeq.local.haar import HaarHRR
 
 @dataclass(frozen=True)
 class ItemSets:
-    """Each user reports twice, each time on one random slot of the own set padded to a fixed size,
-    with half of the budget.
+    """Ranges over sets of items: each user reports twice, on one random slot of the own padded set.
 
-    In the first round an oracle finds the ``heavy`` most frequent items; in the second, users keep
-    what they have of those, and a range protocol estimates them. What is estimated is the number of
-    users with an item over the number of users; a range holds the sum over its heavy items, the
-    others count as 0. Items of users with more than ``size`` items are lost in proportion, which
-    biases frequencies downwards: choose a size that covers most users.
+    Each report has half of epsilon. In the first round an oracle finds the ``heavy`` most frequent
+    items; in the second, users keep what they have of those, and a range protocol estimates them.
+    What is estimated is the number of users with an item over the number of users; a range holds
+    the sum over its heavy items, the others count as 0. Items of users with more than ``size``
+    items are lost in proportion, which biases frequencies downwards: choose a size that covers most
+    users.
 
     Parameters
     ----------
@@ -44,6 +45,11 @@ class ItemSets:
         Slots in the first round, at least 1: public, not read off the sets.
     heavy
         How many items the second round is about, at least 1.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are not positive integers, or an epsilon out of range.
     """
 
     domain: int
@@ -62,9 +68,7 @@ class ItemSets:
 
     @cached_property
     def first(self) -> Oracle:
-        """The oracle of the first round. Its last item, number ``domain``, stands for an empty
-        slot.
-        """
+        """The oracle of the first round; its last item, ``domain``, stands for an empty slot."""
         return ProjectiveGeometry(self.domain + 1, self._half)
 
     @cached_property
@@ -80,15 +84,30 @@ class ItemSets:
     def sampled(
         self, sets: Sequence[npt.ArrayLike], rng: np.random.Generator | None = None
     ) -> Integers:
-        """A random slot of each user's set, for `first.privatize`: an item, or ``domain`` for an
-        empty one. On the device.
+        """A random slot of each user's set, for `first.privatize`. On the device.
+
+        Parameters
+        ----------
+        sets
+            The items of each user: arrays of integers in 0 .. domain-1; repeated ones count once.
+        rng
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), int64: an item, or ``domain`` for an empty slot.
+
+        Raises
+        ------
+        InvalidValue
+            For the first item out of range.
         """
         return self._sampled(sets, self.size, rng)
 
     def frequent(self, estimate: Estimate) -> Integers:
-        """The heavy items by the first round's estimate, in order: shape (heavy,), or all if there
-        are fewer.
-        """
+        """The heavy items by the first round's estimate, ascending: shape (heavy,), or fewer."""
         order = np.argsort(-estimate.frequencies[: self.domain], kind="stable")
         return np.sort(order[: self.heavy])
 
@@ -98,8 +117,26 @@ class ItemSets:
         frequent: npt.ArrayLike,
         rng: np.random.Generator | None = None,
     ) -> Integers:
-        """A random slot of what each user has of the frequent items, for `second.privatize`. On the
-        device.
+        """A random slot of each user's frequent items, for `second.privatize`. On the device.
+
+        Parameters
+        ----------
+        sets
+            As for `sampled`.
+        frequent
+            The items that `frequent` found: shape (heavy,).
+        rng
+            As for `sampled`.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), int64: an item, or ``domain`` for an empty slot.
+
+        Raises
+        ------
+        InvalidValue
+            For the first item out of range.
         """
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
         return self._sampled(
@@ -107,8 +144,24 @@ class ItemSets:
         )
 
     def distribution(self, estimate: RangeEstimate, frequent: npt.ArrayLike) -> Distribution:
-        """Users with each item over all users, 0 for items that are not frequent; ``range`` adds
-        up, and need not stay below 1.
+        """The users with each item over all users, from the second round's estimate.
+
+        Parameters
+        ----------
+        estimate
+            Of the second round.
+        frequent
+            The items that it was about: shape (heavy,).
+
+        Returns
+        -------
+        Distribution
+            0 for items that are not frequent. Its ``range`` adds up, and need not stay below 1.
+
+        Raises
+        ------
+        InvalidValue
+            For a frequent item out of range.
         """
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
         values: Floats = np.zeros(self.domain)

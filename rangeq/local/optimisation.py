@@ -1,11 +1,12 @@
-"""The protocol, oracles and level probabilities of least predicted error for a workload, and what
-no protocol can do better.
+"""The protocol of least predicted error for a workload, and a bound for all protocols.
+
+What is chosen are the hierarchy, the oracle of each level and the probabilities of the levels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -46,7 +47,7 @@ _LINE = 150
 """How much of `describe` is printed: large domains have many levels."""
 
 _BRANCHINGS = (2, 3, 5, 7)
-"""A tree with levels left out is a tree of larger branching, so powers need no trees of their own."""
+"""Levels left out make a tree of larger branching: powers need no trees of their own."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Optimised:
     rmse
         Its root of the average variance over the workload.
     alternatives
-        (protocol, rmse), the best first: optimised circles and trees, and the published protocols.
+        (protocol, rmse), the best first: optimised circular hierarchies and trees, and the
+        published protocols.
     bound
         What no protocol can go below: `least_rmse`.
     """
@@ -103,7 +105,7 @@ def describe(protocol: RangeProtocol) -> str:
 def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
     return ", ".join(
         f"{name} {weight / WORD:.3f}"
-        for name, weight in zip(names, protocol.level_weights, strict=True)
+        for name, weight in zip(names, protocol.part_weights, strict=True)
     )
 
 
@@ -115,13 +117,14 @@ def optimise(
     *,
     progress: bool = False,
 ) -> Optimised:
-    """The protocol of least average variance over a workload: circles and trees, with an oracle and
-    a probability for each level.
+    """The protocol of least average variance over a workload, of those known here.
 
-    The average variance of a consistent tree is a sum over levels of parents of a constant of the
-    workload over a precision, that of a circle a sum over frequencies; precisions are linear in the
-    probabilities: a convex problem, solved by multiplicative updates. Levels that get next to no
-    users are left out. Each level has the oracle of least variance among its nodes.
+    Circular hierarchies and trees are optimised, with an oracle and a probability for each level;
+    the published protocols are compared with them. The average variance of a consistent tree is a
+    sum over levels of parents of a constant of the workload over a precision, that of a circular
+    hierarchy a sum over frequencies; precisions are linear in the probabilities: a convex problem,
+    solved by multiplicative updates. Levels that get next to no users are left out. Each level has
+    the oracle of least variance among its nodes.
 
     Parameters
     ----------
@@ -134,6 +137,16 @@ def optimise(
         heavy nodes.
     progress
         Show how far it is, on standard error.
+
+    Returns
+    -------
+    Optimised
+        The best protocol, the alternatives, and a lower bound.
+
+    Raises
+    ------
+    ValueError
+        For an unknown workload, or a domain, epsilon or n out of range.
     """
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
@@ -186,12 +199,22 @@ def _exact(shares: Floats) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CircleLevels:
-    """The levels that a circle may have, their best oracles, and what users on them tell: to choose
-    their shares by.
+    """The levels that a circular hierarchy may have, to choose their shares of the users by.
 
-    ``costs`` is what a unit of variance at each of the ``frequencies`` adds to the mean over a
-    workload, ``gains`` the precision that a user on each level adds there: shapes (frequencies,)
-    and (frequencies, levels).
+    Attributes
+    ----------
+    domain, epsilon, circle
+        As for `CircularHistogram`.
+    blocks
+        Shape (levels,): how many blocks each level cuts the circle into.
+    oracles
+        The best oracle of each level.
+    frequencies
+        The frequencies of the circle that are looked at.
+    costs
+        Shape (frequencies,): what a unit of variance at each adds to the mean over a workload.
+    gains
+        Shape (frequencies, levels): the precision there that a user on each level adds.
     """
 
     domain: int
@@ -220,9 +243,7 @@ class CircleLevels:
         return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
 
     def histogram(self, shares: Floats) -> CircularHistogram:
-        """The protocol with these shares of the users on the levels: those with next to none are
-        left out.
-        """
+        """The protocol with these shares of the users; levels with next to none are left out."""
         kept = (shares > 1e-3) | (self.blocks == self.circle)
         names = tuple(
             type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep
@@ -276,14 +297,31 @@ def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integer
 def compose(
     mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges"
 ) -> Composite:
-    """A mechanism over equal blocks of items, and below it the binary tree and the probabilities of
-    least average variance.
+    """A mechanism over equal blocks of items, and below it the best binary tree.
+
+    The oracles and the probabilities of the levels are those of least average variance.
 
     Parameters
     ----------
     mechanism
         Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
         `mechdesign.local.workload_optimal`.
+    domain, epsilon
+        As for every oracle.
+    workload
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    Composite
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        For an unknown workload, or a mechanism that does not fit: see `Composite`.
+    PrivacyViolation, NotIdentifiable
+        See `Composite`.
     """
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
@@ -305,8 +343,9 @@ def best_oracle(
     kinds: Mapping[str, type[Oracle]] = ORACLES,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
-    """The oracle of least variance for a level with so many nodes, ``held`` of them not padding;
-    and its `per_user`.
+    """The oracle of least variance for a level with so many nodes, and its `per_user`.
+
+    ``held`` of the nodes are not padding; reports take at most ``bits``.
     """
     made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
@@ -316,8 +355,9 @@ def best_oracle(
 
 
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
-    """The probabilities of levels that minimise the average variance, given `per_user` of each
-    level.
+    """The probabilities of levels that minimise a tree's average variance over a workload.
+
+    ``variances`` are the `per_user` of each level.
     """
     height = tree.height
     # What one user on a level adds to the precision of the contrasts of each level of parents
@@ -329,41 +369,72 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
 
 
 def least_shares(costs: Floats, information: Floats) -> Floats:
-    """The shares, adding up to 1, of least costs @ 1 / (information @ shares): shape (contrasts,),
-    (contrasts, levels).
+    """The shares, adding up to 1, of least costs @ 1 / (information @ shares).
+
+    Optimal to one part in 10^9. Shapes (contrasts,) and (contrasts, levels).
     """
-    shares = np.full(information.shape[1], 1 / information.shape[1])
-    for _ in range(_STEPS // len(costs) + 200):
-        precision = information @ shares
-        gains = (
-            np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
-            @ information
-        )
-        # The average variance itself, as it is homogeneous in 1 / shares
-        total = float(shares @ gains)
-        if total == 0 or gains.max() <= total * (1 + 1e-9):
-            break  # no level would gain from another's users: optimal to one part in 10^9
-        shares = shares * np.sqrt(gains / total)
+
+    def slope(precision: Floats) -> Floats:
+        return np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+
+    start = np.full(information.shape[1], 1 / information.shape[1])
+    return falling_shares(slope, information, start, _STEPS // len(costs) + 200, 1e-9)
+
+
+def falling_shares(
+    slope: Callable[[Floats], Floats],
+    information: Floats,
+    start: Floats,
+    steps: int,
+    tolerance: float,
+) -> Floats:
+    """The shares of least variance, adding up to 1, by multiplicative steps: a convex problem.
+
+    Parameters
+    ----------
+    slope
+        By how much the variance falls with each precision, given all: shape (contrasts,).
+    information
+        The precisions are information @ shares: shape (contrasts, levels).
+    start
+        The shares to begin with, of sum 1.
+    steps
+        How many steps to take at most.
+    tolerance
+        The part of the mean gain by which no level may gain more than the mean, to stop.
+
+    Returns
+    -------
+    Shape (levels,).
+    """
+    shares = start
+    for _ in range(steps):
+        gains = slope(information @ shares) @ information
+        mean = float(shares @ gains)
+        if mean == 0 or gains.max() <= mean * (1 + tolerance):
+            break  # no level would gain from another's users
+        shares = shares * np.sqrt(gains / mean)
         shares /= shares.sum()
     return shares
 
 
 def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> float:
-    """What the root of the average variance over a workload cannot go below, whatever the n users
-    send under local privacy.
+    """The least root of the average variance over a workload of any protocol, whatever users send.
 
-    For an even population, and unbiased estimates from one report a user. Let s be the rows of a
-    mechanism, D = domain. The information about frequencies (which add up to 1) has the trace sum
-    |s - mean s|^2 / mean s: convex in every row, so that it is the largest for rows of two values,
-    1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the squared errors of
-    queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P the prefixes, G is
-    (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the eigenvalues (D + 1) /
-    (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for prefixes, with the eigenvalues 1
-    / (4 sin^2(pi f / (2 D))).
+    For an even population, local privacy, and unbiased estimates from one report a user. Let s be
+    the rows of a mechanism, D = domain. The information about frequencies (which add up to 1) has
+    the trace sum |s - mean s|^2 / mean s: convex in every row, so that it is the largest for rows
+    of two values, 1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the
+    squared errors of queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P
+    the prefixes, G is (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the
+    eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for prefixes,
+    with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
     """
     if domain == 1:
         return 0.0
-    odds = float(min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500)))
+    ratio = float(
+        min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500))
+    )
     f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
     if workload == "prefixes":
         queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))
@@ -373,5 +444,5 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
         roots = np.sqrt(
             np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0)
         )
-    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * odds / (odds - 1) ** 2
+    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * ratio / (ratio - 1) ** 2
     return even_rmse(domain, n, workload, variance / n)

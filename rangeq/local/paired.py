@@ -1,5 +1,4 @@
-"""Ranges of items that come with a private bit: the AUC of a score, and means of values over ranges
-of keys (thesis 7.1.2).
+"""Ranges of items that come with a private bit: the AUC of a score, and means over ranges of keys.
 
 A pair (bit, x) is the item bit * domain + x of a protocol over twice the domain, whose tree asks
 for the bit first. So both halves answer ranges of x with the error of a tree, and the bit is as
@@ -25,8 +24,19 @@ from rangeq.core.protocol import RangeProtocol
 
 @dataclass(frozen=True)
 class Paired:
-    """Pairs of a bit and an item, as the items of a range protocol over an even domain. ValueError
-    if that is odd.
+    """Pairs of a bit and an item, as the items of a range protocol over an even domain.
+
+    Thesis, section 7.1.2.
+
+    Parameters
+    ----------
+    protocol
+        A range protocol over twice the domain of the items.
+
+    Raises
+    ------
+    ValueError
+        If its domain is odd.
     """
 
     protocol: RangeProtocol
@@ -44,8 +54,24 @@ class Paired:
         return self.protocol.domain // 2
 
     def items(self, bits: npt.ArrayLike, values: npt.ArrayLike) -> Integers:
-        """What the protocol's `privatize` takes, from each user's bit (0 or 1) and item.
-        InvalidValue names the first bad one.
+        """What the protocol's `privatize` takes, from each user's bit and item.
+
+        Parameters
+        ----------
+        bits
+            Shape (users,): 0 or 1.
+        values
+            Shape (users,): items in 0 .. domain-1.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), int64: bit * domain + item.
+
+        Raises
+        ------
+        InvalidValue
+            For the first bad one.
         """
         ones = checked_counts(bits, 1, InvalidValue)
         return ones * self.domain + checked_counts(values, self.domain - 1, InvalidValue)
@@ -53,10 +79,31 @@ class Paired:
     def keyed(
         self, keys: npt.ArrayLike, values: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> Integers:
-        """The same from keys and numeric values in [-1, 1]: the bit is 1 with probability (1 +
-        value) / 2, right on average.
+        """What the protocol's `privatize` takes, from keys and numeric values.
 
-        The rounding is part of the client; ``rng`` is that of `Oracle.privatize`.
+        The bit is 1 with probability (1 + value) / 2, which is right on average. The rounding is
+        part of the client.
+
+        Parameters
+        ----------
+        keys
+            Shape (users,): items in 0 .. domain-1.
+        values
+            Shape (users,): numbers in [-1, 1].
+        rng
+            As for `Oracle.privatize`.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), int64.
+
+        Raises
+        ------
+        ValueError
+            For the first value outside of [-1, 1].
+        InvalidValue
+            For the first bad key.
         """
         numbers = np.asarray(values, dtype=np.float64)
         bad = ~((numbers >= -1) & (numbers <= 1))
@@ -72,12 +119,11 @@ class Paired:
         return items + self.domain * (drawn < (1 + numbers.ravel()) / 2).reshape(items.shape)
 
     def auc(self, estimate: RangeEstimate) -> Linear:
-        """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half
-        (eq. 7.1, which drops them).
+        """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
 
-        Returns ``(value, variance)``. A ratio of products of estimates: its error is that of the
-        linear terms (the delta method), right for many users; the products' own bias, of the order
-        of the variance, is not taken off.
+        Thesis, equation 7.1, which drops ties. Returns ``(value, variance)``. A ratio of products
+        of estimates: its error is that of the linear terms (the delta method), right for many
+        users; the products' own bias, of the order of the variance, is not taken off.
         """
         d, f = self.domain, estimate.frequencies
         lower, upper = f[:d], f[d:]
@@ -92,11 +138,27 @@ class Paired:
     def mean(
         self, estimate: RangeEstimate, first: npt.ArrayLike, last: npt.ArrayLike
     ) -> tuple[Any, Any]:
-        """The mean value of the keys in first .. last, for items made by `keyed`: ``(means,
-        variances)`` like the ends given.
+        """The mean value of the keys in first .. last, for items made by `keyed`.
 
         A ratio of two range estimates; the variance is that of its linear terms, and both are worth
-        little where the range holds few people.
+        little where the range holds few users.
+
+        Parameters
+        ----------
+        estimate
+            Of the protocol.
+        first, last
+            Closed ranges of keys, integers or arrays.
+
+        Returns
+        -------
+        tuple
+            Means and their variances: floats, or arrays of the ends' shape.
+
+        Raises
+        ------
+        ValueError
+            For ends that are not ranges of keys.
         """
         d, plain = self.domain, np.ndim(first) == 0 and np.ndim(last) == 0
         a, b = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))

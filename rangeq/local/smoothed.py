@@ -1,6 +1,4 @@
-"""shaped: ranges on one attribute with estimates that are distributions, and as smooth as the data
-themselves say.
-"""
+"""`shaped`: ranges on one attribute by smoothed, adaptive estimates, which are distributions."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
@@ -24,7 +22,7 @@ from rangeq.core.estimate import Distribution, RangeEstimate, crossings
 from rangeq.core.intervals import checked_ends
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, round_up
-from rangeq.local.optimisation import CircleLevels, least_shares
+from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
 _CORNER = 2.0
 """The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density,
@@ -51,20 +49,41 @@ _FEWEST = 4
 
 
 def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
-    """The protocol for ranges of about ``n`` users whose estimates are shaped: see `Shaped`.
+    """The protocol for ranges of about ``n`` users whose estimates are smoothed: see `Shaped`.
 
-    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased estimates would have it: fine scales
-    are smoothed, where the data are smooth. How many more follows from the domain, epsilon and n alone: the shares of the levels
-    are the best ones for a smooth reference with a guard against rough data: items of independent
-    weights, whose shaped error is to stay at or below that of the best unbiased estimate. Data may be
-    worse: heaped at round values, just hidden by the noise, their squared error was 1.3 times that
+    Users report as for a `CircularHistogram`, but more of them on coarse blocks than unbiased
+    estimates would have it: fine scales are smoothed, where the data are smooth. How many more
+    follows from the domain, epsilon and n alone. The shares of the levels are the best ones for a
+    smooth reference, with a guard against rough data: for items of independent weights the smoothed
+    error is to stay at or below that of the best unbiased estimate. Data may be worse: heaped at
+    round values, just hidden by the noise, their squared error was 1.3 times that
     (``benchmarks/shaped_ranges.py --data heaped --domains 64 --users 100000``, epsilon 0.6).
 
-    Raises ValueError for parameters out of range.
+    Parameters
+    ----------
+    domain
+        The number of items.
+    epsilon
+        The privacy loss of one report.
+    n
+        The number of users expected, at least 1. All clients and servers must use the same.
 
+    Returns
+    -------
+    Shaped
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range.
+
+    Examples
+    --------
     >>> protocol = shaped(domain=256, epsilon=1.0, n=100_000)
     >>> hours = np.random.default_rng(1).binomial(255, 0.3, size=100_000)
-    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(hours, np.random.default_rng(2))))
+    >>> reports = protocol.privatize(hours, np.random.default_rng(2))
+    >>> estimate = protocol.estimate(protocol.aggregate(reports))
     >>> bool(abs(estimate.range(70, 80) - np.mean((hours >= 70) & (hours <= 80))) < 0.02)
     True
     """
@@ -75,10 +94,14 @@ def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
 
 @dataclass(frozen=True)
 class Shaped(Protocol):
-    """A `CircularHistogram` whose estimates are distributions, smooth as far as the data say so:
-    made by `shaped`.
+    """A `CircularHistogram` with smoothed, adaptive estimates: made by `shaped`.
 
-    Clients and aggregates are those of the ``collection``; shaping happens on the server.
+    Clients and aggregates are those of the ``collection``; smoothing happens on the server.
+
+    Attributes
+    ----------
+    collection
+        The protocol by which users report.
     """
 
     collection: CircularHistogram
@@ -97,7 +120,20 @@ class Shaped(Protocol):
         return values
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """See `Channel.simulate`."""
+        """An aggregate as of reports from users with these counts; see `Channel.simulate`.
+
+        Parameters
+        ----------
+        counts
+            Shape (domain,): how many users have each item.
+        rng
+            A generator for results that can be repeated, or None.
+
+        Returns
+        -------
+        Aggregate
+            Distributed as ``aggregate(privatize(values))``.
+        """
         return self.collection.simulate(counts, rng)
 
     @property
@@ -106,16 +142,15 @@ class Shaped(Protocol):
         return self.collection.parameters
 
     def estimate(self, aggregate: Aggregate) -> ShapedEstimate:
-        """The shaped estimate. IncompatibleAggregate for another protocol's aggregate."""
+        """The smoothed estimate; IncompatibleAggregate for another protocol's aggregate."""
         return ShapedEstimate(self.collection, aggregate)
 
 
 class ShapedEstimate(Distribution):
-    """A distribution, non-negative and with sum 1: the likeliest one under a prior whose smoothness
-    comes from the data.
+    """A distribution as smooth as the data say: the likeliest one under an adaptive prior.
 
-    See `rangeq.local.circle_smoothing`. Estimates are biased toward smooth ones, by less than what they gain in
-    variance.
+    Non-negative and with sum 1; see `rangeq.local.circle_smoothing`. Estimates are biased toward
+    smooth ones, by less than what they gain in variance.
 
     Attributes
     ----------
@@ -145,11 +180,25 @@ class ShapedEstimate(Distribution):
             super().__init__(self._smoothing.distribution())
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The expected squared error of `range`: the posterior variance, with an allowance for what
-        the prior does not know.
+        """The expected squared error of `range`: the posterior variance.
 
-        On average over ranges; at the edge of a spike the error may be larger. Infinite without
-        reports.
+        With an allowance for what the prior does not know. It holds on average over ranges; at the
+        edge of a spike the error may be larger.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`.
+
+        Returns
+        -------
+        float or ndarray
+            Squared fractions of the population; infinite without reports.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
         """
         a, b = checked_ends(first, last, len(self.frequencies))
         if self._smoothing is None:
@@ -159,18 +208,58 @@ class ShapedEstimate(Distribution):
 
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
-    ) -> Interval:
-        """Intervals for the fractions in first .. last, within [0, 1], that cover them about this often
-        on average over ranges, where data are smooth or far rougher than the noise.
+    ) -> ConfidenceInterval:
+        """Intervals for the fractions in first .. last, within [0, 1].
 
-        On 64 values heaped at round ones, just hidden by the noise, 95 % intervals covered 0.87 to 0.90.
+        They cover them about this often on average over ranges, where data are smooth or far
+        rougher than the noise. On 64 values heaped at round ones, just hidden by the noise, 95 %
+        intervals covered 0.87 to 0.90.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`.
+        confidence
+            In (0, 1).
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            For a confidence outside of (0, 1).
         """
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return Interval(np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0))
+        return ConfidenceInterval(
+            np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+        )
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies: where the band of the cdf crosses phi."""
+        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+        confidence
+            In (0, 1), of the band at each item.
+
+        Returns
+        -------
+        tuple
+            The first and the last item, ints or arrays of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1] or a confidence outside of (0, 1).
+        """
         last = np.arange(len(self.frequencies))
         return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
 
@@ -224,17 +313,11 @@ def _tilted(levels: CircleLevels, n: int) -> Floats:
 
 
 def _guarded(costs: Floats, gains: Floats, prior: Floats, guard: float, start: Floats) -> Floats:
-    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares)):
-    convex, by multiplicative steps.
-    """
+    """The shares of least costs @ (1 / (gains @ shares + prior) + guard / (gains @ shares))."""
+
+    def slope(own: Floats) -> Floats:
+        result: Floats = costs * (1 / (own + prior) ** 2 + guard / own**2)
+        return result
+
     shares = np.maximum(start, 1e-4)
-    shares = shares / shares.sum()
-    for _ in range(600):
-        own = gains @ shares
-        slope = (costs * (1 / (own + prior) ** 2 + guard / own**2)) @ gains
-        total = float(shares @ slope)
-        if slope.max() <= total * (1 + 1e-5):
-            break
-        shares = shares * np.sqrt(slope / total)
-        shares /= shares.sum()
-    return shares
+    return falling_shares(slope, gains, shares / shares.sum(), 600, 1e-5)

@@ -1,6 +1,4 @@
-"""SquareWave: a report near the true value is likelier than one far from it, and the distribution
-by expectation maximisation.
-"""
+"""SquareWave: reports near the true value are likelier, and the distribution is found by EM."""
 
 from __future__ import annotations
 
@@ -25,8 +23,16 @@ _MOST_ROUNDS = 10_000
 
 
 class Fit(NamedTuple):
-    """A distribution found by EM: shape (domain,); the rounds it took; and the log-likelihood of
-    the reports under it.
+    """A distribution found by expectation maximisation.
+
+    Attributes
+    ----------
+    frequencies
+        Shape (domain,), non-negative and with sum 1.
+    rounds
+        How many it took.
+    log_likelihood
+        Of the reports under it.
     """
 
     frequencies: Floats
@@ -36,21 +42,35 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class SquareWave(Channel):
-    """The discrete square wave (Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional
-    ranges, equation 8).
+    """The discrete square wave: a report near the value is likelier than one far from it.
 
-    A report is one ``output`` of 0 .. domain + 2 reach - 1. The 2 reach + 1 outputs v .. v + 2
-    reach are near the value v, the other domain - 1 are far; each near one is at most exp(epsilon)
-    times as likely as each far one. That a report is near has an integer probability in units of
-    2^-64, rounded to the private side; near and far outputs are uniform among themselves.
+    Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional ranges, equation 8. A report is
+    one ``output`` of 0 .. domain + 2 reach - 1. The 2 reach + 1 outputs v .. v + 2 reach are near
+    the value v, the other domain - 1 are far; each near one is at most exp(epsilon) times as likely
+    as each far one. That a report is near has an integer probability in units of 2^-64, rounded to
+    the private side; near and far outputs are uniform among themselves. `reach` is the bandwidth
+    delta of equation 8 in items, rounded down.
 
-    `reach` is the bandwidth delta of equation 8 in items, rounded down.
+    Parameters
+    ----------
+    domain
+        The number of items.
+    epsilon
+        The privacy loss of one report.
 
+    Raises
+    ------
+    ValueError
+        For a domain or epsilon out of range.
+
+    Examples
+    --------
     >>> protocol = SquareWave(domain=64, epsilon=1.0)
     >>> protocol.reach
     16
     >>> values = np.full(20_000, 20)
-    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(values, np.random.default_rng(1))))
+    >>> reports = protocol.privatize(values, np.random.default_rng(1))
+    >>> estimate = protocol.estimate(protocol.aggregate(reports))
     >>> bool(estimate.range(15, 25) > 0.9)
     True
     """
@@ -77,7 +97,7 @@ class SquareWave(Channel):
     def _far_weight(self) -> int:
         """The probability of all far outputs together, in units of 2^-64: rounded up."""
         far = self.domain - 1
-        return -int(-WORD * far // (self._near * self.odds + far))
+        return -int(-WORD * far // (self._near * self.max_ratio + far))
 
     @property
     def p(self) -> Fraction:
@@ -134,23 +154,34 @@ class SquareWave(Channel):
     def audit(self) -> Audit:
         # Output 0 is near item 0 and far from the last one; no ratio is larger.
         if self.domain == 1:
-            return Audit(Fraction(1), self.odds, "any report", (0, 0))
-        return Audit(self.p / self.q, self.odds, "output 0", (0, self.domain - 1))
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self.p / self.q, self.max_ratio, "output 0", (0, self.domain - 1))
 
     # ----------------------------------------------------------------------------- the server half
 
     def estimate(self, aggregate: Aggregate, smooth: bool = False) -> Distribution:
-        """The distribution of the users' items, non-negative and with sum 1; all NaN with no
-        reports.
+        """The distribution of the users' items, non-negative and with sum 1.
 
         Parameters
         ----------
+        aggregate
+            Of this protocol's reports.
         smooth
             False: plain EM, the maximum of the likelihood, which follows the noise from item to
             item, but little in ranges. True: EMS, which averages neighbours after every round. That
             is the paper's choice for smooth distributions over many items; but the smaller epsilon,
             the less a round learns and the more rounds blur: at 64 items and an epsilon of 0.2, a
             normal distribution with a deviation of 5 items comes out with one of 15.
+
+        Returns
+        -------
+        Distribution
+            All NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            For the aggregate of another protocol.
         """
         self._own(aggregate)
         if not aggregate.n:
@@ -158,11 +189,30 @@ class SquareWave(Channel):
         return Distribution(self.fit(aggregate, smooth).frequencies)
 
     def fit(self, aggregate: Aggregate, smooth: bool = False) -> Fit:
-        """The same with the number of rounds and the log-likelihood. ValueError with no reports.
+        """The distribution with the number of rounds and the log-likelihood.
 
         Li et al., Algorithm 1 and section 5.5: from the uniform distribution, until a round changes
         the log-likelihood by less than 10^-3 (EMS) or 10^-3 exp(epsilon) (EM). A round takes
         O(domain) steps.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol's reports, at least one.
+        smooth
+            As for `estimate`.
+
+        Returns
+        -------
+        Fit
+            See there.
+
+        Raises
+        ------
+        ValueError
+            With no reports.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
         """
         self._own(aggregate)
         if not aggregate.n:

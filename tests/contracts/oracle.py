@@ -191,7 +191,7 @@ def ratio_of(table, pairs):
 
 
 def moments(P, X):
-    """Mean and variance of each column of X (reports, k): two arrays of shape (values, k)."""
+    """Mean and variance of the columns of X (reports, k) by value: two (values, k) tables."""
     mean = P.T @ X
     return mean, P.T @ X**2 - mean**2
 
@@ -314,7 +314,7 @@ class OracleContract:
         audit = oracle.audit()
         assert isinstance(audit.ratio, Fraction)
         assert isinstance(audit.allowed, Fraction)
-        assert audit.allowed == oracle.odds
+        assert audit.allowed == oracle.max_ratio
         epsilon = Fraction(oracle.epsilon)
         assert audit.allowed <= exponential_below(
             epsilon if not isinstance(oracle.epsilon, float) else oracle.epsilon
@@ -766,7 +766,7 @@ class OracleContract:
         assert json.loads(json.dumps(oracle.parameters)) == oracle.parameters
         assert oracle.parameters["protocol"] == type(oracle).__name__
         assert oracle.parameters["domain"] == 3
-        assert Fraction(oracle.parameters["alpha"]) == 1 / oracle.odds
+        assert Fraction(oracle.parameters["alpha"]) == 1 / oracle.max_ratio
 
     def test_report_types_are_published_layouts(self, big):
         """Packed and little-endian on every machine."""

@@ -49,14 +49,14 @@ class Case(NamedTuple):
     """A protocol of few reports.
 
     ``values`` are two that differ as much as any two do. ``bits`` are those of `measure.law`;
-    ``odds``, if given, take the place of e^epsilon: the weights of unary encodings then have two or
-    three binary digits, and few words decide a report.
+    ``ratio``, if given, takes the place of e^epsilon: the weights of unary encodings then have two
+    or three binary digits, and few words decide a report.
     """
 
     make: Callable[[], Any]
     values: tuple[Any, Any] = (0, 1)
     bits: tuple[int, int, int] = (0, 0, 0)
-    odds: Fraction | None = None
+    ratio: Fraction | None = None
 
 
 PAIR = mg.Domain({"a": 2, "b": 2})
@@ -68,8 +68,8 @@ OUE, SUE = Fraction(3), Fraction(9)  # q = 1/4
 CASES = {
     "RR": Case(lambda: frequency.RR(2, 1.0)),
     "GRR": Case(lambda: frequency.GRR(5, 1.0)),
-    "OUE": Case(lambda: frequency.OUE(3, 1.0), bits=(0, 2, 3), odds=OUE),
-    "SUE": Case(lambda: frequency.SUE(3, 1.0), bits=(0, 2, 3), odds=SUE),
+    "OUE": Case(lambda: frequency.OUE(3, 1.0), bits=(0, 2, 3), ratio=OUE),
+    "SUE": Case(lambda: frequency.SUE(3, 1.0), bits=(0, 2, 3), ratio=SUE),
     "SubsetSelection": Case(lambda: frequency.SubsetSelection(4, 0.3), bits=(0, 1, 4)),
     "OLH": Case(lambda: frequency.OLH(4, 1.0)),
     "HRR": Case(lambda: frequency.HRR(4, 1.0)),
@@ -79,7 +79,7 @@ CASES = {
         lambda: frequency.HadamardCountMeanSketch(5, 1.0, hashes=3, width=4)
     ),
     "CountMeanSketch": Case(
-        lambda: frequency.CountMeanSketch(5, 1.0, hashes=2, width=2), bits=(1, 2, 2), odds=SUE
+        lambda: frequency.CountMeanSketch(5, 1.0, hashes=2, width=2), bits=(1, 2, 2), ratio=SUE
     ),
     "JLOracle": Case(lambda: frequency.JLOracle(5, 1.0, rows=5)),
     "Tabular": Case(lambda: frequency.Tabular(named.krr(3, Fraction(1, 3)))),
@@ -124,7 +124,7 @@ CASES = {
     "HIO": Case(lambda: grids.HIO(SIZES, 1.0, 1000), FAR),
     "LHIO": Case(lambda: grids.LHIO(SIZES, 1.0, 1000), FAR),
     "HierarchicalHistogram2D": Case(lambda: grids.HierarchicalHistogram2D(SIZES, 1.0, 1000), FAR),
-    "CALM of grids": Case(lambda: grids.CALM(SIZES, 1.0, 1000), FAR),
+    "CALM of grids": Case(lambda: grids.RangeCALM(SIZES, 1.0, 1000), FAR),
     "HaarHRR2D": Case(lambda: grids.HaarHRR2D(SIZES, 1.0, 1000), FAR),
     "MSW": Case(lambda: grids.MSW({"x": 3, "y": 2}, 1.0, 1000), ((0, 0), (2, 1))),
     "WaveGrid": Case(
@@ -134,11 +134,11 @@ CASES = {
 
 
 @contextmanager
-def of_odds(odds):
-    if odds is None:
+def of_ratio(ratio):
+    if ratio is None:
         yield
     else:
-        privacy = Privacy(1 / odds, neighbours="all")
+        privacy = Privacy(1 / ratio, neighbours="all")
         with patch.object(Privacy, "from_epsilon", lambda epsilon, neighbours: privacy):
             yield
 
@@ -175,7 +175,7 @@ def check_value(protocol, value, bits):
 
 def check(case):
     """And the largest ratio of the two laws is that of the audit."""
-    with of_odds(case.odds):
+    with of_ratio(case.ratio):
         protocol = case.make()
         laws = [check_value(protocol, value, case.bits) for value in case.values]
         assert worst(laws) == protocol.audit().ratio
@@ -183,7 +183,7 @@ def check(case):
 
 
 def check_one(case):
-    with of_odds(case.odds):
+    with of_ratio(case.ratio):
         check_value(case.make(), case.values[0], case.bits)
 
 
@@ -363,7 +363,7 @@ def test_one_side_in_two_parts(monkeypatch):
 
 
 CURATORS = {
-    "Flat": lambda: central.Flat(2, 9.0),
+    "Flat": lambda: central.CentralFlat(2, 9.0),
     "Hierarchy": lambda: central.Hierarchy(4, 20.0, branching=2),
     "Wavelet": lambda: central.Wavelet(2, 20.0),
 }

@@ -256,7 +256,7 @@ def generous(kind):
     return type(
         kind.__name__,
         (kind,),
-        {"odds": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))},
+        {"max_ratio": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))},
     )
 
 
@@ -332,13 +332,13 @@ class RedrawsTheSign(HRR):
 
 @dataclass(frozen=True)
 class ForgetsZero(ProjectiveGeometry):
-    """PG whose weights forget that the zero vector is no hyperplane: odds too large by q^(t-1) /
+    """PG whose weights forget that the zero vector is no hyperplane: a ratio too large by q^(t-1) /
     (q^(t-1) - 1).
     """
 
     @cached_property
     def _through(self):
-        return TruthOrLie.within(self.odds, self._order[0])
+        return TruthOrLie.within(self.max_ratio, self._order[0])
 
 
 @dataclass(frozen=True)
@@ -429,12 +429,12 @@ class CountsTheHash(HadamardCountMeanSketch):
 
 @dataclass(frozen=True)
 class OneBitOnly(CountMeanSketch):
-    """The holder's cell is told with the odds of the whole report, and not with their root."""
+    """The holder's cell is told with the ratio of the whole report, and not with its root."""
 
     def _privatize(self, items, reports, source):
         super()._privatize(items, reports, source)
         cell = self._cells_of(reports["hash"].astype(np.int64), items)
-        one = TruthOrLie.within(self.odds, 2).draw(len(items), source) == 0
+        one = TruthOrLie.within(self.max_ratio, 2).draw(len(items), source) == 0
         place = np.uint8(1) << (cell & 7).astype(np.uint8)
         byte = reports["bits"][np.arange(len(items)), cell >> 3] & ~place
         reports["bits"][np.arange(len(items)), cell >> 3] = np.where(one, byte | place, byte)

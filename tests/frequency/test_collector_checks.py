@@ -1,4 +1,4 @@
-"""Screening of collectors: its chi-squares against exact covariances, its false alarms, and the
+"""Checks of collectors: its chi-squares against exact covariances, its false alarms, and the
 lies that it finds.
 
 Statistical tests are seeded. A p-value is compared with 1e-6 for each of about 50 families of
@@ -30,11 +30,11 @@ from frequency import (
 from frequency.collector_checks import (
     LEAST,
     MANY,
-    ChiSquare,
+    ChiSquareStatistic,
     _adjusted,
     _chi_square,
     _groups,
-    screen,
+    check_collectors,
 )
 from frequency.core.protocol import channel_of
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, UniqueHeavyHitter
@@ -121,7 +121,7 @@ def checks_of(protocol, runs, sizes, rng, population=zipf):
     found = []
     for _ in range(runs):
         collectors = {str(k): honest(protocol, n, rng, population) for k, n in enumerate(sizes)}
-        found.append(screen(protocol, collectors).collectors[0])
+        found.append(check_collectors(protocol, collectors).collectors[0])
     return [item.rest for item in found], [item.draws for item in found]
 
 
@@ -228,13 +228,13 @@ def test_holm_against_its_definition():
 def test_chi_squares_are_two_sided_if_there_are_many_degrees_of_freedom():
     for freedom in (1, MANY - 1, MANY, 1000):
         law = stats.chi2(freedom)
-        assert ChiSquare(law.isf(1e-5), freedom).p == pytest.approx(
+        assert ChiSquareStatistic(law.isf(1e-5), freedom).p == pytest.approx(
             2e-5 if freedom >= MANY else 1e-5, rel=1e-6
         )
-        assert ChiSquare(law.ppf(1e-5), freedom).p == pytest.approx(
+        assert ChiSquareStatistic(law.ppf(1e-5), freedom).p == pytest.approx(
             2e-5 if freedom >= MANY else 1 - 1e-5, rel=1e-6
         )
-        assert ChiSquare(law.median(), freedom).p == pytest.approx(
+        assert ChiSquareStatistic(law.median(), freedom).p == pytest.approx(
             1.0 if freedom >= MANY else 0.5, rel=1e-6
         )
 
@@ -277,7 +277,8 @@ def test_a_wrong_variance_is_rejected():
     assert uniform([check.p for check in rest]) > FALSE_ALARM
     for factor in (0.8, 1.25):
         wrong = [
-            ChiSquare(check.chi_square.value * factor, check.chi_square.freedom) for check in rest
+            ChiSquareStatistic(check.chi_square.value * factor, check.chi_square.freedom)
+            for check in rest
         ]
         below = [stats.chi2(value.freedom).cdf(value.value) for value in wrong]
         assert uniform(below) < FALSE_ALARM
@@ -293,7 +294,7 @@ def test_least_p_values_of_overlapping_marginals_are_not_too_small():
     assert math.isnan(draws[0].p)
 
 
-def test_screenings_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
+def test_checks_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
     rng = np.random.default_rng(14)
     sizes = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
     flagged = 0
@@ -306,7 +307,7 @@ def test_screenings_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
         SquareWave(16, 1.0),
     ):
         for _ in range(50):
-            found = screen(
+            found = check_collectors(
                 protocol, {str(n): honest(protocol, n, rng, peaked) for n in sizes}, level=0.01
             )
             flagged += bool(found.flagged)
@@ -342,8 +343,8 @@ def test_liars_are_flagged_in_every_family(name, lie):
     rng = np.random.default_rng([15, *name.encode()])
     channel = channel_of(protocol)
     collectors = {name: honest(protocol, 4 * N, rng) for name in "abcd"}
-    assert not screen(protocol, collectors).flagged
-    found = screen(protocol, {**collectors, "liar": lie(channel, rng)})
+    assert not check_collectors(protocol, collectors).flagged
+    found = check_collectors(protocol, {**collectors, "liar": lie(channel, rng)})
     assert "liar" in found.flagged
     assert "liar" in str(found)
 
@@ -357,7 +358,7 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
             if kind is SubsetSelection:
                 continue  # its size would differ, and its reports be refused
             strong = honest(kind(16, epsilon), 2 * N, rng)
-            found = screen(
+            found = check_collectors(
                 oracle,
                 {**collectors, "liar": Aggregate(oracle._signature, strong.n, strong.counts)},
             )
@@ -374,7 +375,7 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
             # Always the own item, and others at random
             np.put_along_axis(sets, column, both, axis=1)
             truthful["bits"] = np.packbits(sets, axis=1, bitorder="little")
-            found = screen(oracle, {**collectors, "liar": oracle.aggregate(truthful)})
+            found = check_collectors(oracle, {**collectors, "liar": oracle.aggregate(truthful)})
             assert found.collectors[4].rest.adjusted < 1e-6
 
 
@@ -388,12 +389,12 @@ def test_an_index_that_is_always_the_first_is_flagged():
     ).astype(int)
     lies = rng.random(N) >= float(oracle._choice.p)
     reports["index"], reports["sign"] = 1, np.where(lies, -signs, signs)[:, None]
-    found = screen(oracle, {**collectors, "liar": oracle.aggregate(reports)})
+    found = check_collectors(oracle, {**collectors, "liar": oracle.aggregate(reports)})
     # So large a liar makes the others unlike the rest, too; without the one that is most unlike,
     # nothing is left to ask.
     assert "liar" in found.flagged
     assert max(found.collectors, key=lambda item: item.rest.chi_square.value).collector == "liar"
-    assert not screen(oracle, collectors).flagged
+    assert not check_collectors(oracle, collectors).flagged
 
 
 def test_public_draws_tell_a_lie_from_another_population():
@@ -404,14 +405,14 @@ def test_public_draws_tell_a_lie_from_another_population():
     reports = protocol.privatize(rng.choice(64, 4 * N, p=zipf(64)), rng)
     # Fewer on the first level
     hasty = protocol.aggregate(reports[(reports["level"] > 0) | (rng.random(4 * N) < 0.5)][: 2 * N])
-    found = screen(protocol, {**collectors, "region": region, "hasty": hasty})
+    found = check_collectors(protocol, {**collectors, "region": region, "hasty": hasty})
     verdicts = {item.collector: found.verdict(item) for item in found.collectors}
     assert verdicts["region"] == "unlike the rest"
     assert verdicts["hasty"] == "not drawn as the protocol says"
-    alone = screen(protocol, {"hasty": hasty})
+    alone = check_collectors(protocol, {"hasty": hasty})
     assert alone.flagged == ("hasty",)
     # What it says of its users cannot be judged
-    assert not screen(protocol, {"region": region}).flagged
+    assert not check_collectors(protocol, {"region": region}).flagged
 
 
 def test_counts_that_are_too_much_like_the_rest_are_flagged():
@@ -424,7 +425,7 @@ def test_counts_that_are_too_much_like_the_rest_are_flagged():
         # So that n signs can have these sums
         n -= int(counts.sum()) % 2 if isinstance(protocol, HRR) else 0
         copied = Aggregate(everything.parameters, n, counts)
-        assert "copy" in screen(protocol, {**collectors, "copy": copied}).flagged
+        assert "copy" in check_collectors(protocol, {**collectors, "copy": copied}).flagged
 
 
 # What frequency.collector_checks says of its power: shares of made-up reports that are found at most once,
@@ -460,7 +461,7 @@ def test_the_power_against_made_up_reports_of_an_item(kind):
                 made_up(oracle, item, lies, rng)
             )
             others = {str(k): honest(oracle, n, rng) for k in range(9)}
-            flagged += "liar" in screen(oracle, {"liar": mine, **others}).flagged
+            flagged += "liar" in check_collectors(oracle, {"liar": mine, **others}).flagged
         found.append(flagged / tries)
         contrast = (
             (64 - 1) / 64 / float(oracle._contrast)
@@ -483,21 +484,21 @@ def test_hostile_and_trivial_collectors():
     nobody = oracle.aggregate(np.zeros(0, dtype=oracle.report_dtype))
     one = oracle.aggregate(oracle.privatize([3], rng))
     with pytest.raises(ValueError, match="no collectors"):
-        screen(oracle, {})
+        check_collectors(oracle, {})
     with pytest.raises(IncompatibleAggregate):
-        screen(
+        check_collectors(
             oracle, {"a": some, "b": HRR(16, 1.1).aggregate(np.zeros(0, dtype=oracle.report_dtype))}
         )
     with pytest.raises(IncompatibleAggregate):
         # No 5 reports have these counts
-        screen(oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)})
+        check_collectors(oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)})
     with pytest.raises(TypeError, match="Aggregate"):
-        screen(oracle, {"a": some, "b": 7})
+        check_collectors(oracle, {"a": some, "b": 7})
     with pytest.raises(TypeError, match="protocol"):
-        screen("HRR", {"a": some})
+        check_collectors("HRR", {"a": some})
     for level in (0.0, 1.0, -1.0, float("nan"), True, "0.1"):
         with pytest.raises(ValueError, match="level"):
-            screen(oracle, {"a": some}, level)
+            check_collectors(oracle, {"a": some}, level)
     for given in (
         {"a": some},
         {"a": some, "nobody": nobody},
@@ -505,10 +506,10 @@ def test_hostile_and_trivial_collectors():
         {"one": one},
         {"one": one, "another": one},
     ):
-        found = screen(oracle, given)
+        found = check_collectors(oracle, given)
         assert not found.flagged
         assert all(math.isnan(item.rest.p) and item.rest.adjusted == 1 for item in found.collectors)
-    found = screen(oracle, {"a": some, "nobody": nobody, "one": one})
+    found = check_collectors(oracle, {"a": some, "nobody": nobody, "one": one})
     assert [item.reports for item in found.collectors] == [1000, 0, 1]
     assert sum(item.share for item in found.collectors) == pytest.approx(1)
 
@@ -518,7 +519,7 @@ def test_collectors_of_every_protocol(protocol, values):
     rng = np.random.default_rng(22)
     values = np.concatenate([values] * 5)
     halves = (np.sort(half) for half in np.array_split(rng.permutation(len(values)), 2))
-    found = screen(
+    found = check_collectors(
         protocol,
         {
             k: protocol.aggregate(protocol.privatize(values[half], rng))
@@ -532,10 +533,12 @@ def test_the_table_shows_what_was_left_out():
     oracle, rng = GRR(16, 1.0), np.random.default_rng(23)
     files = {"day-1.parquet": {"impossible": 3}, "day-2.parquet": {"impossible": 1, "malformed": 2}}
     north = Collected(
-        honest(oracle, 4000, rng), {"day-1.parquet": 2000, "day-2.parquet": 2000}, {}, files
+        honest(oracle, 4000, rng), {"day-1.parquet": 2000, "day-2.parquet": 2000}, {}, files, 2
     )
     lies = oracle.aggregate(np.full(1000, 5).astype([("item", "u1")]))
-    found = screen(oracle, {"north": north, "south": honest(oracle, 5000, rng), "west": lies})
+    found = check_collectors(
+        oracle, {"north": north, "south": honest(oracle, 5000, rng), "west": lies}
+    )
     assert found.rows()[0] == [
         "collector",
         "reports",

@@ -543,14 +543,14 @@ def test_mle_apx_refuses_what_no_reports_give(bad):
 # Power
 
 
-def posterior_mean(value, deviation, people, s):
+def posterior_mean(value, deviation, users, s):
     """Simpson on log x, on ever finer stretches of where the posterior is within exp(-45) of its
     peak.
     """
-    low, high = 0.0, np.log(people)
+    low, high = 0.0, np.log(users)
     for _ in range(6):
         t = np.linspace(low, high, 4001)
-        x = np.exp(t) / people
+        x = np.exp(t) / users
         density = (1 - s) * t - (x - value) ** 2 / (2 * deviation**2)
         density -= density.max()
         where = np.flatnonzero(density > -45)
@@ -561,7 +561,7 @@ def posterior_mean(value, deviation, people, s):
 def test_power_integrates_as_a_plain_quadrature():
     rng = np.random.default_rng(11)
     for _ in range(250):
-        people, s, deviation = (
+        users, s, deviation = (
             int(10 ** rng.uniform(0.4, 9)),
             rng.uniform(0, 10),
             10 ** rng.uniform(-4, 0),
@@ -572,19 +572,19 @@ def test_power_integrates_as_a_plain_quadrature():
                 rng.uniform(-1, 1.2),
                 rng.uniform(-20, 20) * deviation,
                 rng.uniform(2, 10) * deviation,
-                1 / people,
+                1 / users,
             ]
         )
         values = values[values < 1.2]
-        got = postprocess._posterior_means(values, np.full(values.size, deviation), people, s)
-        expected = [posterior_mean(value, deviation, people, s) for value in values]
+        got = postprocess._posterior_means(values, np.full(values.size, deviation), users, s)
+        expected = [posterior_mean(value, deviation, users, s) for value in values]
         assert got == pytest.approx(expected, rel=1e-6)
 
 
-def mean_of_power_law(s, people):
+def mean_of_power_law(s, users):
     return (
-        quad(lambda x: x ** (1 - s), 1 / people, 1, limit=500)[0]
-        / quad(lambda x: x**-s, 1 / people, 1, limit=500)[0]
+        quad(lambda x: x ** (1 - s), 1 / users, 1, limit=500)[0]
+        / quad(lambda x: x**-s, 1 / users, 1, limit=500)[0]
     )
 
 
@@ -602,27 +602,27 @@ def test_exponents_out_of_range_are_clipped():
 
 
 def test_power_is_the_posterior_mean_under_the_fitted_prior():
-    values, deviations, people = (
+    values, deviations, users = (
         np.array([0.6, 0.2, 0.05, 0.0, -0.1]),
         np.array([0.01, 0.05, 0.03, 0.03, 0.2]),
         2000,
     )
-    s = postprocess._exponent(values.mean(), people)
+    s = postprocess._exponent(values.mean(), users)
     expected = [
-        posterior_mean(value, deviation, people, s)
+        posterior_mean(value, deviation, users, s)
         for value, deviation in zip(values, deviations, strict=True)
     ]
-    assert power(values, deviations, people) == pytest.approx(expected, rel=1e-6)
+    assert power(values, deviations, users) == pytest.approx(expected, rel=1e-6)
 
 
 def test_power_minimises_the_expected_squared_error():
     # Frequencies drawn from a power law: no function of an estimate beats the posterior mean, not
     # even a scaled or shifted one.
-    rng, people, s, deviation = np.random.default_rng(2), 10_000, 1.6, 0.02
+    rng, users, s, deviation = np.random.default_rng(2), 10_000, 1.6, 0.02
     u, d = rng.random(30_000), 1 - s
-    truth = (people**-d + u * (1 - people**-d)) ** (1 / d)
+    truth = (users**-d + u * (1 - users**-d)) ** (1 / d)
     values = truth + rng.normal(0, deviation, truth.size)
-    result = power(values, deviation, people)
+    result = power(values, deviation, users)
     error = np.mean((result - truth) ** 2)
     altered = 0.95 * result, 1.05 * result, result + 5e-4, result - 5e-4
     for other in (values, base_pos(values), base_cut(values, deviation), *altered):
@@ -631,9 +631,9 @@ def test_power_minimises_the_expected_squared_error():
 
 @SETTINGS
 @given(estimates, st.floats(1e-6, 10), st.integers(2, 10**9))
-def test_power_lies_between_one_person_and_everybody(values, deviation, people):
-    result = power(values, deviation, people)
-    assert np.all(result >= 1 / people * (1 - 1e-15))
+def test_power_lies_between_one_user_and_all(values, deviation, users):
+    result = power(values, deviation, users)
+    assert np.all(result >= 1 / users * (1 - 1e-15))
     assert np.all(result <= 1)
 
 
@@ -667,9 +667,9 @@ def test_power_arguments():
         power([0.5, 0.5], [0.1, 0.0], 10)
     with pytest.raises(InvalidEstimates, match="must be above 0"):
         power([0.5, 0.5], 0.0, 10)
-    for people in (1, 0, -5):
+    for users in (1, 0, -5):
         with pytest.raises(ValueError, match="at least 2"):
-            power([0.5, 0.5], 0.1, people)
+            power([0.5, 0.5], 0.1, users)
 
 
 @all_of(METHODS.keys() - {"power", "power_ns", "base_cut"})

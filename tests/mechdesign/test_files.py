@@ -18,13 +18,13 @@ import pytest
 
 from mechdesign import (
     CertificateRejected,
+    Constraints,
     InvalidFile,
     InvalidMechanism,
     Mechanism,
     Privacy,
     PrivacyViolation,
     Property,
-    Rows,
     design,
     named,
 )
@@ -234,8 +234,8 @@ def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
     class Ends(Property):
         short = "FORMATS-ENDS"
 
-        def rows(self, at: np.ndarray, privacy: Privacy) -> list[Rows]:
-            return [Rows.equal(at[0, 0], at[-1, -1])]
+        def constraints(self, at: np.ndarray, privacy: Privacy) -> list[Constraints]:
+            return [Constraints.equal(at[0, 0], at[-1, -1])]
 
     found = design(2, Privacy("2/3"), L1(prior=binomial(2, "1/5")), [Ends])
     found.save(tmp_path / "m.json")

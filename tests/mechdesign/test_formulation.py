@@ -1,4 +1,4 @@
-"""The program as data: what it contains, when it may be folded, and that folding loses nothing and
+"""The program as data: what it contains, when it may be reduced, and that reduction loses nothing and
 proves the same.
 """
 
@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import mechdesign.properties as properties
-from mechdesign import Privacy, Property, Rows, named
+from mechdesign import Constraints, Privacy, Property, named
 from mechdesign.certificate import dual_bound
-from mechdesign.formulation import mechanism_program, privacy_rows, reflection
+from mechdesign.formulation import mechanism_program, privacy_constraints, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Power, prior
 from mechdesign.lp.constraints import canonical
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
-from mechdesign.lp.symmetry import fold, unfolded
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, OutputRatio, resolve
 
 NINE = Privacy("9/10")
@@ -37,8 +37,8 @@ class Sided(Property):
     def __init__(self, end=0):
         self.end = end
 
-    def rows(self, at, privacy):
-        yield Rows.at_least_value(at[self.end, self.end], Fraction(1, 3))
+    def constraints(self, at, privacy):
+        yield Constraints.at_least_value(at[self.end, self.end], Fraction(1, 3))
 
 
 def build(n, privacy=NINE, loss=None, wanted=()):
@@ -47,8 +47,8 @@ def build(n, privacy=NINE, loss=None, wanted=()):
     )
 
 
-def try_to_fold(program, n):
-    return fold(program, reflection(n + 1, n + 1, program.variables))
+def try_to_reduce(program, n):
+    return reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
 
 
 def cost_of(program, x):
@@ -59,22 +59,22 @@ def feasible(program, x):
     common = math.lcm(*(value.denominator for value in x))
     whole = [int(value * common) for value in x]
     return min(x) >= 0 and not any(
-        True for group in program.rows for _ in group.violations(whole, common)
+        True for group in program.constraints for _ in group.violations(whole, common)
     )
 
 
-def prove(program, folded):
-    """Solve the folded program; carry the point and the multipliers back; both must do for the
+def prove(program, reduced):
+    """Solve the reduced program; carry the point and the multipliers back; both must do for the
     original one.
     """
-    solution = certify(folded.program)
-    x = [solution.x[v] for v in folded.orbit.tolist()]
+    solution = certify(reduced.program)
+    x = [solution.x[v] for v in reduced.orbit.tolist()]
     assert feasible(program, x)
-    groups = folded.unfold(solution.multipliers)
-    names = [group.name for group in program.rows]
+    groups = reduced.expand(solution.multipliers)
+    names = [group.name for group in program.constraints]
     assert len(set(names)) == len(names)
     bound = dual_bound(program, dict(zip(names, groups, strict=True)))
-    assert cost_of(folded.program, solution.x) == cost_of(program, x)
+    assert cost_of(reduced.program, solution.x) == cost_of(program, x)
     assert bound <= cost_of(program, x)
     return cost_of(program, x), bound
 
@@ -94,10 +94,10 @@ def test_folding_loses_nothing(n, loss):
     sample = random.Random(f"{n} {loss!r}").sample(SUBSETS, 10)
     for wanted in [(), ("S",), *sample]:
         program = build(n, NINE, loss, wanted)
-        folded = try_to_fold(program, n)
-        assert folded is not None, wanted
-        assert folded.program.variables < program.variables
-        smaller, plain = prove(program, folded), prove(program, unfolded(program))
+        reduced = try_to_reduce(program, n)
+        assert reduced is not None, wanted
+        assert reduced.program.variables < program.variables
+        smaller, plain = prove(program, reduced), prove(program, unreduced(program))
         assert smaller[0] == plain[0], wanted
         # Both are proofs: without a gap, since these programs are easy.
         assert smaller[0] == smaller[1]
@@ -107,9 +107,9 @@ def test_folding_loses_nothing(n, loss):
 @pytest.mark.parametrize("wanted", SUBSETS, ids=lambda subset: "-".join(subset) or "none")
 def test_every_subset_folds_to_the_same_optimum(wanted):
     program = build(3, NINE, L1(), wanted)
-    folded = try_to_fold(program, 3)
-    value, bound = prove(program, folded)
-    assert value == bound == prove(program, unfolded(program))[0]
+    reduced = try_to_reduce(program, 3)
+    value, bound = prove(program, reduced)
+    assert value == bound == prove(program, unreduced(program))[0]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_every_subset_folds_to_the_same_optimum(wanted):
 def test_folding_under_other_neighbours(neighbours, alpha):
     for loss, wanted in ((L0(), ["WH"]), (L2(), ["CM", "OR"]), (L1(worst_case=True), ["RM"])):
         program = build(3, Privacy(alpha, neighbours), loss, wanted)
-        folded = try_to_fold(program, 3)
-        assert folded is not None
-        assert prove(program, folded) == prove(program, unfolded(program))
+        reduced = try_to_reduce(program, 3)
+        assert reduced is not None
+        assert prove(program, reduced) == prove(program, unreduced(program))
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_folding_under_other_neighbours(neighbours, alpha):
 )
 def test_no_folding_without_symmetry(privacy, loss, wanted):
     program = build(3, privacy, loss, wanted)
-    assert try_to_fold(program, 3) is None
-    value, bound = prove(program, unfolded(program))
+    assert try_to_reduce(program, 3) is None
+    value, bound = prove(program, unreduced(program))
     assert value == bound
 
 
@@ -167,23 +167,27 @@ def test_rows_that_say_nothing_are_left_out():
     anyway.
     """
     program = build(2, NINE, L0(), ["S"])
-    middle = unfolded(program)
-    assert [group.name for group in middle.program.rows] == [group.name for group in program.rows]
-    assert len(middle.program.rows[-1].cells) == len(program.rows[-1].cells) - 1
+    middle = unreduced(program)
+    assert [group.name for group in middle.program.constraints] == [
+        group.name for group in program.constraints
+    ]
+    assert len(middle.program.constraints[-1].cells) == len(program.constraints[-1].cells) - 1
     assert middle.origin[-1].tolist().count(-1) == 1
-    folded = try_to_fold(program, 2)
-    assert len(folded.program.rows[-1].cells) == 0
-    assert set(folded.origin[-1].tolist()) == {-1}
+    reduced = try_to_reduce(program, 2)
+    assert len(reduced.program.constraints[-1].cells) == 0
+    assert set(reduced.origin[-1].tolist()) == {-1}
     assert (
-        folded.unfold([Fraction(1)] * sum(len(group.cells) for group in folded.program.rows))[-1]
+        reduced.expand(
+            [Fraction(1)] * sum(len(group.cells) for group in reduced.program.constraints)
+        )[-1]
         == {}
     )
 
 
 def test_symmetric_priors_and_costs_do_fold():
-    assert try_to_fold(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
+    assert try_to_reduce(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
     assert (
-        try_to_fold(
+        try_to_reduce(
             build(
                 3,
                 NINE,
@@ -199,20 +203,20 @@ def test_a_property_on_each_side_folds():
     class Both(Property):
         short = "BOTH"
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value([at[0, 0], at[-1, -1]], Fraction(1, 3))
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value([at[0, 0], at[-1, -1]], Fraction(1, 3))
 
     program = build(3, NINE, L1(), [Both()])
-    folded = try_to_fold(program, 3)
-    assert folded is not None
-    assert prove(program, folded) == prove(program, unfolded(program))
+    reduced = try_to_reduce(program, 3)
+    assert reduced is not None
+    assert prove(program, reduced) == prove(program, unreduced(program))
 
 
 def test_folding_a_prior_that_only_looks_symmetric():
     """A difference far below what a float shows."""
     step = Fraction(1, 10**40)
     loss = L0(prior=[Fraction(1, 4) + step, Fraction(1, 4), Fraction(1, 4), Fraction(1, 4) - step])
-    assert try_to_fold(build(3, NINE, loss), 3) is None
+    assert try_to_reduce(build(3, NINE, loss), 3) is None
 
 
 def random_program(rng, n, extra, equalities):
@@ -222,8 +226,8 @@ def random_program(rng, n, extra, equalities):
     size = n + 1
     point = [entry for line in named.explicit_fair(n, "9/10").table for entry in line]
     program = build(n, NINE, L1())
-    groups = list(program.rows)
-    while len(groups) < len(program.rows) + extra:
+    groups = list(program.constraints)
+    while len(groups) < len(program.constraints) + extra:
         u, v = rng.sample(range(size * size), 2)
         larger, smaller = (u, v) if point[u] >= point[v] else (v, u)
         mirrored = [larger, size * size - 1 - larger], [smaller, size * size - 1 - smaller]
@@ -231,7 +235,7 @@ def random_program(rng, n, extra, equalities):
         if equalities and not equal:
             continue
         # Half of the equalities have the larger variable first.
-        made = Rows.equal(*mirrored) if equalities else Rows.at_least(*mirrored)
+        made = Constraints.equal(*mirrored) if equalities else Constraints.at_least(*mirrored)
         groups.append(made.named(f"extra {len(groups)}"))
     return Program(program.cost, tuple(groups))
 
@@ -240,9 +244,9 @@ def check_random_program(seed, equalities):
     rng = random.Random(seed)
     n = rng.choice([2, 3, 4])
     program = random_program(rng, n, rng.randrange(1, 6), equalities)
-    folded = try_to_fold(program, n)
-    assert folded is not None
-    assert prove(program, folded) == prove(program, unfolded(program))
+    reduced = try_to_reduce(program, n)
+    assert reduced is not None
+    assert prove(program, reduced) == prove(program, unreduced(program))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -257,24 +261,24 @@ def test_random_symmetric_equalities():
 
 @pytest.mark.parametrize(
     "keep",
-    [unfolded, lambda program: fold(program, reflection(3, 3, program.variables))],
-    ids=["unfolded", "folded"],
+    [unreduced, lambda program: reduce_by_symmetry(program, reflection(3, 3, program.variables))],
+    ids=["unreduced", "reduced"],
 )
 def test_unfolding_equalities_written_with_the_larger_variable_first(keep):
     program = build(2, NINE, L0())
-    backwards = Rows.equal([4, 4], [0, 8]).named("backwards")
-    program = Program(program.cost, (*program.rows, backwards))
+    backwards = Constraints.equal([4, 4], [0, 8]).named("backwards")
+    program = Program(program.cost, (*program.constraints, backwards))
     value, bound = prove(program, keep(program))
     assert value == bound
 
 
 def test_unfolding_rows_that_are_repeated_on_one_side():
     program = build(3, NINE, L0(), ["WH"])
-    twice = Rows.at_least_value([5, 5, 5], Fraction(1, 4)).named("twice")
-    program = Program(program.cost, (*program.rows, twice))
-    folded = try_to_fold(program, 3)
-    assert folded is not None
-    value, bound = prove(program, folded)
+    twice = Constraints.at_least_value([5, 5, 5], Fraction(1, 4)).named("twice")
+    program = Program(program.cost, (*program.constraints, twice))
+    reduced = try_to_reduce(program, 3)
+    assert reduced is not None
+    value, bound = prove(program, reduced)
     assert value == bound
 
 
@@ -290,7 +294,7 @@ def test_reflection(n):
 
 
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 2), (1, 3)]], ids=repr)
-def test_privacy_rows_are_the_definition(neighbours):
+def test_privacy_constraints_are_the_definition(neighbours):
     at = np.arange(12).reshape(3, 4)
     privacy = Privacy("9/10", neighbours)
     expected = {
@@ -299,13 +303,13 @@ def test_privacy_rows_are_the_definition(neighbours):
         for j, k in privacy.pairs(4).tolist()
         for a, b in ((j, k), (k, j))
     }
-    found = [tuple(cells) for cells in privacy_rows(at, privacy).cells.tolist()]
+    found = [tuple(cells) for cells in privacy_constraints(at, privacy).cells.tolist()]
     assert len(found) == len(set(found))
     assert set(found) == expected
-    rows = privacy_rows(at, privacy)
+    rows = privacy_constraints(at, privacy)
     assert rows.coefficients == (1, Fraction(-9, 10))
     assert (rows.bound, rows.equality) == (0, False)
-    perfect = privacy_rows(at, Privacy(1, neighbours))
+    perfect = privacy_constraints(at, Privacy(1, neighbours))
     assert perfect.equality
     assert {frozenset(cells) for cells in perfect.cells.tolist()} == {
         frozenset(cells) for cells in expected
@@ -313,12 +317,14 @@ def test_privacy_rows_are_the_definition(neighbours):
 
 
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 2), (1, 3)]], ids=repr)
-def test_privacy_rows_left_out_under_row_monotonicity_follow_from_it(neighbours):
+def test_privacy_constraints_left_out_under_row_monotonicity_follow_from_it(neighbours):
     """The row that is left out says nearer >= alpha farther, and nearer >= farther is a row of RM."""
     at = np.arange(16).reshape(4, 4)
     privacy = Privacy("9/10", neighbours)
-    every = {tuple(cells) for cells in privacy_rows(at, privacy).cells.tolist()}
-    kept = {tuple(cells) for cells in privacy_rows(at, privacy, row_monotone=True).cells.tolist()}
+    every = {tuple(cells) for cells in privacy_constraints(at, privacy).cells.tolist()}
+    kept = {
+        tuple(cells) for cells in privacy_constraints(at, privacy, row_monotone=True).cells.tolist()
+    }
     assert kept < every
     for larger, smaller in every - kept:
         i, (j, k) = larger // 4, (larger % 4, smaller % 4)
@@ -329,7 +335,7 @@ def test_privacy_rows_left_out_under_row_monotonicity_follow_from_it(neighbours)
 def test_rows_are_named_once():
     for wanted in ([], ["WH"], ["RM", "CM", "F", "S", "OR"]):
         for loss in (L0(), L0(worst_case=True)):
-            names = [group.name for group in build(4, NINE, loss, wanted).rows]
+            names = [group.name for group in build(4, NINE, loss, wanted).constraints]
             assert len(set(names)) == len(names)
             assert all(names)
 
@@ -346,23 +352,23 @@ def test_costs_of_a_program():
 
 def test_rectangular_programs():
     program = mechanism_program(2, 4, NINE, L0(), [OutputRatio("1/2")])
-    folded = fold(program, reflection(2, 4, program.variables))
+    reduced = reduce_by_symmetry(program, reflection(2, 4, program.variables))
     # |i - j| is not symmetric in a rectangle, so there is nothing to fold.
-    assert folded is None
-    value, bound = prove(program, unfolded(program))
+    assert reduced is None
+    value, bound = prove(program, unreduced(program))
     assert value == bound
 
 
 def test_canonical_codes():
     """Two rows have one code if and only if they say the same."""
     groups = [
-        Rows.equal([0, 1, 2], [1, 0, 0]),
-        Rows.at_least([0, 1], [1, 0]),
-        Rows.at_least([0], [1], Fraction(1, 2)),
-        Rows(np.array([[1, 0], [0, 1]]), (Fraction(-1), Fraction(1)), Fraction(0), False),
-        Rows(np.array([[0, 1]]), (Fraction(1), Fraction(-1)), Fraction(1), False),
-        Rows.equal_to([[0, 1], [1, 0]], 0),
-        Rows.equal_to([[0, 1], [1, 0]], 1),
+        Constraints.equal([0, 1, 2], [1, 0, 0]),
+        Constraints.at_least([0, 1], [1, 0]),
+        Constraints.at_least([0], [1], Fraction(1, 2)),
+        Constraints(np.array([[1, 0], [0, 1]]), (Fraction(-1), Fraction(1)), Fraction(0), False),
+        Constraints(np.array([[0, 1]]), (Fraction(1), Fraction(-1)), Fraction(1), False),
+        Constraints.equal_to([[0, 1], [1, 0]], 0),
+        Constraints.equal_to([[0, 1], [1, 0]], 1),
     ]
     said = [
         ["x0=x1", "x0=x1", "x0=x2"],

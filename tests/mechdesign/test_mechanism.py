@@ -380,7 +380,7 @@ def test_spread_by_definition(table, data):
     )
     chances = weights or (Fraction(1, inputs),) * inputs
     cells = [(i - j, chances[j] * table[i][j]) for i in range(len(table)) for j in range(inputs)]
-    spread = Mechanism(table, HALF).spread(weights)
+    spread = Mechanism(table, HALF).error_distribution(weights)
     assert list(spread.histogram) == list(range(1 - inputs, len(table)))
     for error, chance in spread.histogram.items():
         assert chance == sum(p for e, p in cells if e == error)
@@ -395,7 +395,11 @@ def test_spread_by_definition(table, data):
 
 def test_priors_of_the_wrong_length():
     mechanism = named.geometric(2, "1/2")
-    for call in (mechanism.posterior, mechanism.spread, lambda p: mechanism.loss(L0(prior=p))):
+    for call in (
+        mechanism.posterior,
+        mechanism.error_distribution,
+        lambda p: mechanism.loss(L0(prior=p)),
+    ):
         with pytest.raises(InvalidPrior):
             call(["1/2", "1/2"])
         with pytest.raises(InvalidPrior):

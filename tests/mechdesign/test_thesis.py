@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mechdesign import Mechanism, Privacy, design, named
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, binomial
-from mechdesign.lp.constraints import Rows
+from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import unfolded
+from mechdesign.lp.symmetry import unreduced
 from mechdesign.properties import SEVEN, Property, resolve
 from tests.mechdesign import brute
 
@@ -46,9 +46,11 @@ class DerivableFromGeometric(Property):
 
     short = "TEST-DERIVABLE"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         cells = np.stack([at[:, 1:-1].ravel(), at[:, :-2].ravel(), at[:, 2:].ravel()], axis=1)
-        yield Rows(cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False)
+        yield Constraints(
+            cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False
+        )
 
 
 class Often(Property):
@@ -59,8 +61,8 @@ class Often(Property):
     def __init__(self, outputs, probability):
         self.outputs, self.probability = tuple(outputs), Q(probability)
 
-    def rows(self, at, privacy):
-        yield Rows(
+    def constraints(self, at, privacy):
+        yield Constraints(
             at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
         )
 
@@ -220,8 +222,8 @@ def test_definition_21_losses_and_eq_6_1(table, data):
             assert mechanism.loss(make(d, prior=prior)) == brute.loss(table, p, d, prior)
             assert mechanism.loss(make(d, worst_case=True)) == brute.worst_loss(table, p, d)
     assert mechanism.scaled_l0() == brute.scaled_l0(table)
-    assert mechanism.spread().histogram == brute.error_histogram(table)
-    assert mechanism.spread(prior).histogram == brute.error_histogram(table, prior)
+    assert mechanism.error_distribution().histogram == brute.error_histogram(table)
+    assert mechanism.error_distribution(prior).histogram == brute.error_histogram(table, prior)
 
 
 @given(tables())
@@ -510,13 +512,13 @@ def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5), Q(1)])
 def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
-    """Theorem 8 (6.4): asking for symmetry costs nothing, and the program folded by it has the same
+    """Theorem 8 (6.4): asking for symmetry costs nothing, and the program reduced by it has the same
     optimum as the plain one.
     """
     losses = [L0(), L1(), L2(), L0(1), L1(worst_case=True), L1(prior=binomial(n, Q(1, 2)))]
     for loss, properties in product(losses, [(), ("WH",), ("F", "RH"), ("RM", "CM")]):
         wanted = [resolve(short) for short in properties]
-        program = unfolded(mechanism_program(n + 1, n + 1, Privacy(alpha), loss, wanted)).program
+        program = unreduced(mechanism_program(n + 1, n + 1, Privacy(alpha), loss, wanted)).program
         plain = sum((c * x for c, x in zip(program.cost, certify(program).x, strict=True)), Q(0))
         assert plain == optimum(n, alpha, properties, loss).certificate.objective
         assert plain == optimum(n, alpha, (*properties, "S"), loss).certificate.objective

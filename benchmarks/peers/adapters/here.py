@@ -124,7 +124,7 @@ def ranges(kind, domain, epsilon):
 
     rng = np.random.default_rng(next(SEEDS))
     trees = {
-        "cells": lambda: central.Flat(domain, epsilon),
+        "cells": lambda: central.CentralFlat(domain, epsilon),
         "tree, b = 4": lambda: central.Hierarchy(domain, epsilon, branching=4),
         "tree, b = 16": lambda: central.Hierarchy(domain, epsilon, branching=16),
         "tree, best": lambda: central.Hierarchy(

@@ -1,5 +1,6 @@
-"""Phase 2, removing negativity and inconsistency (section 4.2): grids that are distributions and
-agree on every attribute.
+"""Phase 2, removing negativity and inconsistency: distributions that agree on every attribute.
+
+Multi-dimensional ranges, section 4.2.
 """
 
 from __future__ import annotations
@@ -30,15 +31,14 @@ class _Share(NamedTuple):
 
 
 class Agreement:
-    """The consistency step for some grids: what all grids of an attribute say of its cells becomes
-    their weighted mean.
+    """The consistency step: what grids say of an attribute's cells becomes their weighted mean.
 
     For each attribute the blocks are the finest that all its grids can tell of. A grid's frequency
     of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the mean of
-    least variance weighs each grid by its cells' precision over
-    |S|; and each of the |S| cells takes an equal share of what is missing to the mean. Where the blocks of a grid have different
-    |S|, weights differ between blocks, and means might not sum to 1: each then gives up what is too much in proportion to its
-    variance, as in least squares with a known sum.
+    least variance weighs each grid by its cells' precision over |S|; and each of the |S| cells
+    takes an equal share of what is missing to the mean. Where the blocks of a grid have different
+    |S|, weights differ between blocks, and means might not sum to 1: each then gives up what is too
+    much in proportion to its variance, as in least squares with a known sum.
 
     Parameters
     ----------
@@ -77,8 +77,9 @@ class Agreement:
                 self._attributes.append(shares)
 
     def apply(self, tables: Sequence[Floats]) -> list[Floats]:
-        """New tables, one for each grid, that agree on every attribute, from tables that all have
-        the same sum: it stays.
+        """New tables, one for each grid, that agree on every attribute.
+
+        The given ones must all have the same sum: it stays.
         """
         result = [table.copy() for table in tables]
         for shares in self._attributes:
@@ -114,11 +115,11 @@ def _blocks(table: Floats, share: _Share) -> Floats:
 def clean(
     grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
 ) -> list[Floats]:
-    """Distributions, one for each grid, that agree on the attributes: the two steps by turns until
-    neither changes anything.
+    """Distributions, one for each grid, that agree on the attributes.
 
-    Begins and ends with the step of non-negativity, norm-sub, which leaves no negative cell and a
-    sum of 1; what then disagrees does so by less than 1e-9, or is what 50 rounds leave.
+    The two steps by turns until neither changes anything. Begins and ends with the step of
+    non-negativity, norm-sub, which leaves no negative cell and a sum of 1; what then disagrees does
+    so by less than 1e-9, or is what 50 rounds leave.
     """
     agreement = Agreement(grids, precisions)
     current = [_distribution(table) for table in tables]
@@ -139,11 +140,10 @@ def clean(
 def agreeing(
     grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
 ) -> list[Floats]:
-    """The step of consistency alone, for tables brought to a sum of 1 by a constant: linear, so
-    that cells may be negative.
+    """The step of consistency alone, for tables brought to a sum of 1 by a constant.
 
-    What is unbiased stays so. Where cells are many and each mostly noise, that is far better for
-    sums of them than `clean`.
+    Linear, so that cells may be negative, and what is unbiased stays so. Where cells are many and
+    each mostly noise, that is far better for sums of them than `clean`.
     """
     shifted = [table + (1 - table.sum()) / table.size for table in tables]
     return Agreement(grids, precisions).apply(shifted)

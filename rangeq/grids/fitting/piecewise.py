@@ -43,7 +43,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Frequencies of the cells of two attributes: shape (cells of the first, cells of the second)."""
+    """Frequencies of the cells of two attributes: shape (cells of one, cells of the other)."""
 
     edges: tuple[Edges, Edges]
     cells: Floats
@@ -56,10 +56,10 @@ class Plane:
         return result
 
     def quadrants(self, left: Items, right: Items) -> Floats:
-        """The frequencies inside and outside of both ranges: shape (queries, 2, 2), inside first,
-        for ends (queries, 2).
+        """The frequencies inside and outside of both ranges: shape (queries, 2, 2), inside first.
 
-        They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
+        For ends (queries, 2). They sum to the sum of the cells. None is negative if no cell is,
+        rounding left aside.
         """
         (i, s), (j, t) = (
             _position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1]))

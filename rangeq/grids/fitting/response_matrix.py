@@ -1,5 +1,6 @@
-"""Response matrices (section 4.3, Algorithm 1): the joint distribution of a pair from its 2-D grid
-and both finer 1-D grids.
+"""Response matrices: the joint distribution of a pair from its grid and both finer 1-D grids.
+
+Multi-dimensional ranges, section 4.3, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ def response_matrices(
     planes: Sequence[Plane],
     tolerance: float,
 ) -> Response:
-    """Weighted update: from the uniform matrix, scale what lies in each cell to the cell's
-    frequency, grid after grid.
+    """Weighted update: from the uniform matrix, scale each cell to its frequency, grid after grid.
 
     The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing
     of a cell that the 2-D grid gives something, that is spread evenly over the cell. Entries are
@@ -50,6 +50,11 @@ def response_matrices(
     tolerance
         The sum of the changes of a matrix's entries below which a round is the last (or the
         1000th).
+
+    Returns
+    -------
+    Response
+        The matrices, and how much each round changed.
     """
     found: list[Plane | None] = [None] * len(pairs)
     alike: dict[tuple[Edges, ...], list[int]] = {}

@@ -1,4 +1,7 @@
-"""CALM as a system for ranges: the marginals of all pairs, value by value, summed up (section 3.2)."""
+"""CALM as a system for ranges: the marginals of all pairs, summed up value by value.
+
+Multi-dimensional ranges, section 3.2.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,30 @@ from rangeq.grids.systems.tdg import TDG
 
 
 @dataclass(frozen=True)
-class CALM(TDG):
-    """CALM over pairs (Zhang et al., CCS 2018, as in section 3.2): TDG whose cells are single
-    values.
+class RangeCALM(TDG):
+    """CALM over pairs: TDG whose cells are single values.
 
-    Marginals agree on single attributes, and are not made non-negative before they are summed up:
-    answers about one or two attributes are unbiased, and may be negative. (Norm-sub over thousands
-    of cells that are mostly noise leaves mostly noise: at 64 values, an epsilon of 1 and 10^6 users
-    its answers err four times as much.)
+    Zhang et al., CCS 2018, as in section 3.2. Marginals agree on single attributes, and are not
+    made non-negative before they are summed up: answers about one or two attributes are unbiased,
+    and may be negative. (Norm-sub over thousands of cells that are mostly noise leaves mostly
+    noise: at 64 values, an epsilon of 1 and 10^6 users its answers err four times as much.)
 
     `frequency.marginals.CALM` chooses its own sets of attributes and answers any marginals; this
     one looks at all pairs, has no bound on the number of different records, and answers ranges like
     the other systems here. A pair may have 2^22 cells.
 
-    >>> CALM(sizes=[64, 10], epsilon=1.0).granularity
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used.
+    granularity
+        Not to be chosen: the sizes.
+    oracle
+        As for `TDG`.
+
+    Examples
+    --------
+    >>> RangeCALM(sizes=[64, 10], epsilon=1.0).granularity
     (64, 10)
     """
 

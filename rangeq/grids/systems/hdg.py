@@ -1,4 +1,4 @@
-"""HDG: hybrid-dimensional grids, two-dimensional ones with finer one-dimensional ones (section 4)."""
+"""HDG: hybrid-dimensional grids, two-dimensional with finer one-dimensional ones (section 4)."""
 
 from __future__ import annotations
 

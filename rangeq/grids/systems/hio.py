@@ -16,7 +16,7 @@ from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate
 from rangeq.grids.queries import Queries
-from rangeq.grids.systems.tree_system import TreeProtocol
+from rangeq.grids.systems.tree_system import TreeSystem
 
 MOST_LEVELS = 1 << 13
 """How many d-dim levels HIO may have."""
@@ -35,9 +35,8 @@ second.
 
 
 @dataclass(frozen=True)
-class HIO(TreeProtocol):
-    """HIO (Wang et al., SIGMOD 2019): a d-dim level is a level of every attribute's tree; every
-    user reports on one.
+class HIO(TreeSystem):
+    """HIO (Wang et al., SIGMOD 2019): every user reports on one combination of tree levels.
 
     A query is the sum over the d-dim intervals that make it up, each from the users of its level:
     unbiased and linear, without any post-processing. A level that nobody reported on counts as
@@ -154,8 +153,9 @@ class HIOEstimate(ConjunctionEstimate):
 
 
 def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[int, int, int]]:
-    """The fewest nodes that make up left .. right: runs of a level's nodes, from the first, up to
-    but without the second.
+    """The fewest nodes that make up left .. right.
+
+    Runs of a level's nodes: (level, the first, up to but without the last).
     """
     found, above, below = [], left, left  # what is covered so far is above .. below - 1
     for level, edges in enumerate(levels):

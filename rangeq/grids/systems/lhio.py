@@ -17,13 +17,12 @@ from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.systems.tdg import lines_of
-from rangeq.grids.systems.tree_system import TreeProtocol
+from rangeq.grids.systems.tree_system import TreeSystem
 
 
 @dataclass(frozen=True)
-class LHIO(TreeProtocol):
-    """LHIO: users are divided among the pairs of attributes and the 2-D levels of each; queries of
-    more attributes as in HDG.
+class LHIO(TreeSystem):
+    """LHIO: users are divided among the pairs of attributes and the 2-D levels of each.
 
     The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of
     Hay et al.'s constrained inference); then all pairs' distributions are made to agree on single
@@ -90,10 +89,15 @@ class LHIO(TreeProtocol):
 
 @dataclass(frozen=True)
 class HierarchicalHistogram2D(LHIO):
-    """HH_B for pairs of attributes (range queries, section 6; thesis 7.1.2): every B-adic
-    rectangle, of every pair.
+    """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
 
-    As LHIO, but that nobody is asked for what is known, the sum of all cells.
+    Range queries, section 6; thesis, section 7.1.2. As LHIO, but that nobody is asked for what is
+    known, the sum of all cells.
+
+    Parameters
+    ----------
+    sizes, epsilon, n, branching, oracle
+        See `LHIO`.
     """
 
     with_root: ClassVar[bool] = False
@@ -105,8 +109,7 @@ def hierarchy_fit(
     heights: tuple[int, int],
     branching: int,
 ) -> Floats:
-    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; they sum
-    to 1.
+    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; of sum 1.
 
     What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1
     of the second, is an effect that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through

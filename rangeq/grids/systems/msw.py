@@ -43,7 +43,8 @@ class MSW(ConjunctionProtocol):
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is not used.
     smooth
-        EMS instead of EM (which this paper uses): see `rangeq.local.square_wave.SquareWave.estimate`.
+        EMS instead of EM (which this paper uses): see
+        `rangeq.local.square_wave.SquareWave.estimate`.
     """
 
     smooth: bool = False

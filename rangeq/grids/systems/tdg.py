@@ -25,8 +25,7 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class TDG(ConjunctionProtocol):
-    """TDG: the 2-D domain of every pair of attributes cut into g2 x g2 cells; within a cell values
-    count as uniform.
+    """TDG: the 2-D domain of every pair cut into g2 x g2 cells, within which values are uniform.
 
     Parameters
     ----------
@@ -140,9 +139,7 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are cut
-    alike.
-    """
+    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike."""
     lines = []
     for place in range(attributes):
         said = [

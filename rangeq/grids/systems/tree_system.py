@@ -1,4 +1,4 @@
-"""TreeProtocol: what the systems have in common that cut every attribute by a tree."""
+"""TreeSystem: what the systems have in common that cut every attribute by a tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 
 @dataclass(frozen=True)
-class TreeProtocol(ConjunctionProtocol):
+class TreeSystem(ConjunctionProtocol):
     """Every attribute has a tree of intervals; users report on cells made of levels of these trees.
 
     Raises ValueError unless ``branching``, the children of a node, is an integer of at least 2.

@@ -14,10 +14,18 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class Uniform(ConjunctionProtocol):
-    """Uni: the answer of a query is its volume. Reports are there to be counted; they say nothing.
+    """The answer of a query is its volume. Reports are there to be counted; they say nothing.
 
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used.
+
+    Examples
+    --------
     >>> protocol = Uniform(sizes=[64, 10], epsilon=1.0)
-    >>> protocol.estimate(protocol.aggregate(protocol.privatize([[3, 4]]))).answer([(0, 0, 15), (1, 0, 4)])
+    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize([[3, 4]])))
+    >>> estimate.answer([(0, 0, 15), (1, 0, 4)])
     0.125
     """
 

@@ -1,5 +1,4 @@
-"""The distribution of an attribute, as smooth as its own scores say: Gaussian processes for its
-logarithm, averaged by evidence.
+"""The distribution of an attribute: Gaussian processes for its logarithm, averaged by evidence.
 
 Scores T = sum of r f over reports have the mean N G p and the covariance (N / I) G, for functions f
 with E f f' = G of which each report has an unbiased score r of variance 1 / I. So log L(p) = I (T'p
@@ -20,12 +19,18 @@ from mechdesign._support.arrays import Floats
 
 
 class Kernel(NamedTuple):
-    """Prior deviations of the parts of the logarithm of a density; half of the domain is 1 unit of
-    length.
+    """Prior deviations of the parts of the logarithm of a density.
 
-    ``trend``: the coefficients of a line and a parabola, alone a normal density that the domain
-    cuts off; ``height``: a smooth function with correlations exp(-(distance / length)^2 / 2);
-    ``points``: every cell by itself.
+    Half of the domain is 1 unit of length.
+
+    Attributes
+    ----------
+    trend
+        The coefficients of a line and a parabola, alone a normal density that the domain cuts off.
+    height, length
+        A smooth function of this height, with correlations exp(-(distance / length)^2 / 2).
+    points
+        Every cell by itself.
     """
 
     trend: float
@@ -87,9 +92,10 @@ class Density(NamedTuple):
     covariance: Floats
 
 
-def density(scores: Floats, precision: Floats, widths: Floats) -> Density:
-    """The posterior of a distribution p over neighbouring cells, with the likelihood exp(scores'p -
-    p' precision p / 2).
+def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:
+    """The posterior of a distribution p over neighbouring cells.
+
+    The likelihood is exp(scores'p - p' precision p / 2).
 
     Parameters
     ----------
@@ -97,6 +103,11 @@ def density(scores: Floats, precision: Floats, widths: Floats) -> Density:
         I T and I N G: shapes (cells,) and (cells, cells).
     widths
         How many values the cells have: without data they are all equally frequent.
+
+    Returns
+    -------
+    Density
+        Mean and covariance.
     """
     if len(scores) == 1:
         return Density(np.ones(1), np.zeros((1, 1)))

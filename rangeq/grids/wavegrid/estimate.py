@@ -1,6 +1,4 @@
-"""The estimate from square waves: distributions of attributes and of pairs, answers of queries from
-these, and their errors.
-"""
+"""The estimate from square waves: distributions of attributes and pairs, answers, their errors."""
 
 from __future__ import annotations
 
@@ -13,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Interval, normal_quantile
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
-from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.queries import Queries
-from rangeq.grids.wavegrid.density import Density, density
+from rangeq.grids.wavegrid.density import Density, posterior_density
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, fitted
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
 
@@ -76,8 +74,9 @@ class Axis(NamedTuple):
         return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
 
     def place(self, ends: Items) -> Floats:
-        """Where boundaries between values (0 .. size) lie among the coarse cells: number and part
-        of one, by mass.
+        """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
+
+        The number of a cell and part of it.
         """
         edges = np.array(self.line.edges)
         group = self.groups[
@@ -91,8 +90,9 @@ class Axis(NamedTuple):
         return np.where(ends == edges[-1], float(len(self.mass)), place)
 
     def merged(self, functions: Floats) -> Floats:
-        """Functions of cells (..., cells) as the means over those of each coarse cell: (..., coarse
-        cells).
+        """The means of functions of cells over those of each coarse cell.
+
+        Shape (..., cells) to (..., coarse cells).
         """
         cells, mass = self.line.cells, self.mass[self.groups]
         even = 1 / np.bincount(self.groups)[self.groups]
@@ -127,8 +127,9 @@ class Joint:
 
     @cached_property
     def conditional(self) -> tuple[Floats, Floats]:
-        """Cumulative distributions of the second attribute for each cell of the first, and of the
-        first for each of the second.
+        """Cumulative distributions of either attribute for each cell of the other.
+
+        Of the second for each cell of the first, and of the first for each of the second.
         """
         found = []
         for table in (self.fit.joint, self.fit.joint.T):
@@ -140,10 +141,11 @@ class Joint:
 class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
-    An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's has these
-    margins and the interaction of `rangeq.grids.wavegrid.interactions`, 64 x 64 cells at most, within which
-    an attribute is distributed as it is by itself; answers about more attributes come from the
-    distribution of most entropy that all pairs allow, of below, inside and above of every range.
+    An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
+    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, 64 x 64 cells at
+    most, within which an attribute is distributed as it is by itself; answers about more attributes
+    come from the distribution of most entropy that all pairs allow, of below, inside and above of
+    every range.
 
     Attributes
     ----------
@@ -163,7 +165,23 @@ class WaveEstimate(ConjunctionEstimate):
         self.axes, self.joints = tuple(axes), dict(joints)
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
-        """The estimated frequency of every pair of values of two attributes, by name or place."""
+        """The estimated frequency of every pair of values of two attributes.
+
+        Parameters
+        ----------
+        first, second
+            Different attributes, by name or by place.
+
+        Returns
+        -------
+        ndarray
+            Shape (values of the first, values of the second); NaN with no reports.
+
+        Raises
+        ------
+        InvalidRange
+            For an attribute that is not here.
+        """
         j, k = self.attributes.place(first), self.attributes.place(second)
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
@@ -178,8 +196,22 @@ class WaveEstimate(ConjunctionEstimate):
     def standard_errors(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> Floats:
-        """The standard errors of `answers`: shape (m,), infinite with no reports. See
-        `predicted_error`.
+        """The standard errors of `answers`, see `predicted_error`.
+
+        Parameters
+        ----------
+        attributes, left, right
+            As for `answers`.
+
+        Returns
+        -------
+        ndarray
+            Shape (m,), infinite with no reports.
+
+        Raises
+        ------
+        InvalidRange
+            As for `answers`.
         """
         return np.asarray(np.sqrt(self.predicted_error(attributes, left, right).total))
 
@@ -189,31 +221,64 @@ class WaveEstimate(ConjunctionEstimate):
         left: npt.ArrayLike,
         right: npt.ArrayLike,
         confidence: float = 0.95,
-    ) -> Interval:
-        """Intervals for the answers of many queries, each by itself, within [0, 1]: the normal
-        quantile of the standard errors.
+    ) -> ConfidenceInterval:
+        """Intervals for the answers of many queries, each by itself, within [0, 1].
 
-        They hold given the priors, and know of no bias: of what smooth terms cannot follow in joint
-        distributions. Of answers about two and four of six attributes two standard errors covered
-        0.92 to 1 and 0.88 to 1 for normal, Laplace, skewed, heaped and uniform data; 0.83 to 0.91 and
-        0.63 to 0.74 for two broad clusters far apart; for two tight ones, with deviations of a
-        twentieth of the domain, 0.82 and 0.95 for ranges with random ends, but 0.44 and 0.42 for
-        ranges of half of the domain, about three 0.32 (``benchmarks/grids.py``). Nor do they know of
-        heavy single values in cells of several, where an attribute has more than 256.
+        The normal quantile of the standard errors. They hold given the priors, and know of no bias:
+        of what smooth terms cannot follow in joint distributions. Of answers about two and four of
+        six attributes two standard errors covered 0.92 to 1 and 0.88 to 1 for normal, Laplace,
+        skewed, heaped and uniform data; 0.83 to 0.91 and 0.63 to 0.74 for two broad clusters far
+        apart; for two tight ones, with deviations of a twentieth of the domain, 0.82 and 0.95 for
+        ranges with random ends, but 0.44 and 0.42 for ranges of half of the domain, about three
+        0.32 (``benchmarks/grids.py``). Nor do they know of heavy single values in cells of several,
+        where an attribute has more than 256.
+
+        Parameters
+        ----------
+        attributes, left, right
+            As for `answers`.
+        confidence
+            In (0, 1).
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``: shape (m,).
+
+        Raises
+        ------
+        InvalidRange
+            As for `answers`.
+        ValueError
+            For a confidence outside of (0, 1).
         """
         half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
-        return Interval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
+        return ConfidenceInterval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> PredictedError:
-        """The squared error to expect of `answers`, all in ``noise``: the posterior variance, to
-        first order.
+        """The squared error to expect of `answers`, all in ``noise``: the posterior variance.
 
-        It is that of attributes and interactions given their priors, holds noise and sampling
-        together, and is known for queries of any number of attributes. What the priors cannot know
-        of is not in it: see `interval`.
+        To first order. It is that of attributes and interactions given their priors, holds noise
+        and sampling together, and is known for queries of any number of attributes. What the priors
+        cannot know of is not in it: see `interval`.
+
+        Parameters
+        ----------
+        attributes, left, right
+            As for `answers`.
+
+        Returns
+        -------
+        PredictedError
+            Arrays of shape (m,).
+
+        Raises
+        ------
+        InvalidRange
+            As for `answers`.
         """
         return super().predicted_error(attributes, left, right)
 
@@ -373,7 +438,7 @@ def estimated(
             scores[place] += np.tensordot(told, functions[place], axes=2)
             users[place] += part.information * total
     axes = [
-        Axis.of(cut, density(score, told * gram, np.diff(cut).astype(np.float64)))
+        Axis.of(cut, posterior_density(score, told * gram, np.diff(cut).astype(np.float64)))
         for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
     ]
     if len(attributes) == 1:

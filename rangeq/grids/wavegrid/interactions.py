@@ -1,5 +1,4 @@
-"""How each two attributes go together: log-linear interactions in smooth terms, whose sizes all
-pairs share.
+"""How each two attributes go together: log-linear interactions in smooth terms.
 
 The joint distribution of a pair is log P(x, y) = alpha(x) + beta(y) + sum_ab theta_ab psi_a(x)
 phi_b(y), with the margins held (Goodman 1981; the density of a copula in exponential form). psi_1
@@ -65,10 +64,10 @@ _TINY = 1e-300
 
 
 def terms(mass: Floats, degree: int) -> Floats:
-    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree), or as many as the cells can
-    have.
+    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree).
 
-    A cell's normal score is the mean of the normal quantiles of its ranks.
+    Or as many as the cells can have. A cell's normal score is the mean of the normal quantiles of
+    its ranks.
     """
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
@@ -96,8 +95,9 @@ def terms(mass: Floats, degree: int) -> Floats:
 def scaled_to(
     logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta): iterative
-    proportional fitting.
+    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta).
+
+    By iterative proportional fitting.
     """
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
@@ -142,8 +142,16 @@ class Interaction:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """What is known of a pair: ``scores`` I T, ``precision`` I N, ``grams`` G and H, and the
-    ``margins``.
+    """What is known of a pair.
+
+    Attributes
+    ----------
+    scores, precision
+        I T and I N.
+    grams
+        G and H.
+    margins
+        The distribution of each attribute.
     """
 
     scores: Floats
@@ -215,8 +223,9 @@ class Pair:
         return np.asarray(self.precision * seen @ seen.T)
 
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
-        """The fit some steps of damped Gauss-Newton nearer to the posterior mode under theta ~
-        N(mean, 1 / precision).
+        """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
+
+        Under theta ~ N(mean, 1 / precision).
         """
 
         def penalised(theta: Floats, right: Floats | None) -> tuple[float, Floats, Floats]:
@@ -277,9 +286,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """mu, and tau as a symmetric matrix of shape (degree, degree): the prior of all pairs'
-    coefficients.
-    """
+    """The prior of all pairs' coefficients: mu, and tau as a symmetric matrix (degree, degree)."""
 
     tau: Floats
     mu: float
@@ -305,15 +312,17 @@ class Scales:
 
     @property
     def log_prior(self) -> float:
-        """Of tau, 0 where it is as expected, and of mu: tau^2 counts as if one coefficient of the
-        expected size had been seen.
+        """The logarithm of the prior of tau, 0 where it is as expected, and of mu.
+
+        tau^2 counts as if one coefficient of the expected size had been seen.
         """
         ratio = (_expected(len(self.tau)) / self.tau)[np.triu_indices(len(self.tau))] ** 2
         return float(0.5 * (np.log(ratio) - ratio + 1).sum() - 0.5 * (self.mu / _COMMON) ** 2)
 
     def evidence(self, fits: Sequence[Interaction]) -> float:
-        """Laplace's approximation of its logarithm, with the likelihood linearised where the pairs
-        were last fitted.
+        """Laplace's approximation of the logarithm of the evidence.
+
+        With the likelihood linearised where the pairs were last fitted.
         """
         total = self.log_prior
         for fit in fits:
@@ -338,11 +347,10 @@ class Scales:
         return total
 
     def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
-        """A fixed point tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2) over the
-        coefficients of the same two terms.
+        """A fixed point of tau, where the evidence of the linearised problem is stationary.
 
-        That is where the evidence of the linearised problem is stationary; the denominator is how
-        many coefficients are known.
+        tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
+        two terms; the denominator is how many coefficients are known.
         """
         alike: dict[tuple[int, ...], list[Interaction]] = {}
         for fit in fits:

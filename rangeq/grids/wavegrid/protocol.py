@@ -1,6 +1,4 @@
-"""WaveGrid: conjunctions of ranges from square waves over pairs of attributes, and priors that
-adapt to the data.
-"""
+"""WaveGrid: conjunctions of ranges from square waves over pairs, with priors that adapt."""
 
 from __future__ import annotations
 
@@ -23,13 +21,30 @@ _MOST_COUNTS = 1 << 24
 
 
 def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
-    """The protocol for conjunctions of ranges to take where nothing is known of the data, for about ``n`` users: see `WaveGrid`.
+    """The protocol to take for about ``n`` users where nothing is known of the data: `WaveGrid`.
 
-    On normal, Laplace, skewed and heaped data answers err 1.3 to 11 times less than those of HDG, TDG
-    and MSW. It does not err least on all data: see `WaveGrid`.
+    On normal, Laplace, skewed and heaped data answers err 1.3 to 11 times less than those of HDG,
+    TDG and MSW. It does not err least on all data: see `WaveGrid`.
 
-    Raises ValueError for parameters out of range.
+    Parameters
+    ----------
+    sizes, epsilon
+        As for `ConjunctionProtocol`.
+    n
+        The number of users expected, at least 1.
 
+    Returns
+    -------
+    WaveGrid
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> protocol = best(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
     >>> rng = np.random.default_rng(1)
@@ -45,8 +60,7 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
 
 @dataclass(frozen=True)
 class WaveGrid(ConjunctionProtocol):
-    """Every user tells of one pair of attributes, in which cell of two square waves of random
-    period and phase the record lies.
+    """Every user tells of one pair of attributes: the record's cell of two random square waves.
 
     A wave is a function of one attribute, and the product of two is one of both: four cells tell of
     all three at once, so that nobody is spent on single attributes. Random phases leave no borders
@@ -55,16 +69,18 @@ class WaveGrid(ConjunctionProtocol):
     as many terms as all pairs say; and for more attributes the distribution of most entropy: see
     `WaveEstimate`.
 
-    Errors are stated (`WaveEstimate.standard_errors`), but terms are smooth. What they cannot follow
-    other systems answer better, and stated errors are too small for it (`WaveEstimate.interval`). Of
-    six attributes, at epsilon 1, from 3 * 10^5 users (``benchmarks/grids.py``), answers about two,
-    three and four of them erred
+    Errors are stated (`WaveEstimate.standard_errors`), but terms are smooth. What they cannot
+    follow other systems answer better, and stated errors are too small for it
+    (`WaveEstimate.interval`). Of six attributes, at epsilon 1, from 3 * 10^5 users
+    (``benchmarks/grids.py``), answers about two, three and four of them erred
 
-    - 1.6, 2.0 and 2.3 times as much as HDG's on two tight clusters, with deviations of a twentieth of
+    - 1.6, 2.0 and 2.3 times as much as HDG's on two tight clusters, with deviations of a twentieth
+    of
       the domain, for ranges of half of the domain; 1.0, 1.1 and 1.3 times for random ends;
     - 2.1 to 2.6 times as much as TDG's where each two attributes fill the fields of one colour of a
       board of 8 x 8 (an exclusive or);
-    - from 10^6 users, on two broad clusters far apart, about four attributes, 0.9 to 1.3 times as much
+    - from 10^6 users, on two broad clusters far apart, about four attributes, 0.9 to 1.3 times as
+    much
       as HDG's.
 
     And about uniform and independent attributes systems answer better that pull to the uniform

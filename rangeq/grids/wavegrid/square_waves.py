@@ -1,6 +1,4 @@
-"""Pairs of attributes through square waves of random period and phase: what a user of a `WaveGrid`
-is asked and reports.
-"""
+"""Pairs of attributes through square waves of random period and phase: what a user reports."""
 
 from __future__ import annotations
 
@@ -47,8 +45,7 @@ many, most of them finer than data usually are.
 
 @dataclass(frozen=True)
 class Wave:
-    """Ways to cut the values 0 .. size - 1 of an attribute into a few sets, each of every g-th of
-    equal arcs: `arc`.
+    """Ways to cut the values of an attribute into a few sets, each of every g-th of equal arcs.
 
     A configuration has a level m = 0, 1, ... and a phase: arcs of size / (2^m g) values repeat with
     the period size / 2^m, shifted by (phase + 1/2) / phases of an arc. Two arcs are the positive
@@ -61,8 +58,9 @@ class Wave:
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """How many there are at each level: powers of two. Of a constant attribute nothing is
-        asked.
+        """How many phases there are at each level: powers of two.
+
+        Of a constant attribute nothing is asked.
         """
         if self.arcs == 1:
             return (1,)
@@ -87,11 +85,10 @@ class Wave:
 
     @cached_property
     def deck(self) -> Items:
-        """All configurations, each as often as it is likely: a level is twice as likely as the
-        next, and its phases are equally so.
+        """All configurations, each as often as it is likely.
 
-        What many values have in common is what answers need most, and what the finest levels tell
-        least of.
+        A level is twice as likely as the next, and its phases are equally so. What many values have
+        in common is what answers need most, and what the finest levels tell least of.
         """
         level, _, phases = self.cuts
         return np.repeat(
@@ -104,10 +101,10 @@ class Wave:
         return np.bincount(self.deck) / len(self.deck)
 
     def arc(self, configuration: Items, values: Items) -> Items:
-        """Which arc holds the middle of each value: in integers, so that client and server never
-        differ.
+        """Which arc holds the middle of each value.
 
-        That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g.
+        That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
+        client and server never differ.
         """
         level, phase, phases = (of[configuration] for of in self.cuts)
         whole = (
@@ -116,7 +113,7 @@ class Wave:
         return np.asarray(whole % self.arcs)
 
     def shares(self, edges: Edges) -> Floats:
-        """Which part of each cell's values lies in each arc: shape (configurations, arcs, cells)."""
+        """Which part of each cell's values lies in each arc: (configurations, arcs, cells)."""
         ends, found = np.array(edges), []
         for level, phase, phases in zip(*(of.tolist() for of in self.cuts), strict=True):
             # Arc t, counted on around the periods, begins with the first x such that (2 x + 1) step
@@ -140,8 +137,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class WaveCells(Channel):
-    """A wave over each of one or two attributes, of random configurations: in which of the arcs'
-    cells does the record lie?
+    """The cell of the arcs of random waves, over one or two attributes, that holds the record.
 
     A report is the configurations, public and independent of the record, and ``cell``, the report
     of subset selection over the g_a x g_b cells: of four cells two at an epsilon up to 0.45, one
@@ -254,8 +250,7 @@ class WaveCells(Channel):
 
 
 def information(oracle: SubsetSelection) -> float:
-    """One over the variance of the unbiased score of an orthonormal function of the cells from one
-    report, at the least.
+    """The least precision of the score of an orthonormal function of the cells, from one report.
 
     (p - q)^2 (D - 1) / (k (D - k)) for sets of k of D cells.
     """
@@ -277,8 +272,9 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True)
 class WaveChannel(RecordChannel):
-    """One of the pairs of attributes, each as likely, and its `WaveCells`; with one attribute, that
-    one's.
+    """One of the pairs of attributes, each as likely, and its `WaveCells`.
+
+    With one attribute, that one's.
     """
 
     @cached_property
@@ -317,7 +313,7 @@ class WaveChannel(RecordChannel):
         return node
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """``aggregate(privatize(records))``: a report is so little work that there is no shortcut."""
+        """``aggregate(privatize(records))``: reports are so little work that none is saved."""
         bit_source(rng)  # refuses what is not a generator
         return self.aggregate(
             self.privatize(records, np.random.default_rng() if rng is None else rng)

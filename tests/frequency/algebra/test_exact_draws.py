@@ -22,7 +22,7 @@ WORD = 1 << 64
 FALSE_ALARM = 1e-6
 
 
-def odds_at_least(least):
+def ratios_at_least(least):
     return st.one_of(
         st.fractions(min_value=least, max_value=1 << 20),
         st.floats(0, 700).map(lambda epsilon: max(least, Fraction(math.exp(epsilon)))),
@@ -38,13 +38,13 @@ def odds_at_least(least):
 
 @SETTINGS
 @given(
-    odds_at_least(Fraction(1)),
+    ratios_at_least(Fraction(1)),
     st.one_of(
         st.integers(1, 40), st.integers(1, 1 << 31), st.integers(0, 31).map(lambda b: 1 << b)
     ),
 )
-def test_weights_keep_the_odds_and_no_smaller_lie_does(odds, k):
-    choice = TruthOrLie.within(odds, k)
+def test_weights_keep_the_ratio_and_no_smaller_lie_does(ratio, k):
+    choice = TruthOrLie.within(ratio, k)
     truth, lie = choice.truth, choice.lie
     assert truth + (k - 1) * lie == WORD
     assert lie >= 1
@@ -55,30 +55,30 @@ def test_weights_keep_the_odds_and_no_smaller_lie_does(odds, k):
         assert truth == WORD
         return
     assert choice.ratio == Fraction(truth, lie)
-    assert choice.ratio <= odds
-    # One unit less a lie would be beyond the odds, or no lie at all.
-    assert lie == 1 or Fraction(WORD - (k - 1) * (lie - 1), lie - 1) > odds
+    assert choice.ratio <= ratio
+    # One unit less a lie would be beyond the ratio, or no lie at all.
+    assert lie == 1 or Fraction(WORD - (k - 1) * (lie - 1), lie - 1) > ratio
 
 
 @pytest.mark.parametrize(
-    ("odds", "k"),
+    ("ratio", "k"),
     [(Fraction(3), 2), (Fraction(5), 4), (Fraction(1), 2), (Fraction(1), 8), (Fraction(2), 7)],
 )
-def test_weights_without_rounding(odds, k):
-    found = TruthOrLie.within(odds, k).ratio
-    assert found == odds or (
-        WORD % (odds + k - 1) and abs(found / odds - 1) <= Fraction(10 * k, WORD)
+def test_weights_without_rounding(ratio, k):
+    found = TruthOrLie.within(ratio, k).ratio
+    assert found == ratio or (
+        WORD % (ratio + k - 1) and abs(found / ratio - 1) <= Fraction(10 * k, WORD)
     )
 
 
 def test_weights_by_hand():
-    for odds, k, truth, lie in (
+    for ratio, k, truth, lie in (
         (Fraction(3), 2, 3 << 62, 1 << 62),
         (Fraction(5), 4, 5 << 61, 1 << 61),
         (Fraction(2), 2, WORD - 6148914691236517206, 6148914691236517206),  # 2^64 / 3, up
         (Fraction(10) ** 300, 3, WORD - 2, 1),
     ):
-        found = TruthOrLie.within(odds, k)
+        found = TruthOrLie.within(ratio, k)
         assert (found, found.truth) == (TruthOrLie(k, lie), truth)
 
 
@@ -111,7 +111,7 @@ def definition(choice, word):
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8, 17, 100])
 @pytest.mark.parametrize(
-    "odds",
+    "ratio",
     [
         Fraction(1),
         1 + Fraction(1, 1 << 32),
@@ -121,8 +121,8 @@ def definition(choice, word):
         Fraction(10) ** 30,
     ],
 )
-def test_draw_at_every_threshold(odds, k):
-    choice = TruthOrLie.within(odds, k)
+def test_draw_at_every_threshold(ratio, k):
+    choice = TruthOrLie.within(ratio, k)
     edges = {i * choice.lie + step for i in range(k + 1) for step in (-2, -1, 0, 1)} | {
         0,
         1,
@@ -137,13 +137,13 @@ def test_draw_at_every_threshold(odds, k):
 
 @SETTINGS
 @given(
-    odds_at_least(Fraction(1)),
+    ratios_at_least(Fraction(1)),
     st.integers(1, 1 << 31),
     st.lists(st.integers(0, WORD - 1), max_size=20),
     st.integers(0, 1 << 31),
 )
-def test_draw_of_any_words(odds, k, words, which):
-    choice = TruthOrLie.within(odds, k)
+def test_draw_of_any_words(ratio, k, words, which):
+    choice = TruthOrLie.within(ratio, k)
     words = [
         *words,
         min(WORD - 1, (which % k) * choice.lie),
@@ -182,21 +182,21 @@ def test_draw_frequencies(k):
 
 
 @SETTINGS
-@given(odds_at_least(Fraction(1)))
-def test_root_is_below_and_tight(odds):
-    found = root(odds)
-    assert found**2 <= odds
-    assert (found + Fraction(1, WORD)) ** 2 > odds
+@given(ratios_at_least(Fraction(1)))
+def test_root_is_below_and_tight(ratio):
+    found = root(ratio)
+    assert found**2 <= ratio
+    assert (found + Fraction(1, WORD)) ** 2 > ratio
     assert found >= 1
-    assert (found * (1 + Fraction(1, WORD))) ** 2 >= odds
+    assert (found * (1 + Fraction(1, WORD))) ** 2 >= ratio
 
 
 @SETTINGS
-@given(odds_at_least(Fraction(1)), st.integers(1, 40))
-def test_root_of_any_degree_is_below_and_tight(odds, degree):
-    found = root(odds, degree)
+@given(ratios_at_least(Fraction(1)), st.integers(1, 40))
+def test_root_of_any_degree_is_below_and_tight(ratio, degree):
+    found = root(ratio, degree)
     assert found >= 1
-    assert found**degree <= odds < (found + Fraction(1, WORD)) ** degree
+    assert found**degree <= ratio < (found + Fraction(1, WORD)) ** degree
 
 
 def test_roots_of_squares():

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from frequency import InvalidReport, InvalidValue
-from frequency.core.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from frequency.heavy import (
     Found,
     Gate,
@@ -35,7 +35,7 @@ def some(gates=(), items=(5, 9), frequencies=(0.4, 0.1), noise=0.2, confidence=0
         np.array(items),
         f,
         f * 0 + 1e-4,
-        Interval(f - 0.02, f + 0.02),
+        ConfidenceInterval(f - 0.02, f + 0.02),
         1000,
         256,
         noise,
@@ -277,15 +277,15 @@ def test_values_like_any_other(name):
 def test_figure():
     protocol = PrefixExtension(8, 2.0)
     found = protocol.find(protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=5)
-    (axes,) = plot.found(found, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, largest=3).axes
+    (axes,) = plot.heavy_hitters(found, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, largest=3).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         str(item) for item in found.items[:3]
     ]
     assert "3 most frequent of 5" in axes.get_title(loc="left")
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot.found(found, largest=0)
+        plot.heavy_hitters(found, largest=0)
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot.found(protocol.find(np.zeros(0, dtype=protocol.report_dtype)))
+        plot.heavy_hitters(protocol.find(np.zeros(0, dtype=protocol.report_dtype)))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -205,7 +205,7 @@ def test_audit_is_the_enumerated_ratio(name, domain, epsilon):
     audit = channel.audit()
     assert audit.ratio == worst_ratio(acceptances(channel, oracle, reports))
     assert audit.holds
-    assert audit.ratio <= audit.allowed == channel.odds
+    assert audit.ratio <= audit.allowed == channel.max_ratio
     assert audit.allowed <= exponential_below(epsilon)
     if epsilon >= 0.1:
         assert math.log(audit.ratio) >= epsilon * (1 - 1e-6), "and the privacy loss is used up"
@@ -224,11 +224,11 @@ def test_no_larger_share_can_be_kept(name, domain, epsilon):
     def lost(share):
         return max((1 - share * min(row)) / (1 - share * max(row)) for row in ratios)
 
-    assert lost(kept) <= oracle.odds
+    assert lost(kept) <= oracle.max_ratio
     larger = kept * (1 + Fraction(1, 10**6))
     assert max(larger * max(row) for row in ratios) < 1, "it would be a probability"
     ones = max(max(row) / min(row) for row in ratios)
-    assert max(ones, lost(larger)) > oracle.odds
+    assert max(ones, lost(larger)) > oracle.max_ratio
     assert lost(larger) > exponential_below(epsilon)
 
 
@@ -240,7 +240,7 @@ def test_a_half_of_the_paper_is_too_much(epsilon):
     oracle = GRR(10**7, epsilon)
     low, high = flat(oracle)
     ratio = (1 - low / 2) / (1 - high / 2)
-    assert ratio > oracle.odds
+    assert ratio > oracle.max_ratio
     assert float(ratio) == pytest.approx(1 / (2 - math.exp(epsilon)), rel=1e-3)
     assert float(ratio) > math.exp(epsilon) * (1 + epsilon**2 / 2)
     assert OneBit(oracle).kept < 1 / 2

@@ -117,7 +117,7 @@ def test_audit_is_the_enumerated_ratio(protocol) -> None:
     assert [sum(column) for column in zip(*twin.table, strict=True)] == [1] * size
     assert protocol.audit().ratio == ratio_of(twin.table, list(combinations(range(size), 2)))
     assert protocol.audit().holds
-    assert protocol.audit().ratio <= protocol.channel.odds
+    assert protocol.audit().ratio <= protocol.channel.max_ratio
     assert size == 1 or math.log(protocol.audit().ratio) >= protocol.epsilon * (1 - 1e-6)
     assert protocol.aggregate(twin.reports).n == len(twin.reports)
     assert len(np.unique(twin.reports)) == len(twin.reports) <= 2**protocol.report_bits
@@ -538,7 +538,7 @@ def test_lemma_6_marginals_from_coefficients() -> None:
             assert found[gamma] == pytest.approx(total / 2 ** len(names), abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------- characters
+# ----------------------------------------------------------------------------------- coefficients
 
 SEVEN = Domain({"two": 2, "three": 3, "four": 4, "one": 1, "five": 5, "six": 6, "seven": 7})
 
@@ -571,7 +571,7 @@ def of_many() -> tuple[InpHT, np.ndarray, Aggregate]:
     return protocol, records, aggregate
 
 
-def test_characters_of_mixed_cardinalities(of_many) -> None:
+def test_coefficients_of_mixed_cardinalities(of_many) -> None:
     """The transform of every marginal is the mean of exp(2 pi i sum_j c_j x_j / r_j), by complex
     sums over the records.
     """
@@ -619,7 +619,7 @@ def test_a_planted_error_is_rejected(of_many) -> None:
 
 
 @pytest.mark.parametrize("domain", [B4, SEVEN, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
-def test_directions_are_the_characters_of_low_order(domain) -> None:
+def test_directions_are_the_coefficients_of_low_order(domain) -> None:
     """One of every conjugate pair; all that marginals need are seen; and no more are asked than
     there are.
     """
@@ -634,17 +634,17 @@ def test_directions_are_the_characters_of_low_order(domain) -> None:
         } == set(low)
         assert len(directions) == sum(c <= d for c, d in zip(low, conjugate, strict=True))
         assert set(low) <= set(protocol._seen)
-        for character, ways in protocol._seen.items():
+        for coefficient, ways in protocol._seen.items():
             for part, multiple in ways:
                 assert (
                     tuple(multiple * a % r for a, r in zip(directions[part], shape, strict=True))
-                    == character
+                    == coefficient
                 )
 
 
 @pytest.mark.parametrize("domain", [B4, MIXED, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
 def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
-    """By summing over all marginals of k attributes 1 / cells for each character of one of them,
+    """By summing over all marginals of k attributes 1 / cells for each coefficient of one of them,
     and counting conjugates.
     """
     for k in range(1, len(domain) + 1):

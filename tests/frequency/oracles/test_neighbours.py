@@ -63,8 +63,8 @@ class TestMetric(TabularContract):
     def check_privacy(self, oracle):
         audit = oracle.audit()
         steps = min(abs(audit.inputs[0] - audit.inputs[1]), 3) or 1
-        assert audit.allowed == 1 / oracle.privacy.alpha**steps == oracle.odds**steps
-        assert oracle.odds <= exponential_below(oracle.epsilon)
+        assert audit.allowed == 1 / oracle.privacy.alpha**steps == oracle.max_ratio**steps
+        assert oracle.max_ratio <= exponential_below(oracle.epsilon)
         assert 1 <= audit.ratio <= audit.allowed
         if oracle.domain > 1 and oracle.epsilon <= 10:
             assert math.log1p(float(audit.ratio - 1)) >= steps * oracle.epsilon * (1 - 1e-6)

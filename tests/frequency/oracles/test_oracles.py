@@ -116,8 +116,8 @@ class UnaryContract(OracleContract):
         sets = subsets(range(oracle.domain))
 
         def chance(chosen, v):
-            odds = [p if x == v else q for x in range(oracle.domain)]
-            return math.prod(o if x in chosen else 1 - o for x, o in enumerate(odds))
+            chances = [p if x == v else q for x in range(oracle.domain)]
+            return math.prod(o if x in chosen else 1 - o for x, o in enumerate(chances))
 
         rows = [(subset_bytes(chosen, oracle.domain),) for chosen in sets]
         return Twin(
@@ -683,8 +683,8 @@ class TestCountMeanSketch(HashedContract):
         rows = list(product(range(g), subsets(range(w))))
 
         def chance(h, chosen, v):
-            odds = [p if cell == cells[h][v] else q for cell in range(w)]
-            return math.prod(o if cell in chosen else 1 - o for cell, o in enumerate(odds)) / g
+            chances = [p if cell == cells[h][v] else q for cell in range(w)]
+            return math.prod(o if cell in chosen else 1 - o for cell, o in enumerate(chances)) / g
 
         table = [[chance(*row, v) for v in range(oracle.domain)] for row in rows]
         return Twin(reports_of(oracle, [(h, subset_bytes(chosen, w)) for h, chosen in rows]), table)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, Aggregate, IncompatibleAggregate
-from frequency.storage.counting import Entry, Part
+from frequency.storage.counting import FileEntry, Part
 from frequency.storage.state import State
 from mechdesign import InvalidFile
 
@@ -85,7 +85,7 @@ def test_counts_are_let_go_when_there_are_new_ones(tmp_path):
     for k in range(3):
         old = weakref.ref(state.settled.aggregate.counts)
         state.claimed[str(k)] = str(k)
-        state.absorb(Part(np.array([1, 0, 0, 0]), (Entry(str(k), str(k), 1, {}, None),)))
+        state.absorb(Part(np.array([1, 0, 0, 0]), (FileEntry(str(k), str(k), 1, {}, None),)))
         assert old() is None
         state.save()
     assert State(PROTOCOL, tmp_path / "state").settled.aggregate == state.settled.aggregate
@@ -98,7 +98,7 @@ def test_nothing_new_is_not_written_again(tmp_path):
     for again in (state, State(PROTOCOL, path)):
         inode = path.stat().st_ino
         again.claimed["x"] = "a"
-        again.absorb(Part(np.zeros(4, dtype=int), (Entry("a", "x", 0, {}, "damaged"),)))
+        again.absorb(Part(np.zeros(4, dtype=int), (FileEntry("a", "x", 0, {}, "damaged"),)))
         again.save()
         assert path.stat().st_ino == inode
         assert again.refused == {"a": "damaged"}

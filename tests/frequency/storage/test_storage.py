@@ -109,12 +109,13 @@ def protocols():
         rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))),
         numbers(16),
     )
+    yield rangeq.DecomposedHistogram(30, 1.0), numbers(30)
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
     yield rangeq.Composite(8, 2.0, KRR, (2,), ("HRR",)), numbers(8)
     yield rangeq.SquareWave(30, 1.0), numbers(30)
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
-    for kind in ("TDG", "HDG", "HIO", "LHIO", "CALM", "MSW", "Uniform", "WaveGrid"):
+    for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
         yield getattr(rangeq.grids, kind)(RECORDS, 1.0, 200), records()
     for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
         yield (

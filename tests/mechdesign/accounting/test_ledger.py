@@ -29,7 +29,7 @@ from mechdesign import (
     plan,
 )
 from mechdesign.accounting.ledger import NOT_COVERED
-from mechdesign.privacy import face_value
+from mechdesign.privacy import exact_epsilon
 
 
 def spent_by(entries, group):
@@ -68,8 +68,8 @@ def test_nobody_ever_spends_more_and_the_sums_are_exact(entries):
 
 def test_disjoint_groups_compose_in_parallel_and_everybody_counts_for_all():
     ledger = Ledger("1")
-    ledger.spend("0.4", "north", people="north")
-    ledger.spend("0.7", "south", people=["south"])
+    ledger.spend("0.4", "north", users="north")
+    ledger.spend("0.7", "south", users=["south"])
     assert ledger.spent == Fraction(7, 10)
     ledger.spend("0.3", "all")
     assert (
@@ -95,7 +95,7 @@ def test_floats_are_the_binary_numbers_that_they_are():
         ledger.spend(0.1, "third")
     ledger.spend(ledger.remaining, "the rest")
     assert ledger.remaining == 0
-    assert face_value(0.5) == face_value("1/2") == Fraction(1, 2)
+    assert exact_epsilon(0.5) == exact_epsilon("1/2") == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("epsilon", [-1, "-0.1", float("nan"), float("inf"), -0.5, "x"])
@@ -116,7 +116,7 @@ def test_what_is_no_collection_is_refused_and_not_recorded():
         (1, "x", ["a", ""]),
         (1, "x", 5),
     ]:
-        with pytest.raises(ValueError, match=r"collection|people"):
+        with pytest.raises(ValueError, match=r"collection|users"):
             ledger.spend(epsilon, what, people)
     for wrong in (None, True, [1]):
         with pytest.raises(InexactNumber):
@@ -130,7 +130,7 @@ def test_a_cell_of_a_notebook_that_runs_twice_does_not_count_twice():
     with pytest.raises(AlreadySpent, match="'ages' is spent already"):
         ledger.spend("0.2", "ages")
     with pytest.raises(AlreadySpent):
-        ledger.spend("0.2", "ages", people="north")
+        ledger.spend("0.2", "ages", users="north")
     assert ledger.spent == Fraction(1, 5)
 
 
@@ -142,7 +142,7 @@ def test_there_is_one_of_a_ledger(duplicate):
 
 def test_the_table_says_what_is_not_covered():
     ledger = Ledger("1")
-    ledger.spend(Fraction(1, 3), "ages", people=("north", "south"))
+    ledger.spend(Fraction(1, 3), "ages", users=("north", "south"))
     ledger.spend(0.1, "incomes")
     text = str(ledger)
     assert text.splitlines()[1].split() == ["ages", "north,", "south", "1/3"]
@@ -163,7 +163,7 @@ def test_the_table_says_what_is_not_covered():
 def test_a_file_outlives_the_process_and_its_numbers_are_exact(tmp_path):
     path, ledger = tmp_path / "ledger.json", Ledger("1")
     ledger.save(path)
-    ledger.spend(Fraction(1, 3), "ages", people="north")
+    ledger.spend(Fraction(1, 3), "ages", users="north")
     ledger.spend(0.1, "incomes")
     ledger.save(path)
     again = Ledger.load(path)
@@ -265,7 +265,7 @@ def test_a_ledger_is_made_once_and_then_continued(tmp_path):
     with pytest.raises(ValueError, match="closed; nothing was recorded"):
         ledger.spend("0.4", "more")
     again = Ledger.open(path, epsilon=1)
-    again.spend("0.5", "incomes", people=["north", "south"])
+    again.spend("0.5", "incomes", users=["north", "south"])
     assert again.entries == Ledger.open(path).entries == Ledger.load(path).entries
     assert (ledger.remaining, again.remaining) == (Fraction(3, 5), Fraction(1, 10))
     with pytest.raises(LedgerChanged, match="is a ledger of 1, not of 2"):

@@ -20,7 +20,7 @@ from mechdesign.lp.basis import to_fmpq
 from mechdesign.properties import ColumnHonesty, ColumnMonotone, Fairness, WeakHonesty
 from mechdesign.utilities import (
     BestDecision,
-    ChiSquare,
+    ChiSquareDivergence,
     Hellinger,
     KullbackLeibler,
     MutualInformation,
@@ -96,7 +96,7 @@ UTILITIES = {
         KullbackLeibler(FIRST, SECOND),
         lambda row: relative_entropy(row, FIRST, SECOND),
     ),
-    "chi square": (ChiSquare(FIRST, SECOND), lambda row: chi_square(row, FIRST, SECOND)),
+    "chi square": (ChiSquareDivergence(FIRST, SECOND), lambda row: chi_square(row, FIRST, SECOND)),
     "hellinger": (Hellinger(FIRST, SECOND), lambda row: hellinger(row, FIRST, SECOND)),
     "total variation": (total_variation(FIRST, SECOND), lambda row: variation(row, FIRST, SECOND)),
     "bayes": (bayes_decision(DISTANCES, WEIGHTS), lambda row: minus_risk(row, DISTANCES, WEIGHTS)),
@@ -277,7 +277,7 @@ def test_total_variation_is_randomised_response_on_the_likelier_hypothesis(items
     assert set(found.mechanism.table) == rows
 
 
-@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquare, Hellinger])
+@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquareDivergence, Hellinger])
 def test_at_high_privacy_two_outputs_are_best_for_any_divergence(kind):
     """Theorem 5 of the same: then the binary mechanism is optimal, which is the one of the total
     variation.
@@ -330,7 +330,7 @@ def test_the_most_likely_guess_is_best_made_from_randomised_response(items):
 
 
 @pytest.mark.parametrize("enumerated", [0, generation.ENUMERATED])
-@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquare, Hellinger, total_variation])
+@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquareDivergence, Hellinger, total_variation])
 def test_the_smallest(monkeypatch, kind, enumerated):
     monkeypatch.setattr(generation, "ENUMERATED", enumerated)
     for utility in (kind([1], [1]), kind([HALF, HALF, 0], [HALF, HALF, 0])):
@@ -342,8 +342,8 @@ def test_the_smallest(monkeypatch, kind, enumerated):
 
 
 def test_an_item_that_tells_nothing_changes_nothing():
-    plain = extremal(2, local(HALF), ChiSquare(["1/3", "2/3"], ["3/4", "1/4"]))
-    padded = extremal(3, local(HALF), ChiSquare(["1/3", "2/3", 0], ["3/4", "1/4", 0]))
+    plain = extremal(2, local(HALF), ChiSquareDivergence(["1/3", "2/3"], ["3/4", "1/4"]))
+    padded = extremal(3, local(HALF), ChiSquareDivergence(["1/3", "2/3", 0], ["3/4", "1/4", 0]))
     assert padded.value == plain.value == padded.bound
 
 
@@ -382,12 +382,14 @@ def test_folding_changes_nothing():
 
 
 def test_merging_changes_nothing():
-    class Plain(ChiSquare):
+    class Plain(ChiSquareDivergence):
         def merged(self):
             return Utility.merged(self)
 
     first, second = prior([1, 2, 3, 4, 0, 1]), prior([2, 4, 1, 3, 1, 0])
-    merged, plain = (extremal(6, local(HALF), kind(first, second)) for kind in (ChiSquare, Plain))
+    merged, plain = (
+        extremal(6, local(HALF), kind(first, second)) for kind in (ChiSquareDivergence, Plain)
+    )
     assert merged.value == plain.value
     assert merged.gap == plain.gap == 0
     check_prices(merged, HALF)
@@ -412,7 +414,7 @@ def test_generating_patterns_finds_what_enumeration_finds(monkeypatch, name, alp
     check_prices(generated, alpha)
 
 
-@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquare, Hellinger])
+@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquareDivergence, Hellinger])
 def test_a_divergence_of_many_items(kind):
     found = extremal(20, local(HALF), kind(some_prior(20, 1), some_prior(20, 2)))
     assert found.mechanism.audit().holds
@@ -488,7 +490,7 @@ def test_utilities_want_exact_distributions():
     with pytest.raises(InexactNumber):
         MutualInformation([0.5, 0.5])
     with pytest.raises(InvalidPrior):
-        ChiSquare([HALF, HALF], [2, -1])
+        ChiSquareDivergence([HALF, HALF], [2, -1])
     with pytest.raises(ValueError, match="same items"):
         total_variation([1], [HALF, HALF])
     with pytest.raises(InexactNumber):

@@ -30,8 +30,8 @@ from mechdesign.local.workload_mechanism import _all_patterns, _exact, _variance
 EPSILONS = [0.1, 1.1, 3.0, 5.0]
 
 
-def all_rows(k, odds):
-    return 1 + (odds - 1) * _all_patterns(k)
+def all_rows(k, ratio):
+    return 1 + (ratio - 1) * _all_patterns(k)
 
 
 def root_of(G):
@@ -41,18 +41,18 @@ def root_of(G):
     return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def odds_of(design):
+def ratio_of(design):
     return float(1 / design.mechanism.privacy.alpha)
 
 
-def solved_with_estimator(G, odds, prior=None):
+def solved_with_estimator(G, ratio, prior=None):
     """The least variance of all mechanisms, for the prior or for the worst input: a second-order
     cone program.
     """
     # Of the answer, for the solver
-    k, rows, scale = len(G), all_rows(len(G), odds), 4 * odds / (odds - 1) ** 2 * np.trace(G)
+    k, rows, scale = len(G), all_rows(len(G), ratio), 4 * ratio / (ratio - 1) ** 2 * np.trace(G)
     root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
-    # Rows of odds near 1 are all but parallel: in these coordinates the solver sees them orthogonal.
+    # Rows of ratio near 1 are all but parallel: in these coordinates the solver sees them orthogonal.
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     apart = vectors / np.sqrt(values) @ vectors.T
     theta, spent, z = (
@@ -77,10 +77,10 @@ def solved_with_estimator(G, odds, prior=None):
     return problem.value * scale
 
 
-def solved_as_design(G, odds, prior):
+def solved_as_design(G, ratio, prior):
     """The least average variance of all mechanisms: tr(Z), [[Z, L'], [L, M]] >= 0."""
-    rows, root = all_rows(len(G), odds), root_of(G)
-    scale = 4 * odds / (odds - 1) ** 2 * np.trace(G)
+    rows, root = all_rows(len(G), ratio), root_of(G)
+    scale = 4 * ratio / (ratio - 1) ** 2 * np.trace(G)
     u = rows / (rows @ prior)[:, None]
     pi, Z = cp.Variable(len(rows), nonneg=True), cp.Variable((root.shape[1],) * 2, symmetric=True)
     M = u.T @ cp.diag(pi) @ u
@@ -158,7 +158,7 @@ def test_no_other_unbiased_estimate_is_better():
 @pytest.mark.parametrize("name", NAMES)
 def test_average_is_the_least_of_all_mechanisms(name, k, epsilon):
     design = workload_optimal(name, k, epsilon)
-    least = solved_with_estimator(gram(name, k)[0], odds_of(design), np.full(k, 1 / k))
+    least = solved_with_estimator(gram(name, k)[0], ratio_of(design), np.full(k, 1 / k))
     assert design.variance == pytest.approx(least, rel=2e-4)
     assert design.bound == pytest.approx(least, rel=2e-4)
     assert design.bound <= min(design.variance, least * (1 + 1e-5))
@@ -169,9 +169,9 @@ def test_average_is_the_least_of_all_mechanisms(name, k, epsilon):
 def test_average_for_other_workloads_and_priors(k, epsilon):
     (W, G), prior = some_gram(k, k), some_prior(k, 10 * k)
     design = workload_optimal(W, k, epsilon, prior=prior)
-    least = solved_with_estimator(G, odds_of(design), prior)
+    least = solved_with_estimator(G, ratio_of(design), prior)
     # The twins agree
-    assert solved_as_design(G, odds_of(design), prior) == pytest.approx(least, rel=1e-3)
+    assert solved_as_design(G, ratio_of(design), prior) == pytest.approx(least, rel=1e-3)
     assert design.variance == pytest.approx(least, rel=1e-3)
     assert design.bound == pytest.approx(least, rel=1e-3)
     assert design.bound <= min(design.variance, least * (1 + 1e-5))
@@ -184,7 +184,7 @@ def test_average_for_other_workloads_and_priors(k, epsilon):
 )
 def test_worst_is_nearly_the_least_of_all_mechanisms(name, k, epsilon):
     design = workload_optimal(name, k, epsilon, "worst")
-    least = solved_with_estimator(gram(name, k)[0], odds_of(design))
+    least = solved_with_estimator(gram(name, k)[0], ratio_of(design))
     assert design.variance == pytest.approx(design.variances.max())
     assert least * (1 - 1e-5) <= design.variance <= least * 1.006
     assert design.bound <= least * (1 + 1e-5)
@@ -193,9 +193,9 @@ def test_worst_is_nearly_the_least_of_all_mechanisms(name, k, epsilon):
 
 
 def test_worst_case_is_the_average_for_the_worst_prior():
-    odds, G = exp(1.1), gram("prefixes", 3)[0]
+    ratio, G = exp(1.1), gram("prefixes", 3)[0]
     grid = [np.array([a, b, 20 - a - b]) / 20 for a in range(1, 19) for b in range(1, 20 - a)]
-    values = [solved_with_estimator(G, odds, prior) for prior in grid]
+    values = [solved_with_estimator(G, ratio, prior) for prior in grid]
     design = workload_optimal("prefixes", 3, 1.1, "worst")
     assert max(values) <= design.variance * (1 + 1e-5)
     assert max(values) == pytest.approx(design.variance, rel=0.01)  # the grid is coarse
@@ -204,21 +204,21 @@ def test_worst_case_is_the_average_for_the_worst_prior():
 # --- bounds -----------------------------------------------------------------------------------------------------------------
 
 
-def random_table(k, odds, extremal, rng):
+def random_table(k, ratio, extremal, rng):
     """A private table from random rows; the last ones, one an input, make columns equal."""
     count = 3 * k
     rows = (
-        rng.uniform(1, odds, size=(count, k))
+        rng.uniform(1, ratio, size=(count, k))
         if not extremal
-        else 1 + (odds - 1) * (rng.random((count, k)) < rng.random())
+        else 1 + (ratio - 1) * (rng.random((count, k)) < rng.random())
     )
     theta = rng.random(count)
     theta *= rng.uniform(0.05, 0.9) / (theta @ rows).max()
     rest = 1 - theta @ rows
     most = rest.min() / k
     left = rest - (k - 1) * most
-    if left.max() > odds * most or np.linalg.cond(theta[:, None] * rows) > 1e6:
-        return random_table(k, odds, extremal, rng)
+    if left.max() > ratio * most or np.linalg.cond(theta[:, None] * rows) > 1e6:
+        return random_table(k, ratio, extremal, rng)
     ends = np.full((k, k), most)
     ends[np.diag_indices(k)] = left
     return np.concatenate([theta[:, None] * rows, ends])
@@ -227,11 +227,11 @@ def random_table(k, odds, extremal, rng):
 def test_no_mechanism_is_below_the_ideal():
     rng = np.random.default_rng(5)
     for trial in range(200):
-        k, odds = int(rng.integers(2, 7)), exp(rng.uniform(0.2, 4))
-        table = random_table(k, odds, trial % 2 == 0, rng)
+        k, ratio = int(rng.integers(2, 7)), exp(rng.uniform(0.2, 4))
+        table = random_table(k, ratio, trial % 2 == 0, rng)
         np.testing.assert_allclose(table.sum(axis=0), 1)
-        assert (table.max(axis=1) <= odds * table.min(axis=1) * (1 + 1e-12)).all()
-        criterion = Criterion(some_gram(k, trial)[1], some_prior(k, trial), odds)
+        assert (table.max(axis=1) <= ratio * table.min(axis=1) * (1 + 1e-12)).all()
+        criterion = Criterion(some_gram(k, trial)[1], some_prior(k, trial), ratio)
         average = float(criterion.prior @ _variances(table, criterion.gram, criterion.prior))
         assert average >= (criterion.ideal() - criterion.held) * (1 - 1e-9)
 
@@ -239,12 +239,12 @@ def test_no_mechanism_is_below_the_ideal():
 @pytest.mark.parametrize("seed", range(3))
 def test_ideal_is_below_the_least_of_all_mechanisms(seed):
     criterion = Criterion(some_gram(5, seed)[1], some_prior(5, seed), exp(1.0))
-    least = solved_with_estimator(criterion.gram, criterion.odds, criterion.prior)
+    least = solved_with_estimator(criterion.gram, criterion.ratio, criterion.prior)
     assert criterion.ideal() - criterion.held <= least * (1 + 1e-6)
 
 
 def test_ideal_is_reached_by_balanced_rows():
-    """Histograms with k / (1 + odds) a whole number: subset selection."""
+    """Histograms with k / (1 + ratio) a whole number: subset selection."""
     criterion = Criterion(np.eye(8), np.full(8, 1 / 8), 3.0)
     rows = 1 + 2.0 * np.array(
         [[x in chosen for x in range(8)] for chosen in combinations(range(8), 2)]
@@ -255,9 +255,9 @@ def test_ideal_is_reached_by_balanced_rows():
 
 
 def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
-    k, odds = 6, exp(1.1)
-    criterion = Criterion(gram("ranges", k)[0], some_prior(k, 6), odds)
-    rows = all_rows(k, odds)
+    k, ratio = 6, exp(1.1)
+    criterion = Criterion(gram("ranges", k)[0], some_prior(k, 6), ratio)
+    rows = all_rows(k, ratio)
     pi, slope, multipliers = weigh(criterion, rows, np.full(len(rows), 1 / len(rows)), 1e-9)
     worth = criterion.priced(slope, multipliers, rows)
     value = float(np.sum(slope * criterion.information(rows, pi / (rows @ criterion.prior))))
@@ -279,12 +279,12 @@ def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_weigh_solves_the_program_of_its_rows(seed):
-    k, odds, rng = 4, exp(1.5), np.random.default_rng(seed)
-    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), odds)
+    k, ratio, rng = 4, exp(1.5), np.random.default_rng(seed)
+    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), ratio)
     chosen = np.concatenate(
         [np.eye(k, dtype=bool), ~np.eye(k, dtype=bool), rng.random((6, k)) < 0.5]
     )
-    rows = 1 + (odds - 1) * chosen
+    rows = 1 + (ratio - 1) * chosen
     u = rows / (rows @ criterion.prior)[:, None]
     pi, slope, multipliers = weigh(criterion, rows, np.full(len(rows), 1 / len(rows)))
     assert (pi > 0).all()
@@ -308,7 +308,7 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
     criterion = Criterion(some_gram(k, seed)[1], np.full(k, 1 / k), exp(1.0))
     parts = []
     for _ in range(6):
-        rows = 1 + (criterion.odds - 1) * turned(rng.random(k) < 0.5)
+        rows = 1 + (criterion.ratio - 1) * turned(rng.random(k) < 0.5)
         parts.append(
             criterion.information(rows, 1 / rows[:, 0].sum()) + 0.01 * np.diag(rng.random(k))
         )
@@ -332,8 +332,8 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
 @pytest.mark.parametrize("k", [*range(2, 34), 64, 100])
 def test_balanced_sets_are_balanced(k):
     rng = np.random.default_rng(7)
-    for odds in (1.001, exp(1.1), 1e4) if k < 20 else (exp(1.1),):
-        sets = list(balanced(k, odds, rng))
+    for ratio in (1.001, exp(1.1), 1e4) if k < 20 else (exp(1.1),):
+        sets = list(balanced(k, ratio, rng))
         assert sets
         for patterns in sets:
             assert patterns.dtype == bool
@@ -365,12 +365,12 @@ def test_turned_is_all_rotations():
 @pytest.mark.parametrize("seed", range(12))
 def test_climb_ends_where_no_flip_or_exchange_is_better(seed):
     rng = np.random.default_rng(seed)
-    k, odds = int(rng.integers(2, 9)), exp(rng.uniform(0.3, 4))
-    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), odds)
+    k, ratio = int(rng.integers(2, 9)), exp(rng.uniform(0.3, 4))
+    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), ratio)
     slope, multipliers = some_gram(k, seed + 50)[1], rng.normal(size=k) * k
 
     def worth(patterns):
-        return criterion.priced(slope, multipliers, 1 + (odds - 1) * np.array(patterns))
+        return criterion.priced(slope, multipliers, 1 + (ratio - 1) * np.array(patterns))
 
     start = np.arange(k) == rng.integers(k)
     end = climb(criterion, slope, multipliers, start.copy())
@@ -427,10 +427,10 @@ def check_table(table, privacy):
 def test_rounding_keeps_privacy_exactly(k, epsilon):
     """With weights from nothing to all: rounding takes them down, and the last rows make up for it."""
     privacy, rng = Privacy.from_epsilon(epsilon, neighbours="all"), np.random.default_rng(k)
-    odds = float(1 / privacy.alpha)
+    ratio = float(1 / privacy.alpha)
     patterns = np.concatenate([turned(np.arange(k) < size) for size in range(1, min(k, 6))])
     shares = np.repeat(10.0 ** -rng.integers(0, 25, size=len(patterns) // k), k)
-    rows = 1 + (odds - 1) * patterns
+    rows = 1 + (ratio - 1) * patterns
     theta = shares / float((shares @ rows)[0])
     table = _exact(patterns, theta, privacy)
     check_table(table, privacy)
@@ -470,15 +470,15 @@ def test_extreme_epsilons_give_private_mechanisms(epsilon):
 # --- what is known ----------------------------------------------------------------------------------------------------------
 
 
-def subset_selection(k, odds):
+def subset_selection(k, ratio):
     """Ye and Barg 2018: the sum over items of variances, uniform input, of the best size of the
     subset.
     """
     sizes = []
     for d in range(1, k):
-        weight = 1 / (comb(k - 1, d - 1) * odds + comb(k - 1, d))
-        p = comb(k - 1, d - 1) * odds * weight
-        q = (comb(k - 2, d - 2) * odds if d > 1 else 0) * weight + comb(k - 2, d - 1) * weight
+        weight = 1 / (comb(k - 1, d - 1) * ratio + comb(k - 1, d))
+        p = comb(k - 1, d - 1) * ratio * weight
+        q = (comb(k - 2, d - 2) * ratio if d > 1 else 0) * weight + comb(k - 2, d - 1) * weight
         sizes.append((p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2)
     return min(sizes)
 
@@ -487,16 +487,16 @@ def subset_selection(k, odds):
 @pytest.mark.parametrize("k", range(4, 9))
 def test_histogram_is_subset_selection(k, epsilon):
     design = workload_optimal("histogram", k, epsilon)
-    assert design.variance <= subset_selection(k, odds_of(design)) * 1.001
+    assert design.variance <= subset_selection(k, ratio_of(design)) * 1.001
     # A mixture of two sizes may be better
-    assert design.variance >= subset_selection(k, odds_of(design)) * 0.97
+    assert design.variance >= subset_selection(k, ratio_of(design)) * 0.97
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.1, 5.0])
 def test_two_items_are_randomized_response(epsilon):
     design = workload_optimal("prefixes", 2, epsilon)
-    odds = odds_of(design)
-    assert design.variance == pytest.approx(odds / (odds - 1) ** 2, rel=2e-5)
+    ratio = ratio_of(design)
+    assert design.variance == pytest.approx(ratio / (ratio - 1) ** 2, rel=2e-5)
 
 
 # The most variance of a query, or of all: those of ranges from the best of other mechanisms, the
@@ -572,7 +572,7 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
         assert design.variance == pytest.approx(0, abs=1e-9)
         assert design.gap == 0
     else:
-        least = solved_with_estimator(W.T @ W, odds_of(design), np.full(k, 1 / k))
+        least = solved_with_estimator(W.T @ W, ratio_of(design), np.full(k, 1 / k))
         assert least * (1 - 1e-4) <= design.variance <= least * 1.004
         assert design.bound <= least * (1 + 1e-5)
 

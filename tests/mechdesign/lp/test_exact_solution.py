@@ -18,12 +18,12 @@ import mechdesign.lp.exact_solution as certify_module
 import mechdesign.properties as properties
 from mechdesign import (
     Certificate,
+    Constraints,
     InexactNumber,
     Infeasible,
     Mechanism,
     Privacy,
     Property,
-    Rows,
     SolverFailure,
     Verification,
     design,
@@ -35,8 +35,8 @@ from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial, prior
 from mechdesign.lp.basis import to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import Optimum
-from mechdesign.lp.simplex import Basis, Line, Problem, Vertex
-from mechdesign.lp.symmetry import fold, unfolded
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
 
 NINE = Privacy("9/10")
@@ -49,11 +49,15 @@ def _registry(monkeypatch):
     monkeypatch.setattr(properties, "_REGISTRY", dict(properties._REGISTRY))
 
 
-def build(n, privacy, loss, wanted=(), folded=True):
+def build(n, privacy, loss, wanted=(), reduced=True):
     program = mechanism_program(n + 1, n + 1, privacy, loss, [resolve(item) for item in wanted])
     return (
-        (fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None)
-        or unfolded(program)
+        (
+            reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
+            if reduced
+            else None
+        )
+        or unreduced(program)
     ).program
 
 
@@ -66,7 +70,7 @@ def check_solution(program, solution):
     assert min(x) >= 0
     pulled = [Fraction(0)] * program.variables
     bound, r = Fraction(0), 0
-    for group in program.rows:
+    for group in program.constraints:
         for cells in group.cells.tolist():
             left = sum(c * x[v] for c, v in zip(group.coefficients, cells, strict=True))
             assert left == group.bound if group.equality else left >= group.bound, group.name
@@ -398,7 +402,7 @@ def test_a_weaker_proof_is_a_proof_with_a_gap(honest):
 def test_dual_bound_by_hand():
     """n = 1, L0: 1/(1+alpha) is the best truth, hence alpha/(1+alpha) the least error (Theorem 10)."""
     program = mechanism_program(2, 2, HALF, L0(), [])
-    names = [group.name for group in program.rows]
+    names = [group.name for group in program.constraints]
     assert dual_bound(program, {}) == 0
     assert dual_bound(program, {names[0]: {0: Fraction(0)}}) == 0
     with pytest.raises(ValueError, match="exceed the cost of variable"):
@@ -417,8 +421,8 @@ def cases():
     yield build(5, NINE, L2(), ["WH", "CM"])
     yield build(4, NINE, L1(worst_case=True))
     yield build(3, Privacy("4/5", "all"), L1(prior=prior([1, 2, 3, 4])), ["RM"])
-    yield build(4, HALF, L1(), ["F", "S"], folded=False)
-    yield build(3, HALF, L2(worst_case=True), ["CH"], folded=False)
+    yield build(4, HALF, L1(), ["F", "S"], reduced=False)
+    yield build(3, HALF, L2(worst_case=True), ["CH"], reduced=False)
 
 
 every_case = pytest.mark.parametrize(
@@ -559,21 +563,21 @@ def test_any_multipliers_can_be_made_a_bound(program, scale):
     of its entries asked for.
     """
     problem = Problem.of(program)
-    columns = len(program.rows[0].cells)
+    columns = len(program.constraints[0].cells)
     rng = random.Random(scale)
     for _ in range(10):
-        y = [fmpq(rng.randrange(-9, 10) * scale, 7) for _ in problem.lines]
+        y = [fmpq(rng.randrange(-9, 10) * scale, 7) for _ in problem.constraints]
         bounding = certify_module._bounding(problem, y, columns)
         left = problem.reduced(bounding)
         assert min(left) >= 0
         assert all(
             value >= 0
-            for value, line in zip(bounding, problem.lines, strict=True)
+            for value, line in zip(bounding, problem.constraints, strict=True)
             if not line.equality
         )
         if problem.cost[-1] != 1:  # the worst case scales all multipliers first
             assert all(
-                bounding[r] == y[r] or min(left[v] for v in problem.lines[r].terms) == 0
+                bounding[r] == y[r] or min(left[v] for v in problem.constraints[r].terms) == 0
                 for r in range(columns)
             )
         assert scale or bounding == y
@@ -590,9 +594,9 @@ def test_mixing_repairs_variables_as_well_as_rows():
     """Here x[1] = -1, and the only row that is broken is content with far less of the other point."""
     weighted = {0: fmpq(1), 1: fmpq(3)}
     lines = [
-        Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
-        Line(weighted, fmpq(-1), False),
-        Line(weighted, fmpq(-7, 8), False),
+        LinearConstraint({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
+        LinearConstraint(weighted, fmpq(-1), False),
+        LinearConstraint(weighted, fmpq(-7, 8), False),
     ]
     problem = Problem(lines, [fmpq(0)] * 2)
     vertex = Vertex(problem, Basis(np.ones(2, dtype=bool), np.array([False, False, True])))
@@ -850,8 +854,8 @@ def test_small_coefficients_in_an_equality():
     class Rare(Property):
         short = "RARE"
 
-        def rows(self, at, privacy):
-            yield Rows(
+        def constraints(self, at, privacy):
+            yield Constraints(
                 np.array([[at[0, 1], at[1, 1]]]),
                 (Fraction(1), Fraction(-1, 10**10)),
                 Fraction(0),
@@ -870,23 +874,23 @@ def test_small_coefficients_in_an_equality():
 class Certain(Property):
     short = "CERTAIN"
 
-    def rows(self, at, privacy):
-        yield Rows.at_least_value(np.diagonal(at), Fraction(9, 10))
+    def constraints(self, at, privacy):
+        yield Constraints.at_least_value(np.diagonal(at), Fraction(9, 10))
 
 
 class Contrary(Property):
     short = "CONTRARY"
 
-    def rows(self, at, privacy):
-        yield Rows.equal_to([[at[0, 0]], [at[-1, -1]]], Fraction(2, 3))
-        yield Rows.equal_to([[at[0, 0], at[-1, -1]]], Fraction(1, 2))
+    def constraints(self, at, privacy):
+        yield Constraints.equal_to([[at[0, 0]], [at[-1, -1]]], Fraction(2, 3))
+        yield Constraints.equal_to([[at[0, 0], at[-1, -1]]], Fraction(1, 2))
 
 
 class Zero(Property):
     short = "ZERO"
 
-    def rows(self, at, privacy):
-        yield Rows.equal_to(at[:, :1], 0)
+    def constraints(self, at, privacy):
+        yield Constraints.equal_to(at[:, :1], 0)
 
 
 @pytest.mark.parametrize("item", [Certain(), Contrary(), Zero()], ids=lambda item: item.short)
@@ -905,8 +909,8 @@ def test_barely_feasible_and_barely_not():
         class Share(Property):
             short = "SHARE"
 
-            def rows(self, at, privacy):
-                yield Rows.at_least_value(np.diagonal(at), share)
+            def constraints(self, at, privacy):
+                yield Constraints.at_least_value(np.diagonal(at), share)
 
         return Share()
 

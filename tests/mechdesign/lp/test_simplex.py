@@ -10,33 +10,39 @@ import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 
-from mechdesign import Infeasible, Privacy, Rows
+from mechdesign import Constraints, Infeasible, Privacy
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Power, binomial
 from mechdesign.lp.basis import SingularBasis, to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
-from mechdesign.lp.simplex import Basis, Line, Problem, Vertex, repaired
-from mechdesign.lp.symmetry import fold, unfolded
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, repaired
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
 
 NINE = Privacy("9/10")
 PLENTY = 10_000
 
 
-def build(n, privacy=NINE, loss=None, wanted=(), folded=True):
+def build(n, privacy=NINE, loss=None, wanted=(), reduced=True):
     program = mechanism_program(
         n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
     )
     return (
-        (fold(program, reflection(n + 1, n + 1, program.variables)) if folded else None)
-        or unfolded(program)
+        (
+            reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
+            if reduced
+            else None
+        )
+        or unreduced(program)
     ).program
 
 
 def slack_basis(problem):
     """Every row basic and no column: x = 0, y = 0."""
-    return Basis(np.zeros(len(problem.cost), dtype=bool), np.ones(len(problem.lines), dtype=bool))
+    return Basis(
+        np.zeros(len(problem.cost), dtype=bool), np.ones(len(problem.constraints), dtype=bool)
+    )
 
 
 def random_basis(problem, rng, basic_columns):
@@ -46,14 +52,14 @@ def random_basis(problem, rng, basic_columns):
     columns = np.zeros(len(problem.cost), dtype=bool)
     columns[rng.sample(range(len(problem.cost)), basic_columns)] = True
     inside = np.flatnonzero(columns).tolist()
-    order = rng.sample(range(len(problem.lines)), len(problem.lines))
-    order.sort(key=lambda r: not problem.lines[r].equality)
+    order = rng.sample(range(len(problem.constraints)), len(problem.constraints))
+    order.sort(key=lambda r: not problem.constraints[r].equality)
     tight = list[int]()
     for r in order:
         wanted = fmpq_mat(
             len(tight) + 1,
             len(inside),
-            [problem.lines[k].terms.get(v, 0) for k in [*tight, r] for v in inside],
+            [problem.constraints[k].terms.get(v, 0) for k in [*tight, r] for v in inside],
         )
         if wanted.rank() == len(tight) + 1:
             tight.append(r)
@@ -61,7 +67,7 @@ def random_basis(problem, rng, basic_columns):
             break
     if len(tight) < len(inside):
         return None
-    rows = np.ones(len(problem.lines), dtype=bool)
+    rows = np.ones(len(problem.constraints), dtype=bool)
     rows[tight] = False
     return Basis(columns, rows)
 
@@ -82,18 +88,18 @@ class Tableau:
     """
 
     def __init__(self, problem, basis):
-        rows, size = len(problem.lines), len(problem.cost)
+        rows, size = len(problem.constraints), len(problem.cost)
         self.entries = [
             [line.terms.get(v, fmpq(0)) for v in range(size)]
             + [fmpq(-int(r == k)) for k in range(rows)]
-            for r, line in enumerate(problem.lines)
+            for r, line in enumerate(problem.constraints)
         ]
         joined = [*basis.columns.tolist(), *basis.rows.tolist()]
         self.basic = [v for v, inside in enumerate(joined) if inside]
         self.nonbasic = [v for v, inside in enumerate(joined) if not inside]
         matrix = self.part(self.basic)
         self.values = dict.fromkeys(range(size + rows), fmpq(0))
-        bounds = fmpq_mat(rows, 1, [line.bound for line in problem.lines])
+        bounds = fmpq_mat(rows, 1, [line.bound for line in problem.constraints])
         self.values |= dict(zip(self.basic, matrix.solve(bounds).entries(), strict=True))
         cost = [*problem.cost, *[fmpq(0)] * rows]
         self.y = (
@@ -117,13 +123,13 @@ class Tableau:
 
 
 PROBLEMS = {
-    "plain": lambda: build(2, folded=False),
-    "folded": lambda: build(3, NINE, L1(), ["CM", "F"]),
+    "plain": lambda: build(2, reduced=False),
+    "reduced": lambda: build(3, NINE, L1(), ["CM", "F"]),
     "worst": lambda: build(2, NINE, L1(worst_case=True), ["WH"]),
     "all": lambda: build(
-        2, Privacy("1/3", "all"), L2(prior=binomial(2, "1/3")), ["S", "RM"], folded=False
+        2, Privacy("1/3", "all"), L2(prior=binomial(2, "1/3")), ["S", "RM"], reduced=False
     ),
-    "perfect": lambda: build(2, Privacy(1), L0(), ["F"], folded=False),
+    "perfect": lambda: build(2, Privacy(1), L0(), ["F"], reduced=False),
 }
 
 
@@ -135,11 +141,11 @@ def test_a_vertex_is_the_dense_solution(name):
     for vertex in some_vertices(problem, random.Random(name), 6):
         truth = Tableau(problem, vertex.basis)
         assert [*vertex.x, *vertex.slack] == [
-            truth.values[v] for v in range(size + len(problem.lines))
+            truth.values[v] for v in range(size + len(problem.constraints))
         ]
         assert vertex.y == truth.y
         assert [*vertex.reduced, *vertex.y] == truth.reduced
-        fixed = {size + r for r, line in enumerate(problem.lines) if line.equality}
+        fixed = {size + r for r, line in enumerate(problem.constraints) if line.equality}
         assert list(vertex.basic()) == [(v, truth.values[v], v in fixed) for v in truth.basic]
         assert list(vertex.nonbasic()) == [
             (v, truth.reduced[v]) for v in truth.nonbasic if v not in fixed
@@ -168,7 +174,7 @@ def test_violations_are_what_they_say(name):
     for vertex in vertices:
         outside = [fmpq(0), *(-value for value in vertex.x)]
         cheap = [fmpq(0), *(-value for value in vertex.reduced)]
-        for r, line in enumerate(problem.lines):
+        for r, line in enumerate(problem.constraints):
             left = sum((a * vertex.x[v] for v, a in line.terms.items()), fmpq(0)) - line.bound
             outside += [left, -left] if line.equality else [-left]
             cheap += [] if line.equality else [-vertex.y[r]]
@@ -189,21 +195,21 @@ def test_an_exchange_moves_one_in_and_one_out():
 def test_a_problem_is_the_program():
     """Row by row, a variable that occurs twice counting twice, and not at all where it cancels."""
     rows = (
-        Rows(
+        Constraints(
             np.array([[0, 1, 0], [1, 1, 0]]),
             (Fraction(1), Fraction(2), Fraction(-1)),
             Fraction(1, 2),
             False,
         ),
-        Rows.equal_to([[0, 1]], 1),
+        Constraints.equal_to([[0, 1]], 1),
     )
     problem = Problem.of(Program((Fraction(1, 3), Fraction(0)), rows))
     assert problem.cost == [fmpq(1, 3), fmpq(0)]
     half = fmpq(1, 2)
-    assert problem.lines == [
-        Line({1: fmpq(2)}, half, False),
-        Line({1: fmpq(3), 0: fmpq(-1)}, half, False),
-        Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
+    assert problem.constraints == [
+        LinearConstraint({1: fmpq(2)}, half, False),
+        LinearConstraint({1: fmpq(3), 0: fmpq(-1)}, half, False),
+        LinearConstraint({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
     ]
     assert problem.equality.tolist() == [False, False, True]
     assert problem.slack([fmpq(1), fmpq(2)]) == [fmpq(7, 2), fmpq(9, 2), fmpq(2)]
@@ -211,18 +217,20 @@ def test_a_problem_is_the_program():
 
 
 def test_a_basis_of_the_wrong_size_or_rank():
-    problem = Problem.of(build(1, folded=False))
-    every = Basis(np.ones(4, dtype=bool), np.ones(len(problem.lines), dtype=bool))
-    none = Basis(np.zeros(4, dtype=bool), np.zeros(len(problem.lines), dtype=bool))
+    problem = Problem.of(build(1, reduced=False))
+    every = Basis(np.ones(4, dtype=bool), np.ones(len(problem.constraints), dtype=bool))
+    none = Basis(np.zeros(4, dtype=bool), np.zeros(len(problem.constraints), dtype=bool))
     alike = slack_basis(
-        Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2)
+        Problem([LinearConstraint({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2)
     )
     for basis in (every, none):
         with pytest.raises(SingularBasis):
             Vertex(problem, basis)
     with pytest.raises(SingularBasis):
         Vertex(
-            Problem([Line({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2),
+            Problem(
+                [LinearConstraint({0: fmpq(1), 1: fmpq(1)}, fmpq(1), False)] * 2, [fmpq(1)] * 2
+            ),
             Basis(alike.rows, alike.columns),
         )
 
@@ -246,7 +254,7 @@ def best_value(program, problem):
 
 
 def bounds(program):
-    return [group.bound for group in program.rows for _ in group.cells]
+    return [group.bound for group in program.constraints for _ in group.cells]
 
 
 LOSSES = [
@@ -273,7 +281,7 @@ def test_every_start_leads_to_the_optimum(n, seed):
         privacy = Privacy(rng.choice(["9/10", "1/2", "1/50", 1]), rng.choice(NEIGHBOURS))
         loss = rng.choice(LOSSES if n == 1 else LOSSES[:-1])
         wanted = rng.choice(SUBSETS)
-        program = build(n, privacy, loss, wanted, folded=n > 2 or rng.random() < 0.5)
+        program = build(n, privacy, loss, wanted, reduced=n > 2 or rng.random() < 0.5)
         problem = Problem.of(program)
         best = best_value(program, problem)
         for vertex in some_vertices(problem, rng, 4):
@@ -287,7 +295,8 @@ def test_every_start_leads_to_the_optimum(n, seed):
                 value(problem, end.x)
                 == best
                 == sum(
-                    (y * line.bound for y, line in zip(end.y, problem.lines, strict=True)), fmpq(0)
+                    (y * line.bound for y, line in zip(end.y, problem.constraints, strict=True)),
+                    fmpq(0),
                 )
             )
 
@@ -302,7 +311,7 @@ def test_an_optimal_vertex_stays():
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 9])
 def test_no_more_steps_than_allowed(steps, monkeypatch):
     """A vertex for every step; the dual phase needs two more, to change the cost and back."""
-    problem = Problem.of(build(3, NINE, L1(), ["WH"], folded=False))
+    problem = Problem.of(build(3, NINE, L1(), ["WH"], reduced=False))
     for vertex in some_vertices(problem, random.Random(3), 5):
         exchanged = []
         exchange = Basis.exchanged
@@ -323,7 +332,7 @@ def test_no_more_steps_than_allowed(steps, monkeypatch):
 
 def test_steps_in_instalments_lead_to_the_same_optimum():
     """Stopped anywhere, the vertex is a start like any other."""
-    program = build(3, NINE, L1(worst_case=True), ["RM"], folded=False)
+    program = build(3, NINE, L1(worst_case=True), ["RM"], reduced=False)
     problem = Problem.of(program)
     best = best_value(program, problem)
     for instalment in (7, 30):
@@ -357,11 +366,11 @@ def test_no_reduced_cost_is_negative_in_the_dual_phase(name, monkeypatch):
     assert len(raised) > len(starts)
     for vertex in raised:
         assert vertex.dual_violation == 0
-        assert vertex.problem.lines is problem.lines
+        assert vertex.problem.constraints is problem.constraints
 
 
 def line(terms, bound, equality=False):
-    return Line({v: fmpq(a) for v, a in terms.items()}, fmpq(bound), equality)
+    return LinearConstraint({v: fmpq(a) for v, a in terms.items()}, fmpq(bound), equality)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +385,10 @@ def line(terms, bound, equality=False):
         [line({}, 1)],
         [line({}, 1, True)],
         [line({}, -1, True)],
-        [Line({0: fmpq(1), 1: fmpq(-1)}, fmpq(1, 10**24), False), line({0: -1, 1: 1}, 0)],
+        [
+            LinearConstraint({0: fmpq(1), 1: fmpq(-1)}, fmpq(1, 10**24), False),
+            line({0: -1, 1: 1}, 0),
+        ],
     ],
     ids=range(10),
 )
@@ -397,9 +409,10 @@ def test_infeasible_mechanisms_from_any_start(seed):
     """A share of the truth just above what privacy allows one person, 1/(1 + alpha)."""
     best = 1 / (1 + NINE.alpha)
     for share, feasible in ((best, True), (best + Fraction(1, 10**30), False)):
-        program = build(1, folded=False)
+        program = build(1, reduced=False)
         program = Program(
-            program.cost, (*program.rows, Rows.at_least_value([0, 3], share).named("share"))
+            program.cost,
+            (*program.constraints, Constraints.at_least_value([0, 3], share).named("share")),
         )
         problem = Problem.of(program)
         for vertex in some_vertices(problem, random.Random(seed), 4):
@@ -423,7 +436,7 @@ def test_a_degenerate_problem_does_not_cycle():
     ]
     for count in (3, 4):
         lines = [
-            Line({v: to_fmpq(Fraction(a)) for v, a in t.items()}, fmpq(b), equality)
+            LinearConstraint({v: to_fmpq(Fraction(a)) for v, a in t.items()}, fmpq(b), equality)
             for t, b, equality in rows[:count]
         ]
         problem = Problem(lines, [to_fmpq(Fraction(c)) for c in cost])

@@ -11,9 +11,9 @@ from flint import fmpq, fmpq_mat
 from mechdesign import Design, Mechanism, Metric, Privacy, SolverFailure, design, named
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.lp.basis import to_fmpq
-from mechdesign.symbolic.critical_regions import Piece, Unproved, explain, parametric
+from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
 from mechdesign.symbolic.program import AlphaProgram
-from mechdesign.symbolic.semialgebraic import Interval, between
+from mechdesign.symbolic.semialgebraic import AlphaInterval, between
 
 LINE = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
 UNEVEN = Metric([[0 if j == k else 1 + (j + k) % 3 for k in range(4)] for j in range(4)])
@@ -92,11 +92,11 @@ def test_table_and_multipliers_of_a_vertex_are_basic(n, loss, properties, neighb
         y = [fmpq(1) * p(point) / vertex.proof.denominator(point) for p in vertex.proof.numerators]
         rows = [
             [line.terms[v](point) if v in line.terms else fmpq(0) for v in range(width)]
-            for line in program.lines
+            for line in program.constraints
         ]
         slack = [
             sum((a * b for a, b in zip(row, x, strict=True)), -line.bound(point))
-            for row, line in zip(rows, program.lines, strict=True)
+            for row, line in zip(rows, program.constraints, strict=True)
         ]
         active = [[fmpq(v == w) for w in range(width)] for v in range(width) if x[v] == 0]
         active += [row for row, value in zip(rows, slack, strict=True) if value == 0]
@@ -186,15 +186,21 @@ def test_what_cannot_be_proved_is_reported_between_the_pieces_that_can(monkeypat
     lost = expected[1].interval
     asked = failing(monkeypatch, lambda alpha: alpha in lost)
     found = parametric(3, L0(), ["OR:1/2"])
-    assert [type(piece) for piece in found] == [Piece, Unproved, Piece, Piece, Piece]
+    assert [type(piece) for piece in found] == [
+        CriticalRegion,
+        Unproved,
+        CriticalRegion,
+        CriticalRegion,
+        CriticalRegion,
+    ]
     gap = found[1]
-    assert gap.interval == Interval(lost.low, lost.high, (False, False))
+    assert gap.interval == AlphaInterval(lost.low, lost.high, (False, False))
     assert "planted (at alpha = " in gap.reason
     assert str(gap).startswith("nothing is proved where 5/12 < α < 0.451026")
     assert not gap.verify()
     assert len(asked) == len(set(asked)) < 60
     for before, after in zip(expected, found, strict=True):
-        if isinstance(after, Piece):
+        if isinstance(after, CriticalRegion):
             assert (before.interval, before.objective) == (after.interval, after.objective)
             assert after.verify()
 

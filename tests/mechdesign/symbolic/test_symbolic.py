@@ -12,6 +12,7 @@ import pytest
 from flint import fmpq, fmpq_mat, fmpz_poly
 
 from mechdesign import (
+    Constraints,
     Design,
     InvalidMechanism,
     Mechanism,
@@ -19,7 +20,6 @@ from mechdesign import (
     NotSquare,
     Privacy,
     Property,
-    Rows,
     SolverFailure,
     design,
     named,
@@ -29,9 +29,9 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.symbolic import (
     ALPHA,
-    Formula,
+    CriticalRegion,
     NotPolynomial,
-    Piece,
+    RationalFunction,
     SymbolicMechanism,
     explain,
     explicit_fair,
@@ -46,7 +46,7 @@ from mechdesign.symbolic import (
 )
 from mechdesign.symbolic.program import solved
 from mechdesign.symbolic.semialgebraic import (
-    Interval,
+    AlphaInterval,
     Region,
     Root,
     between,
@@ -144,7 +144,7 @@ def test_roots_that_are_close_are_told_apart():
     assert first < between(first, second) < second
     assert first != second
     assert first in {first}
-    assert where([polynomial]).intervals == (Interval.of(first, second),)
+    assert where([polynomial]).intervals == (AlphaInterval.of(first, second),)
 
 
 def test_single_points_and_printing():
@@ -161,7 +161,7 @@ def test_single_points_and_printing():
     half_open = where([ONE], [golden])
     assert str(half_open).startswith("0 < α < 0.618033...")
     assert half_open.intervals[0].closed == (False, False)
-    assert not half_open.covers(Interval.of(Q(1, 2), Q(2, 3)))
+    assert not half_open.covers(AlphaInterval.of(Q(1, 2), Q(2, 3)))
     assert half_open.covers(half_open.intervals[0])
 
 
@@ -181,11 +181,11 @@ def test_single_points_and_printing():
     ],
 )
 def test_formulas_in_text_and_latex(top, bottom, text, latex):
-    formula = Formula(fmpz_poly(top), fmpz_poly(bottom))
+    formula = RationalFunction(fmpz_poly(top), fmpz_poly(bottom))
     assert str(formula) == text
     assert formula.latex() == latex
     assert formula._repr_latex_() == f"${latex}$"
-    assert formula == Formula(
+    assert formula == RationalFunction(
         fmpz_poly(top) * fmpz_poly([-5, 7]), fmpz_poly(bottom) * fmpz_poly([-5, 7])
     )
     assert formula("1/3") == evaluated(fmpz_poly(top), Q(1, 3)) / evaluated(
@@ -196,9 +196,9 @@ def test_formulas_in_text_and_latex(top, bottom, text, latex):
 
 def test_a_pole_has_no_value():
     with pytest.raises(ZeroDivisionError):
-        Formula(ONE, 1 - 2 * ALPHA)("1/2")
+        RationalFunction(ONE, 1 - 2 * ALPHA)("1/2")
     with pytest.raises(ZeroDivisionError):
-        Formula(ONE, fmpz_poly([]))
+        RationalFunction(ONE, fmpz_poly([]))
 
 
 # --- the named mechanisms --------------------------------------------------------------------------------------------
@@ -453,8 +453,8 @@ class Quadratic(Property):
 
     short = "QUADRATIC"
 
-    def rows(self, at, privacy):
-        yield Rows(
+    def constraints(self, at, privacy):
+        yield Constraints(
             at[[0, 1], [0, 1]].reshape(1, 2),
             (1 + privacy.alpha**2, -2 * privacy.alpha),
             Q(0),
@@ -467,8 +467,8 @@ class Rational(Property):
 
     short = "RATIONAL"
 
-    def rows(self, at, privacy):
-        yield Rows.at_least(at[0, 0], at[0, 0], 1 / privacy.alpha)
+    def constraints(self, at, privacy):
+        yield Constraints.at_least(at[0, 0], at[0, 0], 1 / privacy.alpha)
 
 
 class Moving(Property):
@@ -476,9 +476,9 @@ class Moving(Property):
 
     short = "MOVING"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         i = int(privacy.alpha > Q(1, 2))
-        yield Rows.at_least(at[i, i], at[0, 0])
+        yield Constraints.at_least(at[i, i], at[0, 0])
 
 
 class Counting(Property):
@@ -486,9 +486,9 @@ class Counting(Property):
 
     short = "COUNTING"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         for _ in range(1 + int(privacy.alpha > Q(1, 2))):
-            yield Rows.at_least(at[0, 0], at[1, 1])
+            yield Constraints.at_least(at[0, 0], at[1, 1])
 
 
 def test_properties_of_your_own():
@@ -517,7 +517,7 @@ def test_distances_are_followed_up_to_a_power():
     # Which no distance enters
     assert SymbolicMechanism(uniform(1).weights, uniform(1).denominator, far).where("F") == ALL
     (piece,) = parametric(1, neighbours=Metric([[0, 32], [32, 0]]))
-    assert piece.objective == Formula(ALPHA**32, 1 + ALPHA**32)  # randomized response
+    assert piece.objective == RationalFunction(ALPHA**32, 1 + ALPHA**32)  # randomized response
 
 
 # --- optimal mechanisms ----------------------------------------------------------------------------------------------
@@ -592,7 +592,7 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
     assert all(before.interval.high == after.interval.low for before, after in pairwise(pieces))
     assert all(piece.verify() for piece in pieces)
     for piece in pieces:
-        assert piece.interval == Interval.of(piece.interval.low, piece.interval.high)
+        assert piece.interval == AlphaInterval.of(piece.interval.low, piece.interval.high)
         inside = [between(piece.interval.low, piece.interval.high)]
         inside += [
             a
@@ -714,15 +714,15 @@ def test_pieces_that_lie_do_not_verify():
     """Each part of a piece replaced by something plausible and wrong."""
     low, high = parametric(3, L0(), ["WH"])[:2]
     proof, linear = low.proofs[0], parametric(3, L1())[0]
-    lies: dict[str, Piece] = {
-        "only for": replace(low, interval=Interval.of(Q(1, 10), Q(7, 10))),
+    lies: dict[str, CriticalRegion] = {
+        "only for": replace(low, interval=AlphaInterval.of(Q(1, 10), Q(7, 10))),
         "the loss is": replace(low, mechanism=explicit_fair(3)),
         "the multipliers do not prove": replace(low, proofs=high.proofs),
         "prove a bound only for": replace(
-            linear, proofs=(replace(linear.proofs[0], interval=Interval.of(Q(0), Q(9, 10))),)
+            linear, proofs=(replace(linear.proofs[0], interval=AlphaInterval.of(Q(0), Q(9, 10))),)
         ),
         "nothing is proved beyond": replace(
-            low, proofs=(replace(proof, interval=Interval.of(Q(0), Q(1, 2))),)
+            low, proofs=(replace(proof, interval=AlphaInterval.of(Q(0), Q(1, 2))),)
         ),
         "not symmetric": replace(low, mechanism=moved(low.mechanism, 0, 1, 0, ALPHA)),
     }
@@ -730,7 +730,7 @@ def test_pieces_that_lie_do_not_verify():
         verdict = piece.verify()
         assert not verdict
         assert reason in verdict.reason
-    gap = tuple(replace(proof, interval=Interval.of(Q(k, 5), Q(k + 1, 5))) for k in (0, 2))
+    gap = tuple(replace(proof, interval=AlphaInterval.of(Q(k, 5), Q(k + 1, 5))) for k in (0, 2))
     assert "nothing is proved beyond 1/5" in replace(low, proofs=gap).verify().reason
     # Nothing protects input 2, so that only the signs of its own entries are left to break.
     unprotected = parametric(4, L0(), neighbours=[(0, 1), (3, 4)])[0]
@@ -782,7 +782,7 @@ def objectives(pieces):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_closed_forms_of_the_weakly_honest_mechanism(n):
     assert objectives(parametric(n, L0(), ["WH"])) == [
-        (Formula(*pair), low, high) for pair, low, high in WEAKLY_HONEST[n]
+        (RationalFunction(*pair), low, high) for pair, low, high in WEAKLY_HONEST[n]
     ]
 
 
@@ -834,7 +834,7 @@ def test_published_tables_of_the_weakly_honest_mechanism(table, alphas):
     n = table.inputs - 1
     assert str(table.audit().private & table.where("WH")) == alphas
     assert table.where("S") == ALL
-    assert table.loss(L0()) == Formula(*WEAKLY_HONEST[n][1][0])
+    assert table.loss(L0()) == RationalFunction(*WEAKLY_HONEST[n][1][0])
 
 
 def bound_for_weak_honesty(n, alpha):

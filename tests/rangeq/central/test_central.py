@@ -16,18 +16,17 @@ from scipy import stats
 from mechdesign import InexactNumber, Privacy
 from rangeq.central import (
     Branchings,
-    Flat,
+    CentralFlat,
     Hierarchy,
     InvalidHistogram,
     InvalidRange,
     Wavelet,
     best_branching,
-    flat_average_variance,
-    hierarchy_average_variance,
 )
 from rangeq.central.budget import best_shares
 from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used
+from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 
 FALSE_ALARM = 1e-6
 
@@ -57,7 +56,7 @@ PLAIN = [
     Hierarchy(3, 1.0, 2, inference=False),
 ]
 WAVELETS = [Wavelet(d, 1.0) for d in (1, 2, 3, 5, 8, 17)]
-FLATS = [Flat(d, 1.0) for d in (1, 2, 5, 17)]
+FLATS = [CentralFlat(d, 1.0) for d in (1, 2, 5, 17)]
 ALL = TREES + PLAIN + WAVELETS + FLATS
 
 
@@ -71,7 +70,7 @@ def ranges(domain):
 
 def design(m):
     """The numbers that are asked, as rows over the padded cells, with their level; by hand."""
-    if isinstance(m, Flat):
+    if isinstance(m, CentralFlat):
         return np.eye(m.domain), [0] * m.domain
     if isinstance(m, Wavelet):
         n = 1
@@ -224,7 +223,7 @@ def test_inference_never_makes_a_range_worse():
         Hierarchy(12, 2.0, [3, 4], budget=[1, 2]),
         Hierarchy(12, 1.0, [3, 4], inference=False),
         Wavelet(11, 1.0),
-        Flat(6, 0.5),
+        CentralFlat(6, 0.5),
     ],
     ids=name,
 )
@@ -260,7 +259,7 @@ def test_intervals_cover(epsilon, confidence):
     20000 tries and lattice effects.
     """
     counts = np.full(20000, 5)
-    flat = Flat(20000, epsilon).release(counts, np.random.default_rng(1))
+    flat = CentralFlat(20000, epsilon).release(counts, np.random.default_rng(1))
     cells = np.arange(20000)
     low, high = flat.interval(cells, cells, confidence)
     assert ((low <= 5) & (high >= 5)).mean() > confidence - 4 * math.sqrt(
@@ -307,7 +306,7 @@ def test_budget_is_kept(m):
 @pytest.mark.parametrize(
     "kind",
     [
-        Flat,
+        CentralFlat,
         Wavelet,
         lambda d, e: Hierarchy(d, e, 2),
         lambda d, e: Hierarchy(d, e, 4, budget="geometric"),
@@ -368,7 +367,7 @@ def test_a_privacy_violation_releases_nothing():
 
 def test_randomness():
     counts = np.arange(20)
-    for m in (Flat(20, 1.0), Hierarchy(20, 1.0, 3), Wavelet(20, 1.0)):
+    for m in (CentralFlat(20, 1.0), Hierarchy(20, 1.0, 3), Wavelet(20, 1.0)):
         first, second, third = (
             m.release(counts, np.random.default_rng(s)).counts for s in (1, 1, 2)
         )
@@ -693,7 +692,7 @@ def test_order_of_branchings_matters():
     assert table[16, 16, 2] < table[2, 16, 16]
     assert round(table[16, 16, 2], 2) == 150.74
     assert round(table[2, 16, 16], 2) == 163.48
-    assert table[512,] == pytest.approx(Flat(512, 1.0).average_variance())
+    assert table[512,] == pytest.approx(CentralFlat(512, 1.0).average_variance())
 
 
 def test_table_is_printed():
@@ -777,7 +776,7 @@ def test_boxes_by_dense_algebra(side, d, branching):
         rows.append(full)
     every = np.concatenate(rows)
     covariance = np.linalg.inv(every.T @ every) * 2 * h**2
-    line = indicators(Flat(side, 1.0), n)
+    line = indicators(CentralFlat(side, 1.0), n)
     boxes = np.ones((1, 1))
     for _ in range(d):
         boxes = np.kron(boxes, line)
@@ -809,7 +808,7 @@ def test_one_dimension_is_the_hierarchy():
             )
     assert (
         flat_average_variance(100, 1, 0.5, exact=True)
-        == Flat(100, 0.5).average_variance(exact=True)
+        == CentralFlat(100, 0.5).average_variance(exact=True)
         == Fraction(102, 3) * 8
     )
 
@@ -873,7 +872,12 @@ def test_shapes_and_types(m):
 
 @pytest.mark.parametrize(
     "m",
-    [Flat(4, 1.0), Hierarchy(4, 1.0, 2), Hierarchy(4, 1.0, 2, inference=False), Wavelet(4, 1.0)],
+    [
+        CentralFlat(4, 1.0),
+        Hierarchy(4, 1.0, 2),
+        Hierarchy(4, 1.0, 2, inference=False),
+        Wavelet(4, 1.0),
+    ],
     ids=name,
 )
 @pytest.mark.parametrize(
@@ -898,7 +902,7 @@ def test_refused_ranges(m, a, b, index):
 
 
 def test_refused_confidences():
-    estimate = Flat(4, 1.0).release(np.arange(4))
+    estimate = CentralFlat(4, 1.0).release(np.arange(4))
     for confidence in (0, 1, -1, math.nan):
         with pytest.raises(ValueError, match="confidence"):
             estimate.interval(0, 1, confidence)
@@ -936,7 +940,7 @@ def test_a_domain_of_a_million():
 
 def test_short_ranges_of_large_domains():
     """The variance of the few cells in a very wide node is not the difference of large numbers."""
-    m = Flat((1 << 26) - 5, 1.0)
+    m = CentralFlat((1 << 26) - 5, 1.0)
     a = np.array([0, 1 << 25, m.domain // 3, m.domain - 3])
     np.testing.assert_allclose(m.variance(a, a + 2), 3 * float(m.noise[0].variance), rtol=1e-13)
 
@@ -948,7 +952,7 @@ def test_large_counts():
     counts = np.zeros(64, dtype=np.int64)
     counts[[3, 40]] = 1 << 51
     for m in (
-        Flat(64, 5.0),
+        CentralFlat(64, 5.0),
         Hierarchy(64, 5.0, 4),
         Hierarchy(64, 5.0, 4, inference=False),
         Wavelet(64, 5.0),
@@ -972,7 +976,9 @@ class Untouched(np.random.Generator):
         raise AssertionError("something was drawn")
 
 
-@pytest.mark.parametrize("m", [Flat(3, 1.0), Hierarchy(3, 1.0, 2), Wavelet(3, 1.0)], ids=name)
+@pytest.mark.parametrize(
+    "m", [CentralFlat(3, 1.0), Hierarchy(3, 1.0, 2), Wavelet(3, 1.0)], ids=name
+)
 @pytest.mark.parametrize(
     ("counts", "index"),
     [
@@ -1006,11 +1012,11 @@ def test_refused_counts(m, counts, index):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, object])
 def test_counts_of_any_integer_type(dtype):
-    found = Flat(3, 30.0).release(np.array([1, 2, 3], dtype=dtype), np.random.default_rng(0))
+    found = CentralFlat(3, 30.0).release(np.array([1, 2, 3], dtype=dtype), np.random.default_rng(0))
     np.testing.assert_array_equal(found.counts, [1, 2, 3])
 
 
-@pytest.mark.parametrize("kind", [Flat, Wavelet, lambda d, e: Hierarchy(d, e, 2)])
+@pytest.mark.parametrize("kind", [CentralFlat, Wavelet, lambda d, e: Hierarchy(d, e, 2)])
 def test_refused_parameters(kind):
     for epsilon in (0, 0.0, -1, -0.5, math.nan, math.inf, 2.0**-33, "x"):
         with pytest.raises(ValueError, match=r"epsilon must be|finite"):
@@ -1054,4 +1060,4 @@ def test_equality_and_immutability():
     )
     assert Hierarchy(8, 1.0, 2) != Hierarchy(8, 1.0, 2, inference=False)
     with pytest.raises(AttributeError):
-        Flat(8, 1.0).domain = 4
+        CentralFlat(8, 1.0).domain = 4

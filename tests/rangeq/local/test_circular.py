@@ -36,7 +36,7 @@ class TestCircle(RangeContract):
         super().test_changed_reports_are_refused()
         oracle = self.make(6, 1.0)
         good = oracle.privatize(self.values(6, 300), np.random.default_rng(1))
-        for k, level in enumerate(oracle.levels):
+        for k, level in enumerate(oracle.parts):
             first = int(np.flatnonzero(good["level"] == k)[0])
             for name, least in (("angle", level.width), ("block", level.base._shape[0])):
                 for value in (least, 255):
@@ -113,9 +113,9 @@ class Dense:
         self.protocol, self.users, m = protocol, users, protocol.circle
         self.precisions = [
             n / user_variance(protocol, level)
-            for n, level in zip(users, protocol.levels, strict=True)
+            for n, level in zip(users, protocol.parts, strict=True)
         ]
-        self.blocks = [incidences(level) for level in protocol.levels]
+        self.blocks = [incidences(level) for level in protocol.parts]
         information = sum(
             tau / len(b) * np.einsum("abx,aby->xy", b, b)
             for tau, b in zip(self.precisions, self.blocks, strict=True)
@@ -138,7 +138,7 @@ class Dense:
         """
         even = np.where(self.items, 1 / self.protocol.domain, 0.0)
         right = np.zeros(len(even))
-        for k, (level, b) in enumerate(zip(self.protocol.levels, self.blocks, strict=True)):
+        for k, (level, b) in enumerate(zip(self.protocol.parts, self.blocks, strict=True)):
             if self.users[k]:
                 counts = self.protocol._level(aggregate, k).counts
                 for angle, seen_from in enumerate(b):
@@ -211,13 +211,13 @@ def some_reports(protocol: CircularHistogram, seed: int, asked: tuple[int, ...])
     """Of a population that is not even, and of some levels only."""
     rng = np.random.default_rng(seed)
     reports = protocol.privatize(
-        np.minimum(rng.geometric(0.2, size=60 * len(protocol.levels)) - 1, protocol.domain - 1), rng
+        np.minimum(rng.geometric(0.2, size=60 * len(protocol.parts)) - 1, protocol.domain - 1), rng
     )
     return protocol.aggregate(reports[np.isin(reports["level"], asked)])
 
 
 def choices_of_levels(protocol: CircularHistogram):
-    number = len(protocol.levels)
+    number = len(protocol.parts)
     return [
         asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)
     ][:12]
@@ -248,8 +248,8 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
     some_inf = False
     for asked in choices_of_levels(protocol):
         users = np.where(
-            np.isin(np.arange(len(protocol.levels)), asked),
-            rng.integers(5, 500, len(protocol.levels)),
+            np.isin(np.arange(len(protocol.parts)), asked),
+            rng.integers(5, 500, len(protocol.parts)),
             0,
         ).astype(float)
         twin = Dense(protocol, users)
@@ -278,7 +278,7 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
                     assert protocol._average_variance(1, workload) == pytest.approx(
                         mean, rel=1e-9, abs=1e-15
                     )
-    assert some_inf == (len(protocol.levels) > 1 and d > 1)
+    assert some_inf == (len(protocol.parts) > 1 and d > 1)
 
 
 @circles
@@ -288,7 +288,7 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
     """
     d, n = protocol.domain, 1000
     first, last = all_ranges(d)
-    users = n * np.array(protocol.level_weights, dtype=float) / WORD
+    users = n * np.array(protocol.part_weights, dtype=float) / WORD
     f = (last - first + 1) / d
     variances = Dense(protocol, users).variances(indicators(first, last, d)) - f * (1 - f) / n
     for workload in WORKLOADS:
@@ -328,7 +328,7 @@ class Enumerated:
 
     def __init__(self, protocol: CircularHistogram, users: tuple[int, ...]) -> None:
         self.protocol, self.users, self.rows, self.chances = protocol, users, [], []
-        for k, level in enumerate(protocol.levels):
+        for k, level in enumerate(protocol.parts):
             twin = level_twin(level)
             rows = np.zeros(len(twin.reports), dtype=protocol.report_dtype)
             rows["level"] = k
@@ -387,8 +387,8 @@ def test_estimates_are_unbiased(protocol) -> None:
     """
     rng = np.random.default_rng(1)
     for users in (
-        tuple(range(1, len(protocol.levels) + 1)),
-        tuple(rng.integers(1, 40, len(protocol.levels)).tolist()),
+        tuple(range(1, len(protocol.parts) + 1)),
+        tuple(rng.integers(1, 40, len(protocol.parts)).tolist()),
     ):
         twin = Enumerated(protocol, users)
         close(twin.mean(), np.eye(protocol.domain), 10)
@@ -416,7 +416,7 @@ def test_finite_variances_are_of_unbiased_estimates(protocol) -> None:
     first, last = all_ranges(d)
     ranges = indicators(first, last, d)
     for asked in choices_of_levels(protocol):
-        users = tuple(5 if k in asked else 0 for k in range(len(protocol.levels)))
+        users = tuple(5 if k in asked else 0 for k in range(len(protocol.parts)))
         mean = Enumerated(protocol, users).mean() @ ranges.T
         finite = np.isfinite(
             protocol._own_range_variance(first, last, np.array(users, dtype=float))
@@ -512,7 +512,7 @@ def test_the_error_for_a_population_is_the_enumerated_one(protocol, people) -> N
     But for the n / (n - 1) by which samples of so few vary more: predictions are for many users.
     """
     d, n, people = protocol.domain, len(people), np.array(people)
-    users = tuple(round(n * weight / WORD) for weight in protocol.level_weights)
+    users = tuple(round(n * weight / WORD) for weight in protocol.part_weights)
     twin, (first, last) = Enumerated(protocol, users), all_ranges(d)
     ranges = indicators(first, last, d)
     # For each level and person: the mean and the variance of what they add to each range.
@@ -674,7 +674,7 @@ def test_one_user_of_a_large_domain() -> None:
     """
     protocol = CircularHistogram(1000, 1.0)
     reports = protocol.privatize(np.full(300, 999), np.random.default_rng(0))
-    for k, level in enumerate(protocol.levels):
+    for k, level in enumerate(protocol.parts):
         alone = protocol.estimate(protocol.aggregate(reports[reports["level"] == k][:1]))
         assert np.isfinite(alone.frequencies).all()
         assert alone.range(0, 999) == pytest.approx(1)
@@ -774,10 +774,10 @@ def test_parameters() -> None:
     assert hash(protocol) == hash(lists)
     assert protocol.parameters == lists.parameters
     assert protocol.circle == 12
-    assert [level.width for level in protocol.levels] == [3, 1]
-    assert [type(level.base).__name__ for level in protocol.levels] == ["GRR", "OLH"]
-    assert protocol.report_bits == 1 + max(level.report_bits for level in protocol.levels)
-    assert protocol.levels[0].report_bits == 2 + 2
+    assert [level.width for level in protocol.parts] == [3, 1]
+    assert [type(level.base).__name__ for level in protocol.parts] == ["GRR", "OLH"]
+    assert protocol.report_bits == 1 + max(level.report_bits for level in protocol.parts)
+    assert protocol.parts[0].report_bits == 2 + 2
     # All that decides what a report means is in the parameters.
     others = [
         CircularHistogram(9, 1.0, 12, (3, 12), ("GRR", "OLH"), ("1/3", "2/3")),
@@ -836,7 +836,7 @@ def test_the_audit_is_the_worst_level() -> None:
     protocol = CircularHistogram(6, 1.3, 6, (2, 3, 6), ("GRR", "SubsetSelection", "OLH"))
     ratios = [
         ratio_of(level_twin(level).table, [(a, b) for a in range(6) for b in range(a)])
-        for level in protocol.levels
+        for level in protocol.parts
     ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) > 1

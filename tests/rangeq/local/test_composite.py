@@ -153,10 +153,10 @@ class Dense:
     def __init__(self, protocol: Composite, users: np.ndarray) -> None:
         d, k = protocol.domain, protocol.mechanism.inputs
         self.protocol, self.users, self.nodes = protocol, users, level_matrices(protocol.tree)
-        table, scores = exact_level(protocol.levels[0], protocol)
+        table, scores = exact_level(protocol.parts[0], protocol)
         own = (scores.T * table.mean(axis=1)) @ scores - 1 / k**2
         self.weights = [users[0] * np.linalg.pinv(own, rcond=1e-9)]
-        for level, n in zip(protocol.levels[1:], users[1:], strict=True):
+        for level, n in zip(protocol.parts[1:], users[1:], strict=True):
             variance = level.difference_variance(1) / 2 + 1 / level.domain
             self.weights.append(n / variance * np.eye(level.domain))
         centre = np.eye(d) - 1 / d
@@ -172,7 +172,7 @@ class Dense:
 
     def estimate(self, aggregate: Aggregate) -> np.ndarray:
         result = np.full(self.protocol.domain, 1 / self.protocol.domain)
-        for k, (oracle, n) in enumerate(zip(self.protocol.levels, self.users, strict=True)):
+        for k, (oracle, n) in enumerate(zip(self.protocol.parts, self.users, strict=True)):
             if n:
                 own = oracle.estimate(self.protocol._level(aggregate, k)).frequencies
                 result += self.effect(k) @ (own - 1 / oracle.domain)
@@ -190,7 +190,7 @@ class Dense:
         """
         total = -(weights**2 @ frequencies - (weights @ frequencies) ** 2) / n
         for k, (oracle, g, own) in enumerate(
-            zip(self.protocol.levels, self.nodes, self.users, strict=True)
+            zip(self.protocol.parts, self.nodes, self.users, strict=True)
         ):
             table, scores = exact_level(oracle, self.protocol)
             chances = table @ (g @ frequencies)
@@ -221,7 +221,7 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=name_of)
 
 
 def choices_of_levels(protocol: Composite):
-    number = len(protocol.levels)
+    number = len(protocol.parts)
     return [
         asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)
     ]
@@ -233,7 +233,7 @@ def test_estimates_are_those_of_least_squares(protocol) -> None:
     for seed, asked in enumerate(choices_of_levels(protocol)):
         rng = np.random.default_rng(seed)
         values = np.minimum(
-            rng.geometric(0.2, size=80 * len(protocol.levels)) - 1, protocol.domain - 1
+            rng.geometric(0.2, size=80 * len(protocol.parts)) - 1, protocol.domain - 1
         )
         reports = protocol.privatize(values, rng)
         aggregate = protocol.aggregate(reports[np.isin(reports["level"], asked)])
@@ -252,8 +252,8 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
     first, last = all_ranges(d)
     ranges, unseen = indicators(first, last, d), False
     for asked in choices_of_levels(protocol):
-        users = np.isin(np.arange(len(protocol.levels)), asked) * rng.integers(
-            5, 500, len(protocol.levels)
+        users = np.isin(np.arange(len(protocol.parts)), asked) * rng.integers(
+            5, 500, len(protocol.parts)
         ).astype(float)
         twin = Dense(protocol, users)
         expected = twin.variances(ranges)
@@ -274,8 +274,8 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
             slack = 1e-12 if np.isfinite(twin.variances(ranges)).all() else 1e-5
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=slack * scale)
             unseen = unseen or np.isinf(found).any()
-    assert unseen == (len(protocol.levels) > 1)
-    users = rng.integers(5, 500, len(protocol.levels)).astype(float)
+    assert unseen == (len(protocol.parts) > 1)
+    users = rng.integers(5, 500, len(protocol.parts)).astype(float)
     many = rng.normal(size=(2, 3, d))
     np.testing.assert_allclose(
         protocol._own_linear_variance(many, users),
@@ -299,7 +299,7 @@ def test_what_an_estimate_tells_of_its_errors() -> None:
     weights, users = np.random.default_rng(1).normal(size=(4, d)), protocol._users(aggregate)
     f = norm_sub(estimate.frequencies)
     expected = -(weights**2 @ f - (weights @ f) ** 2) / aggregate.n
-    for k, level in enumerate(protocol.levels):
+    for k, level in enumerate(protocol.parts):
         table, scores = exact_level(level, protocol)
         own = scores @ (weights @ twin.effect(k)).T
         drawn = table @ (twin.nodes[k] @ f)
@@ -313,10 +313,10 @@ def test_what_an_estimate_tells_of_its_errors() -> None:
 @protocols
 def test_estimates_are_unbiased(protocol) -> None:
     """For every item, by enumeration: the effects of the levels' estimates add up to the item."""
-    d, h = protocol.domain, len(protocol.levels)
+    d, h = protocol.domain, len(protocol.parts)
     twin = Dense(protocol, np.arange(1.0, h + 1))
     total = np.zeros((d, d))
-    for k, level in enumerate(protocol.levels):
+    for k, level in enumerate(protocol.parts):
         table, scores = exact_level(level, protocol)
         total += (twin.effect(k) @ (scores - 1 / level.domain).T) @ table @ twin.nodes[k]
     close(1 / d + total, np.eye(d), 10)
@@ -334,7 +334,7 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
     composite = Composite(
         domain, epsilon, grr(branching[0], epsilon), branching[1:], names[1:], chances
     )
-    assert composite.level_weights == tree.level_weights
+    assert composite.part_weights == tree.part_weights
     assert composite.audit().ratio == tree.audit().ratio
     rng, (first, last) = np.random.default_rng(1), all_ranges(domain)
     even = np.full(domain, 1 / domain)
@@ -373,7 +373,7 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
     first, last = all_ranges(d)
     ranges, users = (
         indicators(first, last, d),
-        n * np.array(protocol.level_weights, dtype=float) / WORD,
+        n * np.array(protocol.part_weights, dtype=float) / WORD,
     )
     twin, f = Dense(protocol, users), (last - first + 1) / d
     heavy = np.where(np.arange(d) == 1, 0.9, 0.1 / (d - 1))
@@ -547,7 +547,7 @@ def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None
         *[2] * round(math.log2(domain / mechanism.inputs)),
     )
     height, rng = protocol.tree.height, np.random.default_rng(domain)
-    shares = np.array(protocol.level_weights, dtype=float) / WORD
+    shares = np.array(protocol.part_weights, dtype=float) / WORD
 
     def average(chances) -> float:
         users = np.array(chances, dtype=float)
@@ -585,7 +585,7 @@ def test_every_level_has_the_best_oracle() -> None:
 def test_a_mechanism_that_says_next_to_nothing_is_not_asked() -> None:
     weak = krr(8, 0.01)
     protocol = compose(weak, 64, 2.0)
-    assert protocol.level_weights[0] < WORD / 100
+    assert protocol.part_weights[0] < WORD / 100
     assert protocol.average_rmse(1 << 20) < replace(protocol, probabilities=None).average_rmse(
         1 << 20
     )
@@ -643,9 +643,9 @@ def test_parameters() -> None:
     assert hash(protocol) == hash(lists)
     assert protocol.parameters == lists.parameters
     assert protocol.tree == Tree(16, (4, 2, 2))
-    assert [type(level).__name__ for level in protocol.levels] == ["Tabular", "GRR", "OLH"]
-    assert [level.domain for level in protocol.levels] == [4, 8, 16]
-    assert protocol.report_bits == 2 + max(level.report_bits for level in protocol.levels)
+    assert [type(level).__name__ for level in protocol.parts] == ["Tabular", "GRR", "OLH"]
+    assert [level.domain for level in protocol.parts] == [4, 8, 16]
+    assert protocol.report_bits == 2 + max(level.report_bits for level in protocol.parts)
     # All that decides what a report means is in the parameters.
     others = [
         Composite(16, 1.0, krr(4, 1.0), (2, 2), ("GRR", "OLH"), ("1/3", "1/3", "1/3")),
@@ -660,7 +660,7 @@ def test_parameters() -> None:
 def test_the_audit_is_the_worst_level() -> None:
     for mechanism, worst in ((krr(3, 1.3), "either"), (krr(3, 0.4), "below")):
         protocol = Composite(6, 1.3, mechanism, (2,), ("SubsetSelection",))
-        tables = [level_twin(level).table for level in protocol.levels]
+        tables = [level_twin(level).table for level in protocol.parts]
         ratios = [ratio_of(t, [(a, b) for a in range(len(t[0])) for b in range(a)]) for t in tables]
         assert protocol.audit().ratio == max(ratios)
         assert protocol.audit().holds

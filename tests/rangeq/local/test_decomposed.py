@@ -81,7 +81,7 @@ def by_nodes(protocol, users, n, f, first, last):
     held = tree.padded(f)
     for a, b in zip(first, last, strict=True):
         total, inside = 0.0, f[a : b + 1].sum()
-        for level, oracle in enumerate(protocol.levels):
+        for level, oracle in enumerate(protocol.parts):
             left, end, start, right = runs(tree, np.array(a), np.array(b), level)
             w = np.zeros((1, oracle.domain))
             w[0, left:end] = w[0, start:right] = 1
@@ -136,7 +136,7 @@ def by_levels(protocol, estimate, users, first, last):
             if number:
                 w = np.arange(protocol.tree.nodes[level]) < number
                 f = np.where(w, held / number, (1 - held) / max(len(w) - number, 1))
-                oracle = protocol.levels[level]
+                oracle = protocol.parts[level]
                 one = oracle.linear_variance(1, w[None].astype(float), f)[0]
                 total += (one + held * (1 - held)) / users[level]
                 inside += held
@@ -179,7 +179,7 @@ def test_items_have_the_variance_of_their_frequency() -> None:
     assert estimate.variances == pytest.approx(estimate.linear(np.eye(16)).variance)
     ranges = estimate.variance(item, item)
     assert estimate.variances[[2, 9]] == pytest.approx(ranges[[2, 9]], rel=0.1)
-    assert (ranges >= protocol.levels[-1].variance(1000, 0.0)).all()  # also where nobody is seen
+    assert (ranges >= protocol.parts[-1].variance(1000, 0.0)).all()  # also where nobody is seen
     assert estimate.frequencies.tolist() == pytest.approx(estimate.range(item, item).tolist())
 
 

@@ -267,7 +267,7 @@ def test_each_level_of_a_circle_has_the_best_oracle_of_few_cells() -> None:
     for epsilon in (0.2, 1.1, 3):
         protocol = found(100, epsilon, "ranges").protocol
         assert isinstance(protocol, CircularHistogram)
-        for level in protocol.levels:
+        for level in protocol.parts:
             held = -(-100 // level.width)
             made = [
                 kind(level.blocks, epsilon)
@@ -316,8 +316,8 @@ def test_eigenvalues_of_the_gram_matrix(domain: int, workload: str) -> None:
         if domain >= 17:  # and not by much
             assert np.sqrt(dense).sum() <= 1.12 * np.sqrt(claimed).sum()
     # All together, for a mechanism with the largest trace allowed.
-    odds = math.exp(0.7)
-    variance = np.sqrt(claimed).sum() ** 2 / (domain * len(queries)) * 4 * odds / (odds - 1) ** 2
+    ratio = math.exp(0.7)
+    variance = np.sqrt(claimed).sum() ** 2 / (domain * len(queries)) * 4 * ratio / (ratio - 1) ** 2
     expected = even_rmse(domain, 1000, workload, variance / 1000)
     # Alpha is rational
     assert least_rmse(domain, 0.7, 1000, workload) == pytest.approx(expected, rel=1e-8)
@@ -332,27 +332,27 @@ def information(table: np.ndarray) -> np.ndarray:
     return beyond.T @ (beyond / mean[mean > 0, None])
 
 
-def at_random(domain: int, odds: float, rng: np.random.Generator, extremal: bool) -> np.ndarray:
-    """Rows of values in 1 .. odds, or of these two alone, each with its mirror image: so that
+def at_random(domain: int, ratio: float, rng: np.random.Generator, extremal: bool) -> np.ndarray:
+    """Rows of values in 1 .. ratio, or of these two alone, each with its mirror image: so that
     columns have one sum.
     """
-    rows = rng.uniform(1, odds, size=(rng.integers(domain, 4 * domain), domain))
+    rows = rng.uniform(1, ratio, size=(rng.integers(domain, 4 * domain), domain))
     if extremal:
-        rows = np.where(rows > rng.uniform(1, odds, size=(len(rows), 1)), odds, 1.0)
+        rows = np.where(rows > rng.uniform(1, ratio, size=(len(rows), 1)), ratio, 1.0)
     rows = (
-        np.concatenate([rows, 1 + odds - rows])
+        np.concatenate([rows, 1 + ratio - rows])
         * np.tile(rng.uniform(0.1, 1, len(rows)), 2)[:, None]
     )
     return rows / rows.sum(axis=0)
 
 
-def turned(domain: int, odds: float, rng: np.random.Generator) -> np.ndarray:
+def turned(domain: int, ratio: float, rng: np.random.Generator) -> np.ndarray:
     """Rows of two values and what they become on a circle turned: no mirror images."""
     sets = [rng.permutation(domain) < k for k in range(1, domain)]
     rows = np.concatenate(
         [
             rng.uniform(0.1, 1)
-            * np.array([np.roll(np.where(s, odds, 1.0), k) for k in range(domain)])
+            * np.array([np.roll(np.where(s, ratio, 1.0), k) for k in range(domain)])
             for s in sets
         ]
     )
@@ -364,12 +364,12 @@ def table_of(twin) -> np.ndarray:
 
 
 def mechanisms(domain: int, epsilon: float):
-    odds, rng = math.exp(epsilon), np.random.default_rng(domain)
+    ratio, rng = math.exp(epsilon), np.random.default_rng(domain)
     for extremal in (True, False):
         for _ in range(20):
-            yield at_random(domain, odds, rng, extremal)
+            yield at_random(domain, ratio, rng, extremal)
     for _ in range(20):
-        yield turned(domain, odds, rng)
+        yield turned(domain, ratio, rng)
     for kind in (GRR, SubsetSelection):
         yield table_of(level_twin(kind(domain, epsilon)))
     for protocol in (
@@ -388,12 +388,12 @@ def test_no_mechanism_is_below_the_bound(domain: int, epsilon: float) -> None:
     """Of the best unbiased estimates from all reports of a mechanism; and its information has no
     larger trace than is said.
     """
-    odds, basis, n = math.exp(epsilon), sum_zero(domain), 10**6
-    most = domain * (odds - 1) ** 2 / (4 * odds)
+    ratio, basis, n = math.exp(epsilon), sum_zero(domain), 10**6
+    most = domain * (ratio - 1) ** 2 / (4 * ratio)
     nearest = math.inf
     for table in mechanisms(domain, epsilon):
         assert table.sum(axis=0) == pytest.approx(np.ones(domain))
-        assert (table.max(axis=1) <= table.min(axis=1) * odds * (1 + 1e-9)).all()
+        assert (table.max(axis=1) <= table.min(axis=1) * ratio * (1 + 1e-9)).all()
         known = basis.T @ information(table) @ basis
         assert np.trace(known) <= most * (1 + 1e-9)
         if np.linalg.eigvalsh(known)[0] < 1e-6 * most:
@@ -414,15 +414,15 @@ def test_no_mechanism_is_below_the_bound(domain: int, epsilon: float) -> None:
 
 def test_the_largest_trace_is_attained() -> None:
     """By rows of two values, one in 1 + e^eps of them e^eps; any others have less."""
-    for domain, odds in ((4, 3.0), (6, 2.0), (6, 5.0), (8, 7.0)):
-        most, size = domain * (odds - 1) ** 2 / (4 * odds), round(domain / (1 + odds))
+    for domain, ratio in ((4, 3.0), (6, 2.0), (6, 5.0), (8, 7.0)):
+        most, size = domain * (ratio - 1) ** 2 / (4 * ratio), round(domain / (1 + ratio))
         rows = np.array(
-            [np.roll(np.r_[np.full(size, odds), np.ones(domain - size)], k) for k in range(domain)]
+            [np.roll(np.r_[np.full(size, ratio), np.ones(domain - size)], k) for k in range(domain)]
         )
         assert np.trace(information(rows / rows.sum(axis=0))) == pytest.approx(most)
         longer = np.array(
             [
-                np.roll(np.r_[np.full(size + 1, odds), np.ones(domain - size - 1)], k)
+                np.roll(np.r_[np.full(size + 1, ratio), np.ones(domain - size - 1)], k)
                 for k in range(domain)
             ]
         )
@@ -449,10 +449,10 @@ def least_of_trees(tree: Tree, epsilon: float, workload: str) -> float:
     most the trace of `least_rmse`; m contrasts of nodes of w leaves have the variance w over that
     number. By Cauchy and Schwarz.
     """
-    odds, nodes = math.exp(epsilon), np.array([1, *tree.nodes])
+    ratio, nodes = math.exp(epsilon), np.array([1, *tree.nodes])
     roots = np.sqrt(tree.costs(workload) * np.array(tree.widths) * np.diff(nodes)).sum()
     return even_rmse(
-        tree.domain, N, workload, roots**2 / (tree.leaves * (odds - 1) ** 2 / (4 * odds)) / N
+        tree.domain, N, workload, roots**2 / (tree.leaves * (ratio - 1) ** 2 / (4 * ratio)) / N
     )
 
 
@@ -564,4 +564,4 @@ def test_what_is_found_is_a_protocol_like_any_other() -> None:
         protocol.reports_from_bytes(protocol.reports_to_bytes(reports)).tobytes()
         == reports.tobytes()
     )
-    assert sum(protocol.level_weights) == 1 << 64
+    assert sum(protocol.part_weights) == 1 << 64

@@ -104,7 +104,7 @@ class RangeContract(OracleContract):
 
     def twin(self, oracle):
         reports, table, weights = [], [], oracle.parameters["level weights"]
-        for k, (level, weight) in enumerate(zip(oracle.levels, weights, strict=True)):
+        for k, (level, weight) in enumerate(zip(oracle.parts, weights, strict=True)):
             part = level_twin(level)
             size = part.reports.dtype.itemsize
             rows = np.zeros(len(part.reports), dtype=oracle.report_dtype)
@@ -175,11 +175,11 @@ class RangeContract(OracleContract):
         oracle = self.make(5, 1.0)
         good = oracle.privatize(self.values(5, 300), np.random.default_rng(1))
         size = good.dtype["body"].itemsize
-        for level in (len(oracle.levels), 255):
+        for level in (len(oracle.parts), 255):
             bad = good.copy()
             bad["level"][7] = level
             self.check_refused(oracle, bad, good)
-        for k, part in enumerate(oracle.levels):
+        for k, part in enumerate(oracle.parts):
             mine = np.flatnonzero(good["level"] == k)
             for place in range(part.report_dtype.itemsize, size):
                 bad = good.copy()
@@ -198,7 +198,7 @@ class RangeContract(OracleContract):
         aggregate = oracle.aggregate(
             oracle.privatize(self.values(5, 300), np.random.default_rng(1))
         )
-        for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.levels): 10_000}):
+        for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.parts): 10_000}):
             counts = aggregate.counts.copy()
             for place, amount in change.items():
                 counts[min(place, len(counts) - 1)] += amount
@@ -310,16 +310,16 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
 
     else:
         tau = [
-            1 / (level.difference_variance(1) / 2 + 1 / level.domain) for level in protocol.levels
+            1 / (level.difference_variance(1) / 2 + 1 / level.domain) for level in protocol.parts
         ]
 
         def leaves(estimates):
             return consistent(protocol.tree, estimates, users * np.array(tau))
 
-    zeros = [np.zeros(level.domain) for level in protocol.levels]
+    zeros = [np.zeros(level.domain) for level in protocol.parts]
     origin = leaves(zeros)
     total, covariance = np.zeros((d, d)), np.zeros((d, d))
-    for k, level in enumerate(protocol.levels):
+    for k, level in enumerate(protocol.parts):
         linear = np.array(
             [leaves([*zeros[:k], unit, *zeros[k + 1 :]]) - origin for unit in np.eye(level.domain)]
         )
@@ -632,7 +632,7 @@ def test_ratio_of_enumerated_levels() -> None:
     protocol = HierarchicalHistogram(4, 1.3, 2, ("GRR", "SubsetSelection"))
     ratios = [
         ratio_of(level_twin(level).table, [(a, b) for a in range(level.domain) for b in range(a)])
-        for level in protocol.levels
+        for level in protocol.parts
     ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) == 2

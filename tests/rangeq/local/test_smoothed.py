@@ -385,7 +385,7 @@ def test_the_circle_is_one_of_two_and_its_levels_are_what_users_tell(
     collection = shaped(domain, epsilon, n).collection
     assert collection.circle in (domain, round_up(domain))
     levels = CircleLevels.of(domain, epsilon, collection.circle, "ranges")
-    shares = np.array(collection.level_weights) / 2**64
+    shares = np.array(collection.part_weights) / 2**64
     kept = np.isin(levels.blocks, collection.blocks)
     told = n * levels.gains[:, kept] @ shares
     np.testing.assert_allclose(

@@ -12,9 +12,9 @@ import pytest
 
 from rangeq.grids.cells import Grid, common, equal_cells, tree_cells
 from rangeq.grids.fitting.grid_consistency import Agreement, agreeing, clean
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
-from rangeq.grids.fitting.weighted_update import weighted_update
 from rangeq.grids.systems.haar import inverse
 from rangeq.grids.systems.hio import intervals
 from rangeq.grids.systems.lhio import hierarchy_fit

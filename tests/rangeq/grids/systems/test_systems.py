@@ -14,7 +14,6 @@ from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.marginals import Domain
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids import (
-    CALM,
     HDG,
     HIO,
     LHIO,
@@ -22,11 +21,23 @@ from rangeq.grids import (
     TDG,
     HaarHRR2D,
     HierarchicalHistogram2D,
+    RangeCALM,
     Uniform,
     WaveGrid,
 )
 
-SYSTEMS = [TDG, HDG, HIO, LHIO, CALM, MSW, Uniform, HierarchicalHistogram2D, HaarHRR2D, WaveGrid]
+SYSTEMS = [
+    TDG,
+    HDG,
+    HIO,
+    LHIO,
+    RangeCALM,
+    MSW,
+    Uniform,
+    HierarchicalHistogram2D,
+    HaarHRR2D,
+    WaveGrid,
+]
 NONNEGATIVE = (TDG, HDG, MSW, Uniform, WaveGrid)
 ONE_ATTRIBUTE = (HDG, HIO, MSW, Uniform, WaveGrid)
 
@@ -205,7 +216,7 @@ def test_one_attribute(system: Any) -> None:
 @pytest.mark.parametrize(("d", "c"), [(2, 2), (2, 3), (2, 1024), (3, 64), (10, 2), (10, 1024)])
 def test_domains_of_all_sizes(system: Any, d: int, c: int) -> None:
     if (system is HIO and d * np.log2(c) > 20) or (
-        system in (CALM, LHIO, HierarchicalHistogram2D, HaarHRR2D) and d * c > 3000
+        system in (RangeCALM, LHIO, HierarchicalHistogram2D, HaarHRR2D) and d * c > 3000
     ):
         return  # many seconds; HIO has too many levels
     rng = np.random.default_rng(5)

@@ -16,12 +16,12 @@ from scipy import optimize
 from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
-from rangeq.grids.fitting.weighted_update import weighted_update
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
-from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, density
+from rangeq.grids.wavegrid import estimate as wave_estimate
+from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
-from rangeq.grids.wavegrid.protocol import estimate as wave_estimate
 from tests.rangeq.grids.populations import people, queries, truth
 
 
@@ -114,14 +114,16 @@ def _softmax(h: Floats) -> Floats:
 
 def test_densities_without_data_are_even_and_with_much_are_the_data() -> None:
     widths = np.array([3.0, 4, 4, 4, 4, 5])
-    none = density(np.zeros(6), np.zeros((6, 6)), widths)
+    none = posterior_density(np.zeros(6), np.zeros((6, 6)), widths)
     np.testing.assert_allclose(none.frequencies, widths / 24, atol=1e-6)
     p = np.array([0.02, 0.3, 0.03, 0.15, 0.4, 0.1])
-    much = density(1e7 * p, 1e7 * np.eye(6), widths)
+    much = posterior_density(1e7 * p, 1e7 * np.eye(6), widths)
     np.testing.assert_allclose(much.frequencies, p, atol=2e-3)
     np.testing.assert_allclose(much.covariance.sum(axis=0), 0, atol=1e-12)
     assert np.sqrt(np.diag(much.covariance)).max() < 4e-4
-    assert density(np.zeros(1), np.zeros((1, 1)), np.ones(1)).frequencies.tolist() == [1.0]
+    assert posterior_density(np.zeros(1), np.zeros((1, 1)), np.ones(1)).frequencies.tolist() == [
+        1.0
+    ]
 
 
 # ------------------------------------------------------------------------------------------ pairs
@@ -291,7 +293,8 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
         edges = equal_cells(size, 256)
         found = rng.dirichlet(np.full(len(edges) - 1, 0.3))
         axis = Axis.of(
-            edges, density(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float))
+            edges,
+            posterior_density(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float)),
         )
         ends = np.arange(size + 1)
         place = axis.place(ends)

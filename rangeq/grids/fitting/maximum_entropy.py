@@ -1,5 +1,6 @@
-"""Answers to queries of many attributes from those of pairs, by weighted update (section 4.4,
-Algorithm 2).
+"""Answers to queries of many attributes from those of pairs, by weighted update.
+
+Multi-dimensional ranges, section 4.4, Algorithm 2.
 """
 
 from __future__ import annotations

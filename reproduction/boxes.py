@@ -1,4 +1,4 @@
-"""Average variances over all boxes of grids, for trees that split every dimension at each level."""
+"""Average variances over all boxes of grids, for trees that split every dimension."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal, overload
 
 from mechdesign._support.numbers import Rational, whole
-from rangeq.central.flat import Flat
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.spectrum import average_of_nodes, tree_spectrum
 
@@ -23,10 +23,29 @@ def flat_average_variance(
 def flat_average_variance(
     side: int, d: int, epsilon: float | Rational, exact: bool = False
 ) -> float | Fraction:
-    """The mean variance over all boxes of a grid of side^d cells, each cell having Laplace noise of
-    variance 2 / epsilon^2.
+    """The mean variance over all boxes of a grid whose cells have noise of their own.
 
-    ``((side + 2) / 3)^d * 2 / epsilon^2`` (Qardaji et al., section 3.1, for each dimension).
+    ``((side + 2) / 3)^d * 2 / epsilon^2`` (Qardaji et al., section 3.1, for each dimension), for
+    Laplace noise of variance 2 / epsilon^2 on each of the side^d cells.
+
+    Parameters
+    ----------
+    side, d
+        The cells along each dimension, and the number of dimensions.
+    epsilon
+        The privacy loss of the release.
+    exact
+        Whether to return a Fraction.
+
+    Returns
+    -------
+    float or Fraction
+        In squared users.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
     """
     value = _grid(side, d, epsilon)[1] * Fraction(side + 2, 3) ** d
     return value if exact else float(value)
@@ -59,8 +78,7 @@ def hierarchy_average_variance(
     inference: bool = True,
     exact: bool = False,
 ) -> float | Fraction:
-    """The mean variance over all boxes of a grid of side^d cells, for a tree that splits every
-    dimension at each level.
+    """The mean variance over all boxes of a grid, for a tree that splits every dimension.
 
     A node has branching^d children (Qardaji et al., section 2.2); the root is not asked; epsilon is
     split equally; Laplace noise of variance 2 / epsilon_l^2. For d = 1 it is
@@ -68,10 +86,22 @@ def hierarchy_average_variance(
 
     Parameters
     ----------
+    side, d, epsilon, exact
+        As for `flat_average_variance`.
     branching
         In each dimension; as for `Hierarchy`.
     inference
         Least squares, or the fewest nodes that make up a box.
+
+    Returns
+    -------
+    float or Fraction
+        In squared users.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
     """
     side, unit = _grid(side, d, epsilon)
     tree = Hierarchy(side, epsilon, branching)._tree
@@ -87,5 +117,5 @@ def hierarchy_average_variance(
 def _grid(side: int, d: int, epsilon: float | Rational) -> tuple[int, Fraction]:
     """The side, checked, and the variance 2 / epsilon^2."""
     whole(d, "d", 1, 64)
-    flat = Flat(side, epsilon)
+    flat = CentralFlat(side, epsilon)
     return flat.domain, 2 / flat._epsilon**2
