@@ -7,6 +7,7 @@ at the end. Nothing here knows how a program is solved.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,9 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
+
+PRIVACY = "privacy"
+"""The kind of constraints that state privacy."""
 
 
 def mechanism_program(
@@ -69,20 +73,14 @@ def privacy_constraints(
     pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
     low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
     if privacy.alpha == 1:
-        return Constraints.equal(low, high)
+        return replace(Constraints.equal(low, high), kind=PRIVACY)
     output = np.arange(outputs)[:, None]
     low_is_nearer = row_monotone & (output <= pairs[None, :, 0])
     high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
     larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
     smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
-    return Constraints.at_least(larger, smaller, privacy.alpha**distance)
-
-
-def is_privacy(group: Constraints) -> bool:
-    """Whether a group of `mechanism_program` holds privacy rows; no property has a name that begins
-    so.
-    """
-    return group.name.partition(" ")[0] == "privacy"
+    found = Constraints.at_least(larger, smaller, privacy.alpha**distance)
+    return replace(found, kind=PRIVACY)
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> Integers:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
-from mechdesign.formulation import is_privacy, reflection
+from mechdesign.formulation import PRIVACY, reflection
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
@@ -81,7 +81,7 @@ class Compact:
                     cell = i * self.inputs + j, i * self.inputs + k
                     rows[cell] = rows.get(cell, Fraction(0)) + value
         for group, chosen in zip(self.stated.constraints, stated, strict=True):
-            if rows and is_privacy(group):
+            if rows and group.kind == PRIVACY:
                 for r, value in _found(group, rows, self.stated.variables):
                     chosen[r] = chosen.get(r, Fraction(0)) + value
         return {
@@ -108,7 +108,7 @@ def compact(
     groups, kept = list[Constraints](), list[Integers]()
     for group in program.constraints:
         rows = np.arange(len(group.cells))
-        if is_privacy(group):
+        if group.kind == PRIVACY:
             (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
             keep = needed[j, k]
             if row_monotone and privacy.alpha < 1:

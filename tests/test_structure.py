@@ -91,11 +91,7 @@ def beside(module: str, name: str) -> str:
     return f"{module.rpartition('.')[0]}.{name}"
 
 
-FUNCTIONS: set[str] = {
-    "frequency.heavy.plot.found",
-    "rangeq.grids.fitting.weighted_update.weighted_update",
-    "rangeq.grids.wavegrid.density.density",
-}
+FUNCTIONS: set[str] = set()
 """Functions that do share their names with modules: to be renamed."""
 
 
@@ -109,22 +105,7 @@ def test_no_function_shares_its_name_with_a_module_beside_it() -> None:
     assert shared == FUNCTIONS
 
 
-CLASSES: set[str] = {
-    "CALM",
-    "Candidate",
-    "ChiSquare",
-    "Entry",
-    "Flat",
-    "Interval",
-    "Line",
-    "Piece",
-    "Plan",
-    "Prefixes",
-    "Table",
-    "Tree",
-    "TreeProtocol",
-    "Vertex",
-}
+CLASSES: set[str] = set()
 """Names that do belong to several public classes: to be renamed."""
 
 

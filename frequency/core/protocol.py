@@ -33,6 +33,12 @@ class Protocol(ABC):
         """Reports as integers, that add up: see `Channel.aggregate`."""
         return self.channel.aggregate(reports, tally)
 
+    def _aggregated(self, reports: Reports | Aggregate) -> Aggregate:
+        """Reports as integers, or the aggregate itself if it is of this protocol."""
+        if isinstance(reports, Aggregate):
+            return self.channel._own(reports)
+        return self.aggregate(reports)
+
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """See `Channel.reports_to_bytes`."""
         return self.channel.reports_to_bytes(reports)

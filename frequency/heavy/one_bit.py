@@ -397,11 +397,7 @@ class OneBit(Protocol):
         if not isinstance(self.inner, HeavyHitterProtocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
         self.inner._checked(k, threshold, confidence)
-        aggregate = (
-            self.channel._own(reports)
-            if isinstance(reports, Aggregate)
-            else self.aggregate(reports)
-        )
+        aggregate = self._aggregated(reports)
         return self.inner._find(
             self.channel.sampled(aggregate), aggregate.n, k, threshold, confidence
         )

@@ -104,11 +104,7 @@ class HeavyHitterProtocol(Protocol):
             For what is not of this protocol.
         """
         self._checked(k, threshold, confidence)
-        aggregate = (
-            self.channel._own(reports)
-            if isinstance(reports, Aggregate)
-            else self.aggregate(reports)
-        )
+        aggregate = self._aggregated(reports)
         return self._find(aggregate, aggregate.n, k, threshold, confidence)
 
     @staticmethod

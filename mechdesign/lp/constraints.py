@@ -30,6 +30,8 @@ class Constraints:
     equality: bool
     name: str = ""
     """What the constraints say: it tells them from others of a program."""
+    kind: str = ""
+    """What sort of constraints they are, for whoever states and rewrites programs."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):

@@ -13,7 +13,7 @@ import pytest
 import mechdesign.properties as properties
 from mechdesign import Constraints, Privacy, Property, named
 from mechdesign.certificate import dual_bound
-from mechdesign.formulation import mechanism_program, privacy_constraints, reflection
+from mechdesign.formulation import PRIVACY, mechanism_program, privacy_constraints, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Power, prior
 from mechdesign.lp.constraints import canonical
 from mechdesign.lp.exact_solution import certify
@@ -388,3 +388,14 @@ def test_canonical_codes():
     assert len(meaning) == len({text for texts in said for text in texts})
     assert signs[0] == [1, -1, -1]
     assert all(sign == 1 for later in signs[1:] for sign in later)
+
+
+def test_privacy_is_told_by_its_kind_and_not_by_its_name():
+    program = mechanism_program(4, 4, Privacy("1/2"), L0(), [resolve("WH")])
+    assert [(group.name, group.kind) for group in program.constraints] == [
+        ("column sums", ""),
+        ("privacy", PRIVACY),
+        ("WH", ""),
+    ]
+    assert program.constraints[1].named("other").kind == PRIVACY
+    assert privacy_constraints(np.arange(9).reshape(3, 3), Privacy(1)).kind == PRIVACY

@@ -75,13 +75,11 @@ class WaveGrid(ConjunctionProtocol):
     (``benchmarks/grids.py``), answers about two, three and four of them erred
 
     - 1.6, 2.0 and 2.3 times as much as HDG's on two tight clusters, with deviations of a twentieth
-    of
-      the domain, for ranges of half of the domain; 1.0, 1.1 and 1.3 times for random ends;
+      of the domain, for ranges of half of the domain; 1.0, 1.1 and 1.3 times for random ends;
     - 2.1 to 2.6 times as much as TDG's where each two attributes fill the fields of one colour of a
       board of 8 x 8 (an exclusive or);
     - from 10^6 users, on two broad clusters far apart, about four attributes, 0.9 to 1.3 times as
-    much
-      as HDG's.
+      much as HDG's.
 
     And about uniform and independent attributes systems answer better that pull to the uniform
     distribution (TDG, where noise is large) or assume independence (MSW).
