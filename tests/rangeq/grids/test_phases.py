@@ -16,6 +16,7 @@ from rangeq.grids.lhio import hierarchy_fit
 from rangeq.grids.piecewise import Line, Plane
 from rangeq.grids.response import response_matrices
 from rangeq.grids.update import weighted_update
+from tests.general_solver import solve
 
 
 def grids_of(sizes: list[int], g1: int, g2: int) -> list[Grid]:
@@ -241,7 +242,7 @@ def most_entropy(quadrants: np.ndarray, several: int) -> np.ndarray:
             inside = np.flatnonzero((bits[:, pair[0]] == x) & (bits[:, pair[1]] == y))
             constraints.append(cvxpy.sum(parts[inside]) == quadrants[number, x, y])
     problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(parts))), constraints)
-    problem.solve(solver=cvxpy.CLARABEL)
+    solve(problem)
     return np.asarray(parts.value).reshape((2,) * several)
 
 

@@ -20,6 +20,7 @@ from rangeq.grids.interactions import Interaction, Pair, Scales, fitted, scaled_
 from rangeq.grids.queries import grouped
 from rangeq.grids.update import weighted_update
 from rangeq.grids.wave_estimate import COARSE, Axis, balanced
+from tests.general_solver import solve
 from tests.rangeq.grids.populations import Floats, people, queries, truth
 
 
@@ -263,9 +264,7 @@ def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
         for number, (j, k) in enumerate(combinations(range(several), 2))
         for a, b in np.ndindex(sets, sets)
     ]
-    cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints).solve(
-        solver=cvxpy.CLARABEL
-    )
+    solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints))
     np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)
 
 
