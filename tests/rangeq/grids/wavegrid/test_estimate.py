@@ -18,11 +18,10 @@ from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
-from rangeq.grids.wavegrid import estimate as wave_estimate
-from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
-from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
-from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
-from tests.rangeq.grids.populations import people, queries, truth
+from rangeq.grids.update import weighted_update
+from rangeq.grids.wave_estimate import COARSE, Axis, balanced
+from tests.general_solver import solve
+from tests.rangeq.grids.populations import Floats, people, queries, truth
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
@@ -270,9 +269,7 @@ def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
         for number, (j, k) in enumerate(combinations(range(several), 2))
         for a, b in np.ndindex(sets, sets)
     ]
-    cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints).solve(
-        solver=cvxpy.CLARABEL
-    )
+    solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints))
     np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)
 
 
