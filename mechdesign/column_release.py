@@ -122,7 +122,10 @@ def _opened(
     first = first.removeprefix(_BOM)
 
     def cells(between: str) -> int:
-        return len(next(csv.reader([first], delimiter=between), []))
+        try:
+            return len(next(csv.reader([first], delimiter=between), []))
+        except csv.Error:  # a cell of that length is no name
+            return 0
 
     separator = separator or max(SEPARATORS, key=cells)
     return mark, separator, _rows(chain([first], stream), source, separator)

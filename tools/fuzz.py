@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -326,7 +327,7 @@ class MechanismFile(JSONFormat):
     """A mechanism, its claim and its certificate."""
 
     name = "mechanism"
-    refusals = (MechanismError,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (MechanismError,)
 
     def valid(self) -> Iterator[bytes]:
         half = Privacy("1/2")
@@ -422,7 +423,7 @@ class DeviceFile(MechanismFile):
     """The same files, as devices read them that have nothing but the standard library."""
 
     name = "device"
-    refusals = (ValueError,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
 
     def read(self, path: Path) -> Any:
         return Device(str(path))
@@ -440,7 +441,7 @@ class LedgerFile(JSONFormat):
     """A budget, and what was spent of it. There is no digest: whatever adds up is a ledger."""
 
     name = "ledger"
-    refusals = (InvalidFile,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
 
     def valid(self) -> Iterator[bytes]:
         for spends in (
@@ -487,7 +488,7 @@ class ProtocolFile(JSONFormat):
     """A protocol, and the parameters that clients and server agree on."""
 
     name = "protocol"
-    refusals = (MechanismError,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (MechanismError,)
 
     def valid(self) -> Iterator[bytes]:
         attributes = Domain({"a": 3, "b": 2, "c": 4})
@@ -499,7 +500,7 @@ class ProtocolFile(JSONFormat):
             HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
             HDG({"x": 64, "y": 16, "z": 5}, 1.0, 1000),
         ):
-            yield self.saved(lambda path, protocol=protocol: save_protocol(path, protocol))
+            yield self.saved(partial(save_protocol, protocol=protocol))
 
     def read(self, path: Path) -> Any:
         return load_protocol(path)
@@ -618,7 +619,7 @@ class ReportsMessage(MessageFormat):
     """Reports on their way, read by each of the three oracles."""
 
     name = "reports"
-    refusals = (InvalidReport,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidReport,)
     sealed = False
 
     def valid(self) -> Iterator[bytes]:
@@ -653,7 +654,7 @@ class AggregateMessage(MessageFormat):
     """Sums of reports."""
 
     name = "aggregate"
-    refusals = (IncompatibleAggregate,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (IncompatibleAggregate,)
     sealed = True
 
     def valid(self) -> Iterator[bytes]:
@@ -681,16 +682,14 @@ class StateFile(AggregateMessage):
     """What was counted, and of which files."""
 
     name = "state"
-    refusals = (InvalidFile, IncompatibleAggregate)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile, IncompatibleAggregate)
 
     def valid(self) -> Iterator[bytes]:
         for k, oracle in enumerate(ORACLES):
             reports, days = reports_of(oracle), self.place / f"days{k}"
             for day in range(3):
                 write_reports(days / f"{day}.parquet", oracle, reports[10 * day : 10 * day + 10])
-            yield self.saved(
-                lambda path, k=k, days=days: aggregate_files(ORACLES[k], days, resume=path), str(k)
-            )
+            yield self.saved(partial(aggregate_files, oracle, days, 1), str(k))
 
     def read(self, path: Path) -> Any:
         reasons: list[Exception] = []
@@ -717,7 +716,7 @@ class ReportsFile(Format):
     """Parquet files. Their footers mostly say what is in them, as changed."""
 
     name = "parquet"
-    refusals = (InvalidReport,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidReport,)
 
     def valid(self) -> Iterator[bytes]:
         self._headers = []
@@ -799,7 +798,7 @@ class CountsTable(Format):
     """CSV files of true counts, for ``mechdesign release``."""
 
     name = "release"
-    refusals = (ValueError,)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
     tables: ClassVar[tuple[str, ...]] = (
         "id,count,note\n1,0,a\n2,4,b\n3,2,c\n",
         "\ufeffid;count\r\n1;3\r\n2;2,0\r\n",

@@ -89,6 +89,19 @@ def test_the_separator_is_found_in_the_header_and_kept(separator: str, here: Pat
     assert read == Read(1, separator)
 
 
+def test_a_header_may_be_long(here: Path) -> None:
+    """Longer than a cell may be: split at other separators it is one cell."""
+    names = [f"c{k}" for k in range(40_000)]
+    content = "\n".join([",".join([*names, "count"]), ",".join(["1"] * 40_001)])
+    out, read = released(content, "c7")
+    assert read == Read(1, ",")
+    assert out.startswith(b"c7,count\r\n1,")
+
+
+def test_a_header_cell_that_is_too_long_is_refused(here: Path) -> None:
+    assert "field larger than field limit" in refused("count," + "x" * 200_000 + "\n1,2\n")
+
+
 def test_a_separator_that_is_given_counts(here: Path) -> None:
     content = "ward (a, b, c);count\nA;3\n"
     assert "no column 'count'" in refused(content)
