@@ -22,10 +22,10 @@ import pytest
 import mechdesign.local.workload_mechanism as workload_module
 from frequency import Tabular
 from mechdesign import InvalidPrior, Privacy
-from mechdesign.convex import Criterion, mixture, weigh
-from mechdesign.patterns import balanced, climb, flat, turn_climb, turned
-from mechdesign.workload import _all_patterns, _exact, _variances, workload_optimal
-from mechdesign.workloads import NAMES, gram, marginals, parities
+from mechdesign.local.a_optimality import Criterion, mixture, weigh
+from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
+from mechdesign.local.patterns import balanced, climb, flat, turn_climb, turned
+from mechdesign.local.workload_mechanism import _all_patterns, _exact, _variances, workload_optimal
 from tests.general_solver import solve
 
 EPSILONS = [0.1, 1.1, 3.0, 5.0]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangeq import smoothing
-from rangeq.smoothing import Smoothing
+from rangeq.local import circle_smoothing as smoothing
+from rangeq.local.circle_smoothing import Smoothing
 from tests.general_solver import solve
 
 FALSE_ALARM = 1e-6

@@ -26,11 +26,11 @@ from rangeq import (
     optimise,
     shaped,
 )
-from rangeq.circle import round_up
-from rangeq.ends import InvalidRange
-from rangeq.optimise import CircleLevels, least_shares
-from rangeq.shaped import _guarded, _smooth, _tilted
-from rangeq.smoothing import Smoothing
+from rangeq.core.intervals import InvalidRange
+from rangeq.local.circle_smoothing import Smoothing
+from rangeq.local.circular import round_up
+from rangeq.local.optimisation import CircleLevels, least_shares
+from rangeq.local.smoothed import _guarded, _smooth, _tilted
 from tests.general_solver import solve
 
 FALSE_ALARM = 1e-6

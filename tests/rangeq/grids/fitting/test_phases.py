@@ -9,15 +9,15 @@ from itertools import combinations, pairwise, product
 import cvxpy
 import numpy as np
 import pytest
+from rangeq.grids.fitting.weighted_update import weighted_update
 
 from rangeq.grids.cells import Grid, common, equal_cells, tree_cells
-from rangeq.grids.consistency import Agreement, agreeing, clean
-from rangeq.grids.haar import inverse
-from rangeq.grids.hio import intervals
-from rangeq.grids.lhio import hierarchy_fit
-from rangeq.grids.piecewise import Line, Plane
-from rangeq.grids.response import response_matrices
-from rangeq.grids.update import weighted_update
+from rangeq.grids.fitting.grid_consistency import Agreement, agreeing, clean
+from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting.response_matrix import response_matrices
+from rangeq.grids.systems.haar import inverse
+from rangeq.grids.systems.hio import intervals
+from rangeq.grids.systems.lhio import hierarchy_fit
 from tests.general_solver import solve
 
 

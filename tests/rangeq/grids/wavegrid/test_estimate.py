@@ -18,10 +18,12 @@ from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
-from rangeq.grids.update import weighted_update
-from rangeq.grids.wave_estimate import COARSE, Axis, balanced
+from rangeq.grids.wavegrid import estimate as wave_estimate
+from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
+from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
+from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
 from tests.general_solver import solve
-from tests.rangeq.grids.populations import Floats, people, queries, truth
+from tests.rangeq.grids.populations import people, queries, truth
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
