@@ -42,8 +42,8 @@ LEAST_EPSILON = 2.0**-32
 """Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
 
 
-@lru_cache(maxsize=16, typed=True)
-def _local(epsilon: float | Rational) -> Privacy:
+@lru_cache(maxsize=16)
+def _local(epsilon: Fraction) -> Privacy:
     """Of many parts of a protocol there is one."""
     return Privacy.from_epsilon(epsilon, neighbours="all")
 
@@ -88,7 +88,7 @@ class Channel(ABC):
 
         alpha is a rational number of at least exp(-epsilon).
         """
-        return _local(self.epsilon)
+        return _local(exact_epsilon(self.epsilon))
 
     @property
     def max_ratio(self) -> Fraction:
