@@ -33,6 +33,7 @@ from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
+from mechdesign.privacy import exact_epsilon
 from mechdesign.sampling import checked_counts
 
 Reports: TypeAlias = npt.NDArray[np.void]
