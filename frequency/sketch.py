@@ -16,7 +16,7 @@ from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_
 from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from frequency.field import walsh_hadamard
 from frequency.hashing import Coins, PublicBits, features
-from frequency.oracle import Oracle, variance_of
+from frequency.oracle import Oracle, checked_users, variance_of
 from frequency.screening import Sample, bits, public, signs
 from frequency.unary import column_sums, packed
 from mechdesign import Audit
@@ -88,16 +88,21 @@ class Sketch(Oracle):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
+        return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """As `Oracle.linear_variance`, over the seed too."""
+        moment = float(frequencies @ frequencies)
+        return self._of_sums(checked_users(n), weights, frequencies, moment)
+
+    def _of_sums(
+        self, n: int, weights: Floats, frequencies: Floats, second_moment: float
+    ) -> Floats:
         squares = (weights**2).sum(axis=1)
-        users = (
-            self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies)
-            / aggregate.n
-        )
+        users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies) / n
         # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are uncorrelated.
         pairs = (
-            squares * self.second_moment(aggregate)
-            + (weights @ frequencies) ** 2
-            - 2 * weights**2 @ frequencies**2
+            squares * second_moment + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
         )
         result: Floats = users + float(self.confusion) * np.maximum(pairs, 0.0)
         return result
