@@ -174,20 +174,17 @@ class AdditiveProtocol(RangeProtocol):
         """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
 
     def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        fraction = estimate._between(first, last)
-        return self._of_ranges(estimate._aggregate, first, last, fraction)
+        return self._of_even(estimate._aggregate, first, last)
 
-    def _of_ranges(
-        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
-    ) -> Floats:
-        """The variances of ranges that hold these fractions of an even population."""
-        inside = np.clip(fraction, 0.0, 1.0)
+    def _of_even(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
+        """The variances of ranges of an even population, n > 0."""
+        inside = (last - first + 1) / self.domain
         own = self._own_range_variance(first, last, self._users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
 
     def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
         item = np.arange(self.domain)
-        return self._of_ranges(aggregate, item, item, frequencies)
+        return self._of_even(aggregate, item, item)
 
     def _slope(self, n: int) -> float:
         return 0.0
@@ -196,7 +193,8 @@ class AdditiveProtocol(RangeProtocol):
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         own = self._own_linear_variance(weights, self._users(aggregate))
-        return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
+        even = np.full(self.domain, 1 / self.domain)
+        return np.maximum(own - spread(weights, even) / aggregate.n, 0.0)
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None

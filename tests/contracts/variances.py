@@ -138,9 +138,10 @@ class VarianceContract:
     """The suite. A subclass has ``entries`` and says what a protocol answers: ``sample``."""
 
     domain, users, runs = 16, 200_000, 250
-    planted = ()
-    """Names of entries for which wrong variances are planted."""
+    planted, planted_at = (), 8.0
+    """Names of entries for which wrong variances are planted, and the epsilon at which they are."""
 
+    populations, planted_in = POPULATIONS, "heaped"
     entries: dict = {}  # noqa: RUF012
 
     def sample(self, make, epsilon, counts, rng):
@@ -152,14 +153,14 @@ class VarianceContract:
                 (name, epsilon, population)
                 for name, entry in self.entries.items()
                 for epsilon in entry.epsilons
-                for population in POPULATIONS
+                for population in self.populations
             ]
             metafunc.parametrize("stated", grid, ids=[f"{n}-{e:g}-{p}" for n, e, p in grid])
         if "wrong" in metafunc.fixturenames:
             metafunc.parametrize("wrong", self.planted)
 
     def sampled(self, name, epsilon, population):
-        counts = POPULATIONS[population](self.domain, self.users)
+        counts = self.populations[population](self.domain, self.users)
         rng = np.random.default_rng(20_250_101)
         return self.sample(self.entries[name].make, epsilon, counts, rng)
 
@@ -171,6 +172,6 @@ class VarianceContract:
 
     def test_wrong_variances_are_rejected(self, wrong):
         entry = self.entries[wrong]
-        sample = self.sampled(wrong, entry.epsilons[-1], "heaped")
+        sample = self.sampled(wrong, self.planted_at, self.planted_in)
         for factor in (0.7, 1.4):
             rejected(sample, factor, entry.told, entry.predicted)

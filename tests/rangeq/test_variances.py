@@ -72,10 +72,10 @@ COMPOSITE = fixed(composite)
 class TestRanges(VarianceContract):
     """Weighted sums of items, and ranges; intervals of single items and of ranges.
 
-    A circle tells the variances of an even population, and so does a composite of ranges: heavy
-    items change them by a tenth at an epsilon of 1. At 8 the choice of the angle is most of a
-    circle's error, and what is told is several times too little or too much. What a circle
-    predicts for given frequencies is right.
+    A circle tells the variances of an even population, and so does a composite of ranges. Heavy
+    items change them by a tenth at an epsilon of 1, and of single ranges by a fifth to seven
+    times at 8, on average by less than two; nine tenths of the truths are then still covered.
+    What is predicted for given frequencies is right.
     """
 
     domain, users, runs = DOMAIN, 40_000, 160
@@ -86,14 +86,14 @@ class TestRanges(VarianceContract):
             COMPOSITE,
             wider={
                 (1.0, "heaped"): {"told": Band(0.9, 1.1)},
-                (8.0, "heaped"): {"told": Band(0.1, 2.0), "covered": Band(0.85, 1.0)},
+                (8.0, "heaped"): {"told": Band(0.5, 2.0), "covered": Band(0.9, 1.0)},
             },
         ),
         "Circle": Entry(
             CIRCLE,
             wider={
                 (1.0, "heaped"): {"told": Band(0.9, 1.1)},
-                (8.0, "heaped"): {"told": Band(0.2, 5.0), "covered": Band(0.85, 1.0)},
+                (8.0, "heaped"): {"told": Band(0.5, 2.0), "covered": Band(0.9, 1.0)},
             },
         ),
     }
@@ -145,9 +145,7 @@ def test_average_errors(name, epsilon, population) -> None:
 
 
 def test_the_variances_of_another_estimator_are_rejected() -> None:
-    """Those that a decomposed histogram had inherited: of the consistent estimate of the same
-    levels.
-    """
+    """Those that a decomposed histogram had inherited: of the consistent estimate of the same levels."""
     suite, rng = TestRanges(), np.random.default_rng(0)
     counts = heaped(DOMAIN, suite.users)
     for epsilon in (0.05, 1.0):

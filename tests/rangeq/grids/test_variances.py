@@ -1,0 +1,140 @@
+"""The contract on stated errors, of every system for several attributes: see `tests.contracts.variances`.
+
+Systems with grids state noise and sampling of the unbiased linear answer of a pair's grid: exact.
+What they answer is processed after that, and errs no more (for cells that hold what they are taken
+to hold). A `WaveGrid` states posterior variances. Trees, products and guesses state nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rangeq import grids
+from rangeq.grids import (
+    CALM,
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    ConjunctionProtocol,
+    HaarHRR2D,
+    HierarchicalHistogram2D,
+    Uniform,
+    WaveGrid,
+)
+from tests.contracts.variances import (
+    POPULATIONS,
+    Band,
+    Entry,
+    Sample,
+    VarianceContract,
+    interval_of,
+    ratio,
+    within,
+)
+
+SIZES = (8, 8, 8)
+PAIRS = ((0, 1), (0, 2), (1, 2))
+LEFT = np.array([[0, 0], [2, 4], [0, 6], [4, 0]])
+RIGHT = np.array([[3, 3], [5, 7], [7, 7], [5, 7]])
+"""Along the borders of four cells of two values each."""
+
+
+def records_of(counts):
+    return np.stack(np.unravel_index(np.repeat(np.arange(len(counts)), counts), SIZES), axis=1)
+
+
+class TestGrids(VarianceContract):
+    """Aligned ranges of pairs."""
+
+    domain, users, runs, planted = 512, 20_480, 120, ("TDG",)
+    entries = {  # noqa: RUF012
+        "TDG": Entry(lambda e, run: TDG(SIZES, e, granularity=4, oracle="OUE")),
+        "HDG": Entry(lambda e, run: HDG(SIZES, e, granularity=4, line_granularity=8, oracle="GRR")),
+        "CALM": Entry(lambda e, run: CALM(SIZES, e, oracle="HRR")),
+    }
+
+    def sample(self, make, epsilon, counts, rng):
+        return self.both(make, epsilon, counts, rng)[0]
+
+    def both(self, make, epsilon, counts, rng):
+        """Of the linear answers, and of those that are processed."""
+        protocol, records = make(epsilon, 0), records_of(counts)
+        inside = [
+            [
+                ((records[:, pair] >= a) & (records[:, pair] <= b)).all(axis=1).mean()
+                for a, b in zip(LEFT, RIGHT, strict=True)
+            ]
+            for pair in PAIRS
+        ]
+        true, channel = np.concatenate(inside), protocol.channel
+        linear, processed, told = [], [], []
+        for _ in range(self.runs):
+            aggregate = protocol.simulate(records, rng)
+            estimate = protocol.estimate(aggregate)
+            raw, answers, variances = [], [], []
+            for pair in PAIRS:
+                part = next(k for k, grid in enumerate(channel.grids) if grid.places == pair)
+                table = channel.frequencies(aggregate, part)
+                width = 8 // len(table)
+                for a, b in zip(LEFT // width, (RIGHT + 1) // width, strict=True):
+                    raw.append(table[a[0] : b[0], a[1] : b[1]].sum())
+                answers.append(estimate.answers(np.array(pair), LEFT, RIGHT))
+                error = estimate.predicted_error(np.array(pair), LEFT, RIGHT)
+                assert (error.non_uniformity == 0).all()
+                variances.append(error.noise + error.sampling)
+            linear.append(np.array(raw) - true)
+            processed.append(np.concatenate(answers) - true)
+            told.append(np.concatenate(variances))
+        linear, processed, told = np.array(linear), np.array(processed), np.array(told)
+        return Sample(linear, told, None, None), Sample(processed, told, None, None)
+
+    @pytest.mark.parametrize("population", POPULATIONS)
+    @pytest.mark.parametrize("name", entries)
+    def test_processed_answers_err_no_more(self, name, population):
+        counts, rng = POPULATIONS[population](512, self.users), np.random.default_rng(2)
+        _, sample = self.both(self.entries[name].make, 1.0, counts, rng)
+        found = ratio(sample.errors, sample.told.mean(axis=0))
+        assert within(found, Band(0.0, 1.0))
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+def test_intervals_of_waves_cover(epsilon, population) -> None:
+    """Given the priors: between 0.88 and always for data that these follow (`WaveEstimate.interval`)."""
+    protocol, rng = WaveGrid(SIZES, epsilon), np.random.default_rng(3)
+    records = records_of(POPULATIONS[population](512, 20_480))
+    left = rng.integers(0, 8, size=(200, 2))
+    right = np.maximum(left, rng.integers(0, 8, size=(200, 2)))
+    true = np.array(
+        [
+            ((records[:, :2] >= a) & (records[:, :2] <= b)).all(axis=1).mean()
+            for a, b in zip(left, right, strict=True)
+        ]
+    )
+    covered = []
+    for _ in range(8):
+        estimate = protocol.estimate(protocol.simulate(records, rng))
+        low, high = estimate.interval(np.array([0, 1]), left, right)
+        covered.append(((low <= true + 1e-9) & (true <= high + 1e-9)).mean())
+    assert interval_of(np.array(covered))[1] > 0.88
+
+
+@pytest.mark.parametrize("kind", [HIO, LHIO, MSW, Uniform, HaarHRR2D, HierarchicalHistogram2D])
+def test_systems_that_state_no_errors(kind) -> None:
+    protocol = kind(SIZES[:2], 1.0, 1000)
+    records = np.zeros((100, 2), dtype=int)
+    estimate = protocol.estimate(protocol.simulate(records, np.random.default_rng(0)))
+    assert np.isnan(estimate.predicted_error(np.array([0, 1]), LEFT, RIGHT).total).all()
+
+
+def test_every_system_is_here() -> None:
+    kinds = {
+        name
+        for name, kind in vars(grids).items()
+        if isinstance(kind, type) and issubclass(kind, ConjunctionProtocol)
+    }
+    silent = {"HIO", "LHIO", "MSW", "Uniform", "HaarHRR2D", "HierarchicalHistogram2D"}
+    assert kinds - {"ConjunctionProtocol", "WaveGrid"} == set(TestGrids.entries) | silent
