@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test fuzz docs wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test test-slow test-all fuzz docs notebooks wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -21,9 +21,18 @@ test: .venv/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
 
+test-slow: .venv/test
+	$(BIN)/python -m pytest -n auto -m slow
+
+test-all: test test-slow
+
 # The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
 docs: .venv/test
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+
+# The notebooks with their outputs, examples/notebooks/*.ipynb, from the scripts beside them.
+notebooks: .venv/test
+	$(BIN)/python tools/notebooks.py
 
 # The tests against the wheel as installed, with the oldest and the newest releases of what it needs; quick: some of them.
 wheel: .venv/test
@@ -32,9 +41,9 @@ wheel: .venv/test
 wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
-# Every table and figure of the sources: ten minutes; writes REPRODUCTION.md. DATA= a directory with adult.csv and taxis.csv.
+# Every table and figure of the sources: ten minutes; writes docs/reproduction.md. DATA= a directory with adult.csv and taxis.csv.
 reproduce: .venv/test
-	$(BIN)/python -m reproduction --out REPRODUCTION.md $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m reproduction --out docs/reproduction.md $(if $(DATA),--data $(DATA))
 
 # Damaged and forged files: INPUTS of every format, or of FORMAT.
 fuzz: .venv/test
@@ -59,6 +68,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/collection.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

@@ -1,4 +1,5 @@
-"""Tests of independence from private reports: how often they reject, by critical values that know the noise or not.
+"""Tests of independence from private reports: how often they reject, by critical values that know
+the noise or not.
 
 python benchmarks/associations.py [--quick]
 """
@@ -32,9 +33,11 @@ MARGINS: dict[str, tuple[list[float], list[float]]] = {
 def population(
     rows: list[float], columns: list[float], others: int, effect: float = 0.0
 ) -> tuple[Domain, Table]:
-    """Attributes a and b with these margins, and others that are even; the probability of every record.
+    """Attributes a and b with these margins, and others that are even; the probability of every
+    record.
 
-    ``effect`` is the root of sum (p - r c)^2 / (r c), Cramer's phi for two binary attributes: it couples the first values.
+    ``effect`` is the root of sum (p - r c)^2 / (r c), Cramer's phi for two binary attributes: it
+    couples the first values.
     """
     r, c = np.array(rows), np.array(columns)
     shift = np.outer(
@@ -80,7 +83,10 @@ def main() -> None:
         rows.append(
             [kind.__name__, name, f"{plain:.3f}", f"{aware:.3f}", f"{ratio:.0f}", f"{power:.2f}"]
         )
-    title = f"Independence at level 0.05: N = 2^18, d = {others + 2}, k = 2, epsilon = {epsilon}, {repeats} repeats"
+    title = (
+        f"Independence at level 0.05: N = 2^18, d = {others + 2}, k = 2, epsilon = {epsilon},"
+        f" {repeats} repeats"
+    )
     head = [
         "protocol",
         "margins",

@@ -1,8 +1,9 @@
-"""This project beside other libraries, in one run: writes BENCHMARKS.md.
+"""This project beside other libraries, in one run: writes docs/benchmarks.md.
 
     python benchmarks/compare.py            about ten minutes; makes every environment anew
-    python benchmarks/compare.py --quick    a minute, with the environments that are there: too little for numbers to be quoted
+    python benchmarks/compare.py --quick    a minute, in the environments that are there
 
+The quick run measures too little for its numbers to be quoted.
 The libraries come from the index that pip is configured for. What fails is a line of the report.
 """
 
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument(
         "--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made"
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "BENCHMARKS.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks.md")
     options = parser.parse_args()
 
     size = QUICK if options.quick else FULL

@@ -1,4 +1,5 @@
-"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy, draws a second.
+"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy,
+draws a second.
 
     python benchmarks/count_mechanisms.py            about a quarter of an hour on one core
     python benchmarks/count_mechanisms.py --quick    a few seconds
@@ -21,11 +22,12 @@ import numpy as np
 from tqdm import tqdm
 
 from mechdesign import Privacy, design, named
+from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2
-from mechdesign.program import fold, mechanism_program, reflection
+from mechdesign.lp.highs import FloatProgram, solve
+from mechdesign.lp.simplex import Problem
+from mechdesign.lp.symmetry import reduce_by_symmetry
 from mechdesign.properties import resolve
-from mechdesign.simplex import Problem
-from mechdesign.solve import FloatProgram, solve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)
 ALPHAS = tuple(
@@ -110,14 +112,14 @@ def plain_cvxpy(n: int, alpha: float) -> None:
 
 
 def floats_only(n: int, alpha: Fraction) -> None:
-    """The same program up to the optimal basis in floats: built, folded, solved, not certified."""
+    """The same program up to the optimal basis in floats: built, reduced, solved, not certified."""
     size = n + 1
     program = mechanism_program(
         size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()]
     )
-    folded = fold(program, reflection(size, size, program.variables))
-    assert folded is not None
-    solve(FloatProgram.of(Problem.of(folded.program)))
+    reduced = reduce_by_symmetry(program, reflection(size, size, program.variables))
+    assert reduced is not None
+    solve(FloatProgram.of(Problem.of(reduced.program)))
 
 
 def against_cvxpy(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:

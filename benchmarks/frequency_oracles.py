@@ -1,12 +1,15 @@
-"""What frequency oracles cost here, and how near to theory they come; `compare.py` has other libraries.
+"""What frequency oracles cost here, and how near to theory they come; `compare.py` has other
+libraries.
 
     python benchmarks/frequency_oracles.py            about four minutes
     python benchmarks/frequency_oracles.py --quick    half a minute
 
-Prints one Markdown table a section. Times are wall-clock medians in one run on one core. "M/s" is millions of users a second;
-"seeded" is a PCG64 generator, "secure" the operating system's randomness; a server's time is `aggregate` and `estimate` of the
-whole domain. Users hold items from a Zipf distribution with exponent 1. Where nothing else is said epsilon is 1.1, not ln 3: there
-the probability of a bit of OUE is 1/4, two binary digits instead of 64, and OUE would look better than it is.
+Prints one Markdown table a section. Times are wall-clock medians in one run on one core. "M/s" is
+millions of users a second; "seeded" is a PCG64 generator, "secure" the operating system's
+randomness; a server's time is `aggregate` and `estimate` of the whole domain. Users hold items from
+a Zipf distribution with exponent 1. Where nothing else is said epsilon is 1.1, not ln 3: there the
+probability of a bit of OUE is 1/4, two binary digits instead of 64, and OUE would look better than
+it is.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.sketch import Sketch
+from frequency.oracles.count_mean_sketch import Sketch
 
 EPSILON = 1.1
 SMALL, LARGE = 1 << 10, 1 << 16
@@ -109,11 +112,13 @@ def theory(oracle: Oracle, users: int, frequencies: np.ndarray) -> np.ndarray:
     return oracle.variance(users, frequencies)
 
 
-# ---------------------------------------------------------------------------------------------------------------- speed
+# ------------------------------------------------------------------------------------------ speed
 
 
 def large_olh(size: int) -> tuple[float, float, float]:
-    """Seconds of aggregate and estimate for as many users as items, and the peak memory of this process in GiB."""
+    """Seconds of aggregate and estimate for as many users as items, and the peak memory of this
+    process in GiB.
+    """
     oracle = OLH(size, math.log(3))
     rng = np.random.default_rng(1)
     reports = oracle.privatize(rng.integers(0, size, size), rng)
@@ -123,9 +128,8 @@ def large_olh(size: int) -> tuple[float, float, float]:
         median(lambda: oracle.estimate(aggregate), 3),
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return *times, peak / (
-        2**30 if sys.platform == "darwin" else 2**20
-    )  # macOS counts bytes, Linux KiB
+    # MacOS counts bytes, Linux KiB
+    return *times, peak / (2**30 if sys.platform == "darwin" else 2**20)
 
 
 def large(size: int) -> Iterator[Row]:
@@ -143,7 +147,7 @@ def large(size: int) -> Iterator[Row]:
 
 
 def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
-    """``short`` and ``long`` are the users with reports of a few bytes and of a bit for each item."""
+    """``short`` and ``long`` count the users: with reports of a few bytes, and of a bit an item."""
     for name, oracle in ORACLES.items():
         users = short if oracle.report_bits <= 64 else long
         values = population(oracle.domain, users)
@@ -170,12 +174,15 @@ def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
         )
 
 
-# ------------------------------------------------------------------------------------------------------------- accuracy
+# --------------------------------------------------------------------------------------- accuracy
 
 
 def squared_errors(oracle: Oracle, values: np.ndarray, items: int, repeats: int) -> np.ndarray:
-    """Shape (repeats, items): of the first items. Every repeat of a sketch has its own public functions."""
-    # Reports must not be drawn from the seed that the items were drawn from: the same words would decide both.
+    """Shape (repeats, items): of the first items. Every repeat of a sketch has its own public
+    functions.
+    """
+    # Reports must not be drawn from the seed that the items were drawn from: the same words would
+    # decide both.
     truth = np.bincount(values, minlength=items)[:items] / len(values)
     result = np.empty((repeats, items))
     for k in tqdm(range(repeats), desc=type(oracle).__name__, leave=False, disable=None):
@@ -191,7 +198,9 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 
 
 def accuracy(users: int, error: float) -> Iterator[Row]:
-    """Measured over theoretical squared errors, with about this standard error if items were independent."""
+    """Measured over theoretical squared errors, with about this standard error if items were
+    independent.
+    """
     for name, oracle in ORACLES.items():
         items = AFFORDABLE.get(type(oracle), oracle.domain)
         repeats = max(8, math.ceil(2 / items / error**2))

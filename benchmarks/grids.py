@@ -1,4 +1,5 @@
-"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage, seconds. Prints Markdown tables.
+"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage,
+seconds. Prints Markdown tables.
 
 python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...] [--users N]
     [--several K ...] [--ends half|random]
@@ -59,7 +60,9 @@ def mixture(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def points(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four degrees, two sexes."""
+    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four
+    degrees, two sexes.
+    """
     z = correlated(rng, n, 0.4)
     age = 18 + 18 * np.abs(z[:, 0])
     income = np.exp(2.2 + 0.8 * (0.6 * z[:, 1] + 0.4 * z[:, 0]))
@@ -74,13 +77,17 @@ def points(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def tight(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the domain."""
+    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the
+    domain.
+    """
     centre = np.where(rng.random((n, 1)) < 0.5, SIZE // 4, 3 * SIZE // 4)
     return np.clip(np.round(centre + 3 * rng.normal(size=(n, ATTRIBUTES))).astype(int), 0, SIZE - 1)
 
 
 def checkerboard(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8, else evenly."""
+    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8,
+    else evenly.
+    """
     first = rng.integers(0, SIZE, size=(n, ATTRIBUTES // 2))
     field = 2 * rng.integers(0, 4, size=first.shape) + first // (SIZE // 8) % 2
     second = field * (SIZE // 8) + rng.integers(0, SIZE // 8, size=first.shape)

@@ -1,4 +1,5 @@
-"""Heavy hitters: what is found, what it costs, and how far from what could be found. Prints Markdown tables.
+"""Heavy hitters: what is found, what it costs, and how far from what could be found. Prints
+Markdown tables.
 
 python benchmarks/heavy_hitters.py [--quick]
 
@@ -24,7 +25,7 @@ from range_queries import one_core, table
 from tqdm import tqdm
 
 from frequency import GRR, HRR, OLH, Oracle
-from frequency.estimate import Estimate
+from frequency.core.estimate import Estimate
 from frequency.heavy import (
     HeavyHitterProtocol,
     OneBit,
@@ -53,7 +54,10 @@ def seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def mean(values: list[float], digits: int = 3) -> str:
     """With its standard error."""
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
+    return (
+        f"{np.mean(values):.{digits}f} ±"
+        f" {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
+    )
 
 
 def zipf(items: int) -> np.ndarray:
@@ -71,7 +75,7 @@ def top(counts: np.ndarray) -> np.ndarray:
     return np.argsort(-counts, kind="stable")[:TOP]
 
 
-# ---------------------------------------------------------------------------------------------------------------- 16 bits
+# ---------------------------------------------------------------------------------------- 16 bits
 
 
 def clients(protocol: HeavyHitterProtocol, values: object, n: int) -> list[str]:
@@ -140,14 +144,13 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
     yield from limits(n, 10 * repeats)
 
 
-# ---------------------------------------------------------------------------------------------------------------- 64 bits
+# ---------------------------------------------------------------------------------------- 64 bits
 
 
 def sixty_four_bits(n: int) -> Iterator[list[str]]:
     words = np.random.default_rng(2).integers(0, 1 << 64, SUPPORT, dtype=np.uint64)
-    strings = [
-        f"{rank * 2654435761 % (1 << 32):08x}" for rank in range(SUPPORT)
-    ]  # an odd factor: all different, and scattered
+    # An odd factor: all different, and scattered
+    strings = [f"{rank * 2654435761 % (1 << 32):08x}" for rank in range(SUPPORT)]
     counts, ranks = people(n, 0)
     for kind in (PrefixExtension, TreeHist):
         for text in (False, True):
@@ -158,7 +161,10 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
             found = protocol.find(aggregate)
             named = np.array(strings, dtype=object) if text else words
             right = int(np.isin(found.items.tolist(), named[top(counts)].tolist()).sum())
-            times = (lambda: protocol.aggregate(reports), lambda: protocol.find(aggregate))
+            times = (
+                lambda: protocol.aggregate(reports),
+                lambda: protocol.find(aggregate),
+            )
             row = [
                 kind.__name__,
                 "strings" if text else "integers",
@@ -169,7 +175,7 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
             yield [*row, f"{found.complete_above:.2%}", f"{len(found)} ({right})"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- the others
+# ------------------------------------------------------------------------------------- the others
 
 
 def literal(n: int, epsilons: list[float], repeats: int) -> Iterator[list[str]]:
@@ -344,7 +350,10 @@ def main() -> None:
     ]
     epsilons = [4.0, 12.0] if quick else [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0]
     rounds = 2 if quick else 10
-    title = f"SuccinctHistogram with the paper's sizes, n = 500, 12 bits, items held by 40 % and 30 %: rates in {rounds} repeats"
+    title = (
+        "SuccinctHistogram with the paper's sizes, n = 500, 12 bits, items held by 40 % and 30 %:"
+        f" rates in {rounds} repeats"
+    )
     table(title, [*head, "client, µs a user", "server, s"], list(literal(500, epsilons, rounds)))
 
     shares = (

@@ -1,4 +1,5 @@
-"""Local mechanisms designed for ranges and prefixes, against the range protocols and projected gradient. Prints Markdown tables.
+"""Local mechanisms designed for ranges and prefixes, against the range protocols and projected
+gradient. Prints Markdown tables.
 
 python benchmarks/local_mechanisms.py [--quick] [--rounds 8]
 """
@@ -20,10 +21,10 @@ import numpy as np
 from range_queries import best_of, circle, one_core, simulated, table
 from tqdm import tqdm
 
-from mechdesign.workload import WorkloadDesign, workload_optimal
-from mechdesign.workloads import gram
+from mechdesign.local.linear_queries import gram
+from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
-from rangeq.optimise import compose
+from rangeq.local.optimisation import compose
 
 MANY = 10**9
 """Users of the predictions: the variance of one user is the variance times this."""
@@ -35,14 +36,18 @@ LONGEST = 60.0
 """Seconds after which projected gradient stops."""
 
 PUBLISHED_WORST = {"hierarchical": 5666, "projected gradient": 1911}
-"""Worst-case variance of all prefixes, k = 128, epsilon = 1: the example of the authors' implementation."""
+"""Worst-case variance of all prefixes, k = 128, epsilon = 1: the example of the authors'
+implementation.
+"""
 
 Designs = dict[tuple[str, int, float], WorkloadDesign]
 
 
-def project(q: np.ndarray, z: np.ndarray, odds: float) -> np.ndarray:
-    """The nearest columns between z and odds z that add up to 1: clipped after a shift, which is found by halving."""
-    low, high = z[:, None], odds * z[:, None]
+def project(q: np.ndarray, z: np.ndarray, ratio: float) -> np.ndarray:
+    """The nearest columns between z and ratio z that add up to 1: clipped after a shift, which is
+    found by halving.
+    """
+    low, high = z[:, None], ratio * z[:, None]
     least, most = (low - q).min(axis=0), (high - q).max(axis=0)
     for _ in range(50):
         shift = (least + most) / 2
@@ -52,7 +57,9 @@ def project(q: np.ndarray, z: np.ndarray, odds: float) -> np.ndarray:
 
 
 def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean over inputs of the variance of all queries, tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1 / k)^-1 Q, and dQ of it."""
+    """Mean over inputs of the variance of all queries, tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1
+    / k)^-1 Q, and dQ of it.
+    """
     k = q.shape[1]
     seen = q.mean(axis=1)
     u = q / seen[:, None]
@@ -62,25 +69,29 @@ def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.n
     return float(np.sum(workload * inverse) - np.trace(workload) / k), slope
 
 
-def descend(workload: np.ndarray, odds: float, pace: float, iterations: int, until: float) -> float:
-    """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random start: the least variance met."""
+def descend(
+    workload: np.ndarray, ratio: float, pace: float, iterations: int, until: float
+) -> float:
+    """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random
+    start: the least variance met.
+    """
     k = len(workload)
     rng, rows = np.random.default_rng(0), 4 * k
-    z = np.full(rows, (1 + 1 / odds) / (2 * rows))
-    q = project(rng.random((rows, k)), z, odds)
+    z = np.full(rows, (1 + 1 / ratio) / (2 * rows))
+    q = project(rng.random((rows, k)), z, ratio)
     value, slope = variance_and_slope(q, workload)
     step = 8 * q.mean() / np.abs(slope).max()
     best, stale = (value, slope, q, z), 0
     for _ in range(iterations):
         if time.perf_counter() > until:
             break
-        low, high = q <= z[:, None], q >= odds * z[:, None]
+        low, high = q <= z[:, None], q >= ratio * z[:, None]
         inside = ~low & ~high
         # Entries at a bound move with it, and those inside make up for that, all alike.
         beyond = slope - (slope * inside).sum(axis=0) / np.maximum(inside.sum(axis=0), 1)
-        z = np.clip(z - step * pace * ((low + odds * high) * beyond).sum(axis=1), 1e-9 / rows, 1.0)
-        z = z * np.clip(z.sum(), 1.000001 / odds, 0.999999) / z.sum()
-        q = project(q - step * slope, z, odds)
+        z = np.clip(z - step * pace * ((low + ratio * high) * beyond).sum(axis=1), 1e-9 / rows, 1.0)
+        z = z * np.clip(z.sum(), 1.000001 / ratio, 0.999999) / z.sum()
+        q = project(q - step * slope, z, ratio)
         try:
             value, slope = variance_and_slope(q, workload)
         except np.linalg.LinAlgError:
@@ -100,8 +111,9 @@ def projected_gradient(
 ) -> tuple[float, float]:
     """The method of McKenna, Maity, Mazumdar and Miklau (PVLDB 2020): variance and seconds.
 
-    A table Q of 4k rows, begun at random, and bounds z: steps down the gradient of both, that of z through the projection of
-    every column onto {z <= q <= e^eps z, sum q = 1}. The best of three lengths for the steps of z.
+    A table Q of 4k rows, begun at random, and bounds z: steps down the gradient of both, that of z
+    through the projection of every column onto {z <= q <= e^eps z, sum q = 1}. The best of three
+    lengths for the steps of z.
     """
     start, scale = time.perf_counter(), len(workload) * math.exp(epsilon)
     paces = [1 / scale, 0.1 / scale, 0.02 / scale]
@@ -124,7 +136,7 @@ def hierarchy(protocol: RangeProtocol) -> bool:
 
 
 def best_tree(found: Optimised) -> float:
-    """RMSE of the best protocol that is not a circle: an optimised tree, nearly always."""
+    """RMSE of the best protocol that is not circular: an optimised tree, nearly always."""
     return best_of(found, lambda protocol: not circle(protocol))[1]
 
 
@@ -262,7 +274,10 @@ def main() -> None:
         "bits",
     ]
     repeats, sizes, domain = (10, [32], 1 << 12) if quick else (30, [128, 256], 1 << 16)
-    title = f"Composite: a mechanism for ranges over k blocks, a binary tree within them; 2^20 users, {repeats} repeats"
+    title = (
+        "Composite: a mechanism for ranges over k blocks, a binary tree within them; 2^20 users,"
+        f" {repeats} repeats"
+    )
     table(title, head, composites(domain, sizes, repeats, rounds, designs))
 
 

@@ -1,4 +1,5 @@
-"""Marginals of several attributes: speed, accuracy of all protocols, and attributes of many values. Prints Markdown tables.
+"""Marginals of several attributes: speed, accuracy of all protocols, and attributes of many values.
+Prints Markdown tables.
 
 python benchmarks/marginals.py [--quick]
 """
@@ -42,7 +43,9 @@ def binary(d: int) -> Domain:
 
 
 def records_of(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Binary attributes in groups of four that agree more often than not, and are not as often 1 as 0."""
+    """Binary attributes in groups of four that agree more often than not, and are not as often 1 as
+    0.
+    """
     common = rng.random((n, -(-d // 4))) < 0.3
     own = rng.random((n, d)) < 0.4
     return np.where(rng.random((n, d)) < 0.7, np.repeat(common, 4, axis=1)[:, :d], own).astype(
@@ -104,16 +107,19 @@ def speed(n: int) -> None:
 
 
 def as_bits(r: int, n: int) -> tuple[float, float]:
-    """RMSE of a cell with ceil(log2 r) binary attributes for each of six; and were only the needed coefficients asked for.
+    """RMSE of a cell with ceil(log2 r) binary attributes for each of six; and were only the needed
+    coefficients asked for.
 
-    The second is no protocol of the package: binary coefficients that involve at most two of the six.
+    The second is no protocol of the package: binary coefficients that involve at most two of the
+    six.
     """
     bits = (r - 1).bit_length()
     names = [f"{a}.{b}" for a in range(6) for b in range(bits)]
     plain = InpHT(Domain.binary(*names), 2 * bits, EPSILON)
     # All cells have the same variance, hence so have those of codes that are used.
     found = math.sqrt(plain.cell_variances(n, names[: 2 * bits]).mean())
-    # Coefficients of one and of two attributes, each asked in proportion to the root of how many of the 15 marginals need it.
+    # Coefficients of one and of two attributes, each asked in proportion to the root of how many of
+    # the 15 marginals need it.
     own, both = 6 * (2**bits - 1), 15 * (2**bits - 1) ** 2
     total = own * math.sqrt(5) + both
     contrast = plain.channel.parts[0].contrast
@@ -150,7 +156,8 @@ def many_values(n: int) -> None:
         "ratio",
     ]
     table(
-        f"InpHT, six attributes of r values, k = 2: predicted RMSE of a cell of a marginal of two, N = {n}",
+        "InpHT, six attributes of r values, k = 2: predicted RMSE of a cell of a marginal of two,"
+        f" N = {n}",
         head,
         rows,
     )
@@ -192,7 +199,10 @@ def accuracy(n: int, sizes: list[int], degrees: list[int]) -> None:
             expected = protocol.total_variation(n, views[0])
             row.append(f"{found:.4f} ({expected:.4f})")
         rows.append(row)
-    title = f"Mean total variation of up to 20 marginals, N = {n}, epsilon = {EPSILON}, the same records for all"
+    title = (
+        f"Mean total variation of up to 20 marginals, N = {n}, epsilon = {EPSILON}, the same"
+        " records for all"
+    )
     table(
         f"{title} (in parentheses: as predicted for even records)",
         ["d", "k", *(kind.__name__ for kind in kinds)],

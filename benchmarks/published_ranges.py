@@ -1,4 +1,5 @@
-"""Tables 5.2 and 5.3 of the thesis (range queries, figures 5 and 6) beside predicted and simulated errors. Prints Markdown tables.
+"""Tables 5.2 and 5.3 of the thesis (range queries, figures 5 and 6) beside predicted and simulated
+errors. Prints Markdown tables.
 
 python benchmarks/published_ranges.py [--quick]
 """
@@ -24,26 +25,26 @@ from rangeq import HaarHRR, HierarchicalHistogram, RangeProtocol
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)
 NAMES = ("HH2c", "HH4c", "HH16c", "HaarHRR")
 PRINTED = {
-    (
-        "5.2",
-        8,
-    ): """4.269 4.037 4.176 3.684  2.024 2.193 2.590 1.831  1.388 1.341 1.535 1.278  1.002 0.950 1.130 0.987
-                   0.844 0.744 0.844 0.811  0.722 0.667 0.820 0.748  0.684 0.658 0.642 0.732  0.571 0.542 0.592 0.601""",
-    (
-        "5.2",
-        16,
-    ): """6.745 7.129 8.692 6.666  3.616 3.424 4.648 3.526  2.333 2.360 2.793 2.342  1.644 1.728 2.075 1.711
-                    1.356 1.377 1.642 1.484  1.303 1.270 1.597 1.345  1.090 1.140 1.433 1.201  0.922 0.995 1.158 1.130""",
-    (
-        "5.3",
-        8,
-    ): """4.306 2.968 4.282 2.857  1.859 1.439 1.828 1.377  1.366 0.957 1.758 1.031  0.937 0.778 0.896 0.758
-                   0.802 0.561 0.637 0.613  0.684 0.533 0.666 0.626  0.658 0.437 0.670 0.568  0.573 0.420 0.478 0.494""",
-    (
-        "5.3",
-        16,
-    ): """7.701 6.172 7.014 5.870  3.266 3.101 3.744 2.880  2.402 2.176 2.426 2.018  1.663 1.503 1.834 1.511
-                    1.338 1.220 1.426 1.244  1.202 1.051 1.259 1.120  1.080 0.978 1.147 1.054  0.973 0.848 0.981 0.973""",
+    ("5.2", 8): """
+        4.269 4.037 4.176 3.684  2.024 2.193 2.590 1.831  1.388 1.341 1.535 1.278
+        1.002 0.950 1.130 0.987  0.844 0.744 0.844 0.811  0.722 0.667 0.820 0.748
+        0.684 0.658 0.642 0.732  0.571 0.542 0.592 0.601
+    """,
+    ("5.2", 16): """
+        6.745 7.129 8.692 6.666  3.616 3.424 4.648 3.526  2.333 2.360 2.793 2.342
+        1.644 1.728 2.075 1.711  1.356 1.377 1.642 1.484  1.303 1.270 1.597 1.345
+        1.090 1.140 1.433 1.201  0.922 0.995 1.158 1.130
+    """,
+    ("5.3", 8): """
+        4.306 2.968 4.282 2.857  1.859 1.439 1.828 1.377  1.366 0.957 1.758 1.031
+        0.937 0.778 0.896 0.758  0.802 0.561 0.637 0.613  0.684 0.533 0.666 0.626
+        0.658 0.437 0.670 0.568  0.573 0.420 0.478 0.494
+    """,
+    ("5.3", 16): """
+        7.701 6.172 7.014 5.870  3.266 3.101 3.744 2.880  2.402 2.176 2.426 2.018
+        1.663 1.503 1.834 1.511  1.338 1.220 1.426 1.244  1.202 1.051 1.259 1.120
+        1.080 0.978 1.147 1.054  0.973 0.848 0.981 0.973
+    """,
 }
 """A row of the four of `NAMES` for each of `EPSILONS`; the domain is 2^8 or 2^16."""
 
@@ -55,7 +56,9 @@ def protocol(name: str, domain: int, epsilon: float) -> RangeProtocol:
 
 
 def simulated(one: RangeProtocol, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Mean squares over all ranges, the ranges from every 2^8th item, and all prefixes: shape (repeats, 3)."""
+    """Mean squares over all ranges, the ranges from every 2^8th item, and all prefixes: shape
+    (repeats, 3).
+    """
     held = cauchy(one.domain, N, rng)
     truth = np.concatenate([[0.0], np.cumsum(held) / N])
     squares = []
@@ -94,9 +97,11 @@ def main() -> None:
                 users = name == "HaarHRR"  # simulated user by user
                 found = simulated(
                     one,
-                    (2 if quick else 10 if bits == 8 else 5)
-                    if users
-                    else (20 if quick or bits == 16 else 400),
+                    (
+                        (2 if quick else 10 if bits == 8 else 5)
+                        if users
+                        else (20 if quick or bits == 16 else 400)
+                    ),
                     rng,
                 )
                 means = np.sqrt(found.mean(axis=0)) * 1000
@@ -104,7 +109,8 @@ def main() -> None:
                     printed = float(PRINTED[which, bits].split()[4 * k + column])
                     predicted = one.average_rmse(N, workload) * 1000
                     cells[which].append(
-                        f"{printed:.3f} / {predicted:.3f} / {means[at]:.3f} ({printed / predicted:.2f})"
+                        f"{printed:.3f} / {predicted:.3f} / {means[at]:.3f}"
+                        f" ({printed / predicted:.2f})"
                     )
                     compared = {
                         "published": printed / predicted,
@@ -130,7 +136,10 @@ def main() -> None:
                 ]
             )
     for which, queries in (("5.2", "all ranges"), ("5.3", "all prefixes")):
-        title = f"Table {which}, {queries}: RMSE x 1000, published / predicted / simulated (published over predicted)"
+        title = (
+            f"Table {which}, {queries}: RMSE x 1000, published / predicted / simulated (published"
+            " over predicted)"
+        )
         table(title, ["D", "epsilon", *NAMES], sorted(rows[which], key=lambda row: int(row[0][2:])))
     table(
         "Ratios: geometric means over the eight epsilons, and the scatter of one",

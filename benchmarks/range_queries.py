@@ -1,4 +1,5 @@
-"""Range queries: accuracy against the published protocols, and speed, in seconds of one core. Prints Markdown tables.
+"""Range queries: accuracy against the published protocols, and speed, in seconds of one core.
+Prints Markdown tables.
 
 python benchmarks/range_queries.py [--quick]
 """
@@ -29,9 +30,10 @@ from rangeq import (
     central,
     optimise,
 )
-from rangeq.consistency import consistent
-from rangeq.optimise import describe
-from rangeq.tree import Tree
+from rangeq.core.tree import Tree
+from rangeq.core.tree_consistency import consistent
+from rangeq.local.hierarchy import LevelHistograms
+from rangeq.local.optimisation import describe
 
 N = 1 << 26
 
@@ -66,13 +68,16 @@ def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[Ra
 
 
 def short(protocol: RangeProtocol) -> str:
-    """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal branching."""
+    """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal
+    branching.
+    """
     if (
-        isinstance(protocol, HierarchicalHistogram)
+        isinstance(protocol, LevelHistograms)
         and isinstance(protocol.oracle, str)
         and protocol.tree.height > 1
     ):
-        return f"HH{max(protocol.tree.branching)}{'c' if protocol.consistent else ''}, {protocol.oracle}"
+        consistent = "c" if isinstance(protocol, HierarchicalHistogram) else ""
+        return f"HH{max(protocol.tree.branching)}{consistent}, {protocol.oracle}"
     return describe(protocol).split(":")[0]
 
 
@@ -123,7 +128,8 @@ def accuracy(domains: list[int], epsilons: list[float], repeats: int) -> None:
         "simulated / predicted",
     ]
     table(
-        f"All ranges, N = 2^26: ratios to the RMSE of the best published protocol; {repeats} repeats",
+        f"All ranges, N = 2^26: ratios to the RMSE of the best published protocol; {repeats}"
+        " repeats",
         head,
         rows,
     )

@@ -1,4 +1,5 @@
-"""A CSV file of true counts becomes one of released counts: rows a second and memory. Prints a Markdown table.
+"""A CSV file of true counts becomes one of released counts: rows a second and memory. Prints a
+Markdown table.
 
 python benchmarks/release_column.py [--quick]
 """
@@ -15,7 +16,7 @@ import numpy as np
 from range_queries import one_core, table
 
 from mechdesign import named
-from mechdesign.column import release_column
+from mechdesign.column_release import release_column
 
 LARGEST, BLOCK = 8, 1_000_000
 

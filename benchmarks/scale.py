@@ -1,10 +1,11 @@
-"""What a million reports cost, from the device to the estimate, and what a billion people a day would need: writes SCALE.md.
+"""What a million reports cost, from the device to the estimate, and what a billion people a day
+would need: writes docs/scale.md.
 
     python benchmarks/scale.py                     about fifteen minutes, 2 GiB of disk
     python benchmarks/scale.py --quick --out /dev/stdout
 
-Every measurement is made in a process of its own. CPU seconds are those of all its threads and children, best of three; memory is
-the largest resident set of it or of a child, with all libraries.
+Every measurement is made in a process of its own. CPU seconds are those of all its threads and
+children, best of three; memory is the largest resident set of it or of a child, with all libraries.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ def users(sizes: tuple[int, ...], n: int) -> Any:
 
 
 def written(name: str, n: int, place: Path, secure: bool) -> tuple[Cost, int]:
-    """Make the reports of n users, a million at a time, and write them to files; what the devices' part costs, and the bytes."""
+    """Make the reports of n users, a million at a time, and write them to files; what the devices'
+    part costs, and the bytes.
+    """
     protocol, sizes = protocols()[name]
     values, step = users(sizes, min(n, 10**6)), n // FILES
     spent = Cost(0.0, 0.0, 0)
@@ -183,7 +186,10 @@ def main() -> None:
         "--quick", action="store_true", help="few reports: shows that everything runs"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("SCALE.md"), help="the page to write (default: SCALE.md)"
+        "--out",
+        type=Path,
+        default=Path("docs/scale.md"),
+        help="the page to write (default: docs/scale.md)",
     )
     parser.add_argument(
         "--place",
@@ -221,7 +227,10 @@ def main() -> None:
         )
     page = PAGE.format(
         machine=f"{os.cpu_count()} cores, {platform.machine()}",
-        versions=f"Python {platform.python_version()}, numpy {version('numpy')}, pyarrow {version('pyarrow')}",
+        versions=(
+            f"Python {platform.python_version()}, numpy {version('numpy')}, pyarrow"
+            f" {version('pyarrow')}"
+        ),
         quick="**A quick run, with too few reports to judge by.**\n\n" if options.quick else "",
         rates=table(
             [
@@ -297,42 +306,47 @@ def main() -> None:
 
 PAGE = """# Scale
 
-What reports cost, measured by `python benchmarks/scale.py` on {machine}; {versions}. All at epsilon = 1.
+What reports cost, measured by `python benchmarks/scale.py` on {machine}; {versions}.
+All at epsilon = 1.
 
 {quick}## From files to an aggregate
 
-`aggregate_files` on ten Parquet files: reading, checking and counting. "A core" divides by the CPU seconds of one process; memory
-is its largest resident set, with all libraries; the last column compares wall times of one process and of two, which had begun
-(that takes 0.3 s).
+`aggregate_files` on ten Parquet files: reading, checking and counting. "A core" divides by the CPU
+seconds of one process; memory is its largest resident set, with all libraries; the last column
+compares wall times of one process and of two, which had begun (that takes 0.3 s).
 
 {rates}
 
 ## A million reports
 
-CPU seconds on one core for a million reports, in bulk. "Devices" is `privatize` with seeded randomness, for simulations; a real
-device makes one report, in microseconds. Stored bytes are those of a Parquet file, all its overheads included; fewer than were sent
-means that the widths of the report's fields waste some. An aggregate's size and the time of an estimate do not depend on the number
-of users.
+CPU seconds on one core for a million reports, in bulk. "Devices" is `privatize` with seeded
+randomness, for simulations; a real device makes one report, in microseconds. Stored bytes are those
+of a Parquet file, all its overheads included; fewer than were sent means that the widths of the
+report's fields waste some. An aggregate's size and the time of an estimate do not depend on the
+number of users.
 
 {costs}
 
-## A billion people a day
+## A billion users a day
 
-The same numbers times a thousand: one report from each of 10^9 people, every day.
+The same numbers times a thousand: one report from each of 10^9 users, every day.
 
 {day}
 
-One core does each of these many times over within the day: what has to be large is what receives the reports, not what counts them.
-The arithmetic assumes that
+One core does each of these many times over within the day: what has to be large is what receives
+the reports, not what counts them. The arithmetic assumes that
 
-- reports come in files of at least about 10^5 each: a file costs about a millisecond, and as much more as the aggregate is large;
-- each core can read the files at the rate of the last column; a network file system may be slower, and then is what limits;
-- receiving a report, one request each over TLS, is not counted here: it costs far more than everything above, whatever the report
-  says;
+- reports come in files of at least about 10^5 each: a file costs about a millisecond, and as much
+  more as the aggregate is large;
+- each core can read the files at the rate of the last column; a network file system may be slower,
+  and then is what limits;
+- receiving a report, one request each over TLS, is not counted here: it costs far more than
+  everything above, whatever the report says;
 - peaks in a day stay below what the cores that are to spare can take;
 - counting goes on as files arrive (`resume`), or in one run: the integers are the same.
 
-Several processes or machines divide the CPU minutes (`workers`, `client`), as aggregates are merged by adding them up.
+Several processes or machines divide the CPU minutes (`workers`, `client`), as aggregates are merged
+by adding them up.
 """
 
 

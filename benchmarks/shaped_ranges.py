@@ -1,4 +1,5 @@
-"""Shaped range estimates from 10^6 users beside unbiased ones and the square wave: errors, coverage, time. Prints Markdown tables.
+"""Smoothed range estimates from 10^6 users beside unbiased ones and the square wave: errors,
+coverage, time. Prints Markdown tables.
 
 python benchmarks/shaped_ranges.py [--quick]
 python benchmarks/shaped_ranges.py --data NAME ... [--domains D ...] [--users N] [--repeats N]
@@ -50,11 +51,6 @@ def heaped(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def uneven(domain: int) -> np.ndarray:
-    """Items of independent weights, most small and a few very large (Pareto, index 1)."""
-    return np.random.default_rng(6).pareto(1.0, size=domain)
-
-
 DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Cauchy": lambda x: 1 / (1 + ((x - 0.4) / 0.1) ** 2),
     "normal": lambda x: bell(x, 0.5, 1 / 8),
@@ -64,7 +60,6 @@ DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "spikes": lambda x: bars(len(x)),
     "Zipf": lambda x: 1 / np.arange(1, len(x) + 1),
     "heaped": heaped,
-    "uneven": lambda x: uneven(len(x)),
 }
 """As functions of the middles of the items, in fractions of the domain."""
 
@@ -101,7 +96,7 @@ def measured(values: list[float], factor: float = 1e5) -> str:
 def row(
     name: str, domain: int, epsilon: float, repeats: int, rivals: bool, users: int = N
 ) -> list[str]:
-    """Shaped; predicted and, of rivals, simulated errors of the others; how often intervals cover."""
+    """Smoothed; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
     ours = shaped(domain, epsilon, users)
     best, haar, wave = (
         best_of(optimise(domain, epsilon, users), circle)[0],
@@ -133,7 +128,9 @@ def row(
 
 
 def seconds(domain: int, epsilon: float) -> list[str]:
-    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of 10^5 intervals."""
+    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of
+    10^5 intervals.
+    """
     rng = np.random.default_rng(1)
     values = np.repeat(np.arange(domain), population("Cauchy", domain, rng))
     rng.shuffle(values)
@@ -200,11 +197,12 @@ def main() -> None:
         for epsilon in EPSILONS
     ]
     table(
-        "Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted / simulated",
+        "Mean squared error x 10^5 of all ranges, Cauchy data; of unbiased estimates predicted /"
+        " simulated",
         head,
         rows,
     )
-    names = [name for name in DENSITIES if name not in ("Cauchy", "uneven")]
+    names = [name for name in DENSITIES if name != "Cauchy"]
     rows = [row(name, 256, epsilon, repeats, False) for name in names for epsilon in EPSILONS]
     table(
         "Mean squared error x 10^5 of all ranges, other data; of unbiased estimates predicted",

@@ -16,30 +16,29 @@ html_theme = "furo"
 html_title = "Count people without exposing them"
 extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
 
-# Pages named like a file at the root of the repository include that file: links between such files then work here too.
+# Pages named like a file at the root of the repository include that file: links between such files
+# then work here too.
 mirrors = [
-    "NOTATION.md",
     "LIMITS.md",
     "CHANGELOG.md",
-    "REPRODUCTION.md",
-    "BENCHMARKS.md",
-    "SCALE.md",
     "benchmarks/README.md",
 ]
 exclude_patterns = [
     "_build",
     "*.py",
     "notebooks/settings.py",
+    "notebooks/*.ipynb",  # the same notebooks with the outputs of an earlier run
     *(name for name in mirrors if not (HERE.parent / name).exists()),
 ]
 
-# Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no script from elsewhere.
+# Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no
+# script from elsewhere.
 html_math_renderer = "mathml"
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
-# Notebooks are the scripts of examples/notebooks, a link to which is beside this file. Every build runs them; an exception, a
-# failed assertion or a word on standard error is an error of the build.
+# Notebooks are the scripts of examples/notebooks, a link to which is beside this file. Every build
+# runs them; an exception, a failed assertion or a word on standard error is an error of the build.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True

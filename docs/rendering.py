@@ -15,7 +15,9 @@ ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
 
 
 def escaped(line: str) -> str:
-    """A line of a docstring, with what reStructuredText would take for markup outside of backticks taken as it is."""
+    """A line of a docstring, with what reStructuredText would take for markup outside of backticks
+    taken as it is.
+    """
     parts = re.split(r"(``.*?``|`[^`]*`)", line)
     return "".join(
         part if k % 2 else re.sub(r"([*|]|_(?!\w))", r"\\\1", part) for k, part in enumerate(parts)
@@ -23,7 +25,9 @@ def escaped(line: str) -> str:
 
 
 def plain(app, what, name, obj, options, lines):
-    """Docstrings as reStructuredText: underlined headings as rubrics, whose entries are definition lists as they are."""
+    """Docstrings as reStructuredText: underlined headings as rubrics, whose entries are definition
+    lists as they are.
+    """
     found, code, section = [], False, ""
     for line, below in pairwise([*lines, ""]):
         if line and set(line) == {"-"} and found:
@@ -41,7 +45,9 @@ def plain(app, what, name, obj, options, lines):
 
 
 def linked(app, env, node, contnode):
-    """What a docstring calls by the end of its name: a link if one object is called so, plain code otherwise."""
+    """What a docstring calls by the end of its name: a link if one object is called so, plain code
+    otherwise.
+    """
     if node.get("refdomain") != "py" or not node.get("py:module"):
         return None  # pages give whole names, and what is wrong with them is an error
     ending = "." + node["reftarget"].lstrip(".")
@@ -70,7 +76,9 @@ def formula(translator, node):
 
 
 def gallery(app, docname, content):
-    """The gallery lists each notebook with the question that it begins with: the first paragraph below its title."""
+    """The gallery lists each notebook with the question that it begins with: the first paragraph
+    below its title.
+    """
     if docname == "gallery":
         for path in sorted(Path(app.srcdir).glob("notebooks/*.py")):
             if path.name != "settings.py":
@@ -78,7 +86,8 @@ def gallery(app, docname, content):
                     r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE
                 ).groups()
                 content[0] += (
-                    f"\n- {{doc}}`{title.replace('*', '')} <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
+                    f"\n- {{doc}}`{title.replace('*', '')}"
+                    f" <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
                 )
 
 

@@ -1,10 +1,12 @@
-"""Collect a categorical answer from people who trust nobody, merge what several sites received, and publish frequencies.
+"""Collect a categorical answer from users who trust nobody, merge what several sites received, and
+publish frequencies.
 
-    python examples/collect_frequencies.py --out demo
-    python examples/collect_frequencies.py --csv adult.csv --column education --items levels.txt --epsilon 1
+    python examples/collect_frequencies.py --out demo python examples/collect_frequencies.py --csv
+    adult.csv --column education --items levels.txt --epsilon 1
 
-By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political Economy 86(1), 1978), as
-shipped by statsmodels (install this project with the extra ``data``), and the answer is education crossed with religiousness.
+By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political
+Economy 86(1), 1978), as shipped by statsmodels (install this project with the extra ``data``), and
+the answer is education crossed with religiousness.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def survey() -> list[str]:
         from statsmodels.datasets import fair
     except ImportError:
         sys.exit(
-            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone"
+            " (or: make demo)"
         )
     data = fair.load_pandas().data
     return [
@@ -103,7 +106,8 @@ def main() -> None:
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
-    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data, the list would tell who is there.
+    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data,
+    # the list would tell who is there.
     if options.csv is None:
         given = survey()
         labels = sorted(f"{e}, {r} religious" for e in SCHOOLING.values() for r in FAITH.values())
@@ -122,11 +126,13 @@ def main() -> None:
     audit = oracle.audit()
     print(f"{choice}\n\n{oracle}")
     print(
-        f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}"
+        f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <="
+        f" e^{options.epsilon:g}: {audit.holds}"
     )
     assert audit.holds
 
-    # Every person sends one report to one of the sites; a site sends its aggregate on. One message of the survey is damaged.
+    # Every user sends one report to one of the sites; a site sends its aggregate on. One message
+    # of the survey is damaged.
     tally: Counter[str] = Counter()
     aggregates = []
     for site in range(SITES):
@@ -136,7 +142,8 @@ def main() -> None:
     total = sum(oracle.aggregate_from_bytes(message) for message in aggregates)
     estimate = oracle.estimate(total)
     print(
-        f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes {len(aggregates[0])} bytes"
+        f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes"
+        f" {len(aggregates[0])} bytes"
     )
     assert estimate.n == len(values) - tally.total()
 
@@ -154,20 +161,21 @@ def report(estimate: frequency.Estimate, truth: npt.NDArray[np.float64], labels:
     print(f"\n{'':{width}}  estimate  95% interval         truth (a check, not for publication)")
     for k in np.argsort(-estimate.frequencies)[:8]:
         print(
-            f"{labels[k]:{width}}   {estimate.frequencies[k]:7.4f}  [{low[k]:7.4f}, {high[k]:7.4f}]  {truth[k]:7.4f}"
+            f"{labels[k]:{width}}   {estimate.frequencies[k]:7.4f}  [{low[k]:7.4f}, {high[k]:7.4f}]"
+            f"  {truth[k]:7.4f}"
         )
 
     covered = int(((low <= truth) & (truth <= high)).sum())
     print(f"\n{covered} of {len(labels)} intervals hold the truth")
-    assert (
-        covered >= 0.5 * len(labels) - 2
-    )  # fails by chance about once in a million runs, whatever the number of items
+    # Fails by chance about once in a million runs, whatever the number of items
+    assert covered >= 0.5 * len(labels) - 2
 
     college = np.array([label.startswith(("college", "Bachelors", "Masters")) for label in labels])
     if college.any():  # a sum of some items, with the error of the sum
         value, variance = estimate.linear(college.astype(float))
         print(
-            f"college: {value:.4f} +- {1.96 * math.sqrt(variance):.4f}, truth {truth[college].sum():.4f}"
+            f"college: {value:.4f} +- {1.96 * math.sqrt(variance):.4f}, truth"
+            f" {truth[college].sum():.4f}"
         )
 
     published = postprocess.norm_sub(estimate.frequencies)

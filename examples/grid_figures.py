@@ -1,11 +1,13 @@
-"""Draw Figures 1-7 and 15-18 of the grids paper, ranges over several attributes, and check what its text says about them.
+"""Draw Figures 1-7 and 15-18 of the grids paper, ranges over several attributes, and check what its
+text says about them.
 
     python examples/grid_figures.py --quick --out demo
     python examples/grid_figures.py --out figures
 
-People are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0, deviation 1 and the same covariance
-between any two attributes, cut into equal bins on [-6, 6] whose ends take what lies beyond. Of the paper's four data sets these are
-the two that can be drawn anew. `rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are
+People are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0,
+deviation 1 and the same covariance between any two attributes, cut into equal bins on [-6, 6] whose
+ends take what lies beyond. Of the paper's four data sets these are the two that can be drawn anew.
+`rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are
 placed anywhere, not only where cells begin.
 """
 
@@ -26,7 +28,6 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from rangeq.grids import (
-    CALM,
     HDG,
     HIO,
     LHIO,
@@ -34,15 +35,16 @@ from rangeq.grids import (
     TDG,
     ConjunctionProtocol,
     PairwiseEstimate,
+    RangeCALM,
     Uniform,
     WaveGrid,
     granularities,
 )
-from rangeq.grids.consistency import clean
-from rangeq.grids.piecewise import Line, Plane
+from rangeq.grids.fitting.grid_consistency import clean
+from rangeq.grids.fitting.maximum_entropy import weighted_update
+from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting.response_matrix import response_matrices
 from rangeq.grids.queries import grouped
-from rangeq.grids.response import response_matrices
-from rangeq.grids.update import weighted_update
 
 if __package__:  # of the repository; else a script beside it
     from examples.sweeps import add_arguments, apart, sweep
@@ -55,7 +57,7 @@ KINDS = ("normal", "laplace")
 STYLES = {
     "Uniform": ("#666666", "x"),
     "MSW": ("#E69F00", "s"),
-    "CALM": ("#56B4E9", "v"),
+    "RangeCALM": ("#56B4E9", "v"),
     "HIO": ("#CC79A7", "D"),
     "LHIO": ("#009E73", "^"),
     "TDG": ("#0072B2", "o"),
@@ -66,7 +68,9 @@ STYLES = {
 
 @dataclass
 class Study:
-    """What the figures have in common: the defaults of section 5.1, how often a point is measured, and by what."""
+    """What the figures have in common: the defaults of section 5.1, how often a point is measured,
+    and by what.
+    """
 
     rng: np.random.Generator
     quick: bool
@@ -85,9 +89,9 @@ class Study:
     @property
     def systems(self) -> list[type[ConjunctionProtocol]]:
         of_paper = (
-            [Uniform, MSW, CALM, LHIO, TDG, HDG]
+            [Uniform, MSW, RangeCALM, LHIO, TDG, HDG]
             if self.quick
-            else [Uniform, MSW, CALM, HIO, LHIO, TDG, HDG]
+            else [Uniform, MSW, RangeCALM, HIO, LHIO, TDG, HDG]
         )
         return [*of_paper, WaveGrid]
 
@@ -103,7 +107,9 @@ class Study:
         c: int | None = None,
         covariance: float = 0.8,
     ) -> Array:
-        """Records of n people, drawn once for each kind, n, d and covariance as long as no others are asked for."""
+        """Records of n people, drawn once for each kind, n, d and covariance as long as no others
+        are asked for.
+        """
         n, d, c = n or self.n, d or self.d, c or self.c
         values = self._people.get((kind, n, d, covariance))
         if values is None:
@@ -154,7 +160,9 @@ class Study:
     def swept(
         self, what: str, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` is for people alone, the same for each."""
+        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` is for people
+        alone, the same for each.
+        """
         kept: dict[tuple[str, int, int, float], Array] = {}
         of = [
             (
@@ -240,10 +248,11 @@ def compared(
     names: Sequence[str],
     point: Callable[[Study, str, float], Point],
 ) -> tuple[Figure, dict[tuple[str, str], list[float]]]:
-    """A figure of all systems: for each population and each list of queries the error against some parameter.
+    """A figure of all systems: for each population and each list of queries the error against some
+    parameter.
 
-    ``point(study, kind, value)`` has the records, the lists of queries and how to make a system, and draws people alone. A system
-    that cannot be is left out.
+    ``point(study, kind, value)`` has the records, the lists of queries and how to make a system,
+    and draws people alone. A system that cannot be is left out.
     """
     figure, axes = panels(
         title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x
@@ -294,11 +303,11 @@ def figure_1(study: Study) -> Figure:
         point,
     )
     for (system, panel), errors in means.items():
-        if system in ("CALM", "LHIO", "TDG", "HDG"):
+        if system in ("RangeCALM", "LHIO", "TDG", "HDG"):
             assert errors[-1] < errors[0], (system, panel)
-        # HDG has the least error of those that see correlation, once there is enough to go by; with all of a pair's levels
-        # combined by least squares LHIO comes near for λ = 4.
-        if system in ("Uniform", "CALM", "LHIO", "TDG"):
+        # HDG has the least error of those that see correlation, once there is enough to go by; with
+        # all of a pair's levels combined by least squares LHIO comes near for λ = 4.
+        if system in ("Uniform", "RangeCALM", "LHIO", "TDG"):
             assert means["HDG", panel][-1] < errors[-1] * (1.5 if system == "LHIO" else 1), (
                 system,
                 panel,
@@ -341,7 +350,7 @@ def figure_3(study: Study) -> Figure:
         study, "Figure 3: d = 6, ε = 1, ω = 0.5", "c", sizes, ("λ = 2", "λ = 4"), point
     )
     for panel in {panel for _, panel in means}:
-        calm, hdg = means["CALM", panel], means["HDG", panel]
+        calm, hdg = means["RangeCALM", panel], means["HDG", panel]
         assert calm[-1] > calm[0]  # more values, more noise to add up
         assert max(hdg) < 4 * min(hdg)  # "the utility of HDG remains stable"
     for axes in figure.axes:
@@ -438,7 +447,9 @@ def of_granularity(
 
 
 def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
-    """Figures 7 and 16: HDG with every granularity, and with that of the guideline, for queries of two attributes."""
+    """Figures 7 and 16: HDG with every granularity, and with that of the guideline, for queries of
+    two attributes.
+    """
     cases = [(kind, d) for kind in study.kinds for d in dimensions]
     figure, axes = panels(title, [f"{kind}, d = {d}" for kind, d in cases], "ε")
     powers = (4, 16, 64) if study.quick else (2, 4, 8, 16, 32, 64)
@@ -474,7 +485,8 @@ def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
             linewidth=1.6,
             label="HDG by the guideline",
         )
-        # "it can consistently achieve a very close accuracy to the best performing version": never three times its error here.
+        # "it can consistently achieve a very close accuracy to the best performing version": never
+        # three times its error here.
         assert (np.array(chosen) < 3 * np.min(found, axis=0)).all()
     legend(figure, axes[0])
     return figure
@@ -517,7 +529,8 @@ def figure_15(study: Study) -> Figure:
             color=color,
             label=label,
         )
-        # "0.2 to 0.6 nearly the best"; in a quick run granularities jump from one of few shares to the next.
+        # "0.2 to 0.6 nearly the best"; in a quick run granularities jump from one of few shares to
+        # the next.
         assert min(errors[1:-1]) < (2 if study.quick else 1.2) * min(errors[0], errors[-1])
     for panel in axes:
         panel.axvline(2 / (study.d + 1), color="0.5", linewidth=0.8)
@@ -535,10 +548,12 @@ def rounds_of_both(
 
 
 def figure_17(study: Study) -> Figure:
-    """The change of response matrices in each round of Algorithm 1, for cells that nest and for cells that do not.
+    """The change of response matrices in each round of Algorithm 1, for cells that nest and for
+    cells that do not.
 
-    With the guideline's powers of two the first round is the last that changes anything, whatever the grids say. Where 1-D
-    cells straddle the borders of 2-D cells, little changes after the paper's twenty rounds.
+    With the guideline's powers of two the first round is the last that changes anything, whatever
+    the grids say. Where 1-D cells straddle the borders of 2-D cells, little changes after the
+    paper's twenty rounds.
     """
     figure, axes = panels(
         "Figure 17: convergence of Algorithm 1",
@@ -628,7 +643,8 @@ def table(study: Study) -> None:
     records, asked = study.people("normal"), [study.asked(2), study.asked(4)]
     true = [truth(records, each) for each in asked]
     print(
-        f"\nmean absolute errors, normal people, n = {study.n}, d = {study.d}, c = {study.c}, ω = 0.5, ε = 1"
+        f"\nmean absolute errors, normal people, n = {study.n}, d = {study.d}, c = {study.c}, ω ="
+        " 0.5, ε = 1"
     )
     print(f"granularities (g1, g2) of HDG: {granularities(study.d, study.n, 1.0, study.c)}")
     print("system    λ = 2   λ = 4")

@@ -1,11 +1,13 @@
-"""Find the frequent strings among all there are, and draw how far from the truth each protocol's list is.
+"""Find the frequent strings among all there are, and draw how far from the truth each protocol's
+list is.
 
     python examples/heavy_hitters.py --quick --out demo
     python examples/heavy_hitters.py --out figures
 
-First people type the name of a town, or nothing; the server learns the frequent names without a list of towns. Then the error
-of lists, the largest of |estimate - true frequency| over all items where what is not listed counts as estimated 0, is drawn
-against the number of users, against the number of items, and for one bit from each user.
+First users type the name of a town, or nothing; the server learns the frequent names without a
+list of towns. Then the error of lists, the largest of |estimate - true frequency| over all items
+where what is not listed counts as estimated 0, is drawn against the number of users, against the
+number of items, and for one bit from each user.
 """
 
 from __future__ import annotations
@@ -75,11 +77,13 @@ STYLES = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------- strings
+# ---------------------------------------------------------------------------------------- strings
 
 
 def typed(n: int, rng: np.random.Generator) -> list[str]:
-    """What people type: one of the towns in two cases of three, else a string that hardly anybody else types."""
+    """What users type: one of the towns in two cases of three, else a string that hardly anybody
+    else types.
+    """
     weights = 1 / np.arange(2, len(TOWNS) + 2)
     names = [
         TOWNS[place] for place in rng.choice(len(TOWNS), n, p=weights / weights.sum()).tolist()
@@ -102,7 +106,8 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     ]
     found = protocol.find(sum(protocol.aggregate_from_bytes(message) for message in messages))
     print(
-        f"{n} people type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each, {SITES} sites\n"
+        f"{n} users type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each,"
+        f" {SITES} sites\n"
     )
     print(found.table())
     try:
@@ -120,18 +125,21 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     true = np.array([truth[name] for name in found.items])
     held = int(((found.intervals.low <= true) & (true <= found.intervals.high)).sum())
     print(
-        f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are listed, and nothing else"
+        f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are"
+        " listed, and nothing else"
     )
     assert held >= len(found) - 1
-    plot.found(found, truth).savefig(out / "heavy-strings.png", dpi=150)
+    plot.heavy_hitters(found, truth).savefig(out / "heavy-strings.png", dpi=150)
 
 
-# ---------------------------------------------------------------------------------------------------------------- errors
+# ----------------------------------------------------------------------------------------- errors
 
 
 @dataclass(frozen=True)
 class People:
-    """Users with items of a Zipf distribution, exponent 1.1, over up to 2^16 items scattered among 2^bits."""
+    """Users with items of a Zipf distribution, exponent 1.1, over up to 2^16 items scattered among
+    2^bits.
+    """
 
     bits: int
     counts: Array
@@ -147,7 +155,9 @@ class People:
 
     @property
     def items(self) -> Array:
-        """Of every rank; multiples of an odd number, so that they differ, near the golden section of all items."""
+        """Of every rank; multiples of an odd number, so that they differ, near the golden section
+        of all items.
+        """
         odd = int((1 << self.bits) * (math.sqrt(5) - 1) / 2) | 1
         return np.arange(len(self.counts), dtype=np.uint64) * np.uint64(odd) & np.uint64(
             (1 << self.bits) - 1
@@ -183,7 +193,9 @@ def error(protocol: Protocol, people: People, rng: np.random.Generator) -> float
 
 
 def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) -> float:
-    """Of `UniqueHeavyHitter` under its promise: some users hold one item, the others none. The worst of several shares."""
+    """Of `UniqueHeavyHitter` under its promise: some users hold one item, the others none. The
+    worst of several shares.
+    """
     protocol, item = UniqueHeavyHitter(bits, epsilon), (1 << bits) // 3
 
     def find(share: float) -> Found:
@@ -193,13 +205,8 @@ def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) ->
         return protocol.find(protocol.privatize(values, rng))
 
     noise, errors = 0.0, []
-    for factor in (
-        0.0,
-        0.7,
-        0.95,
-        1.2,
-        1.5,
-    ):  # of what noise alone may reach: fewer are not listed, more are found for sure
+    # Of what noise alone may reach: fewer are not listed, more are found for sure
+    for factor in (0.0, 0.7, 0.95, 1.2, 1.5):
         share = min(1.0, factor * noise)
         found = find(share)
         noise, sure = found.noise, found.significant
@@ -241,9 +248,8 @@ class Study:
     def draw(self, curve: Curve, errors: Array) -> None:
         """``errors`` has a row for each x."""
         mean = errors.mean(axis=1)
-        arms = np.maximum(
-            np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0
-        )  # rounding may go below
+        # Rounding may go below
+        arms = np.maximum(np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0)
         colour, marker = STYLES[curve.name.removeprefix("OneBit(").removesuffix(")")]
         style = (
             {"linestyle": "--", "markerfacecolor": "white"}
@@ -274,9 +280,8 @@ class Study:
             label="lower bound of any protocol",
         )
         for (where, name), curve in self.curves.items():
-            if (
-                where == panel and name != "UniqueHeavyHitter"
-            ):  # the bound is for all distributions; that has a promise
+            # The bound is for all distributions; that has a promise
+            if where == panel and name != "UniqueHeavyHitter":
                 assert all(error > bound(value) for value, error in curve.items()), name
 
 

@@ -1,12 +1,13 @@
-"""Draw the figures of thesis chapter 4, marginals under local privacy, and check what its text says about them.
+"""Draw the figures of thesis chapter 4, marginals under local privacy, and check what its text says
+about them.
 
     python examples/marginal_figures.py --quick --out demo
     python examples/marginal_figures.py --taxi taxis.csv --out figures
 
-Figures 4.2 - 4.10. People are drawn at random with replacement: trips from a CSV file of New York taxi trips with the columns
-pickup, dropoff, distance, fare, tip, tolls, payment, pickup_borough and dropoff_borough (without it, from made-up trips with
-similar associations), and viewers from a model in which all genres go together. Where the text and the figures disagree,
-NOTATION.md says so.
+Figures 4.2 - 4.10. People are drawn at random with replacement: trips from a CSV file of New York
+taxi trips with the columns pickup, dropoff, distance, fare, tip, tolls, payment, pickup_borough and
+dropoff_borough (without it, from made-up trips with similar associations), and viewers from a model
+in which all genres go together. Where the text and the figures disagree, docs/notation.md says so.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ INDEPENDENT = [("M_drop", "CC"), ("Far", "Night_pick"), ("Toll", "Night_pick")]
 
 @dataclass(frozen=True)
 class People:
-    """A population: attributes of two values each, and the records, shape (n, attributes), that users are drawn from."""
+    """A population: attributes of two values each, and the records, shape (n, attributes), that
+    users are drawn from.
+    """
 
     name: str
     attributes: tuple[str, ...]
@@ -118,8 +121,8 @@ def taxi(path: Path) -> People:
             drop.hour < 3,  # at or before 3 AM, but for the one second of 3:00:00
             row["pickup_borough"] == "Manhattan",
             row["dropoff_borough"] == "Manhattan",
-            float(row["tip"])
-            >= 0.25 * float(row["fare"]),  # of the total, tip included, hardly any is
+            # Of the total, tip included, hardly any is
+            float(row["tip"]) >= 0.25 * float(row["fare"]),
         ]
 
     try:
@@ -136,7 +139,9 @@ def taxi(path: Path) -> People:
 
 
 def trips(rng: np.random.Generator, n: int = 20_000) -> People:
-    """Made-up trips with the associations that the thesis reports: the three pairs of DEPENDENT, and none of INDEPENDENT."""
+    """Made-up trips with the associations that the thesis reports: the three pairs of DEPENDENT,
+    and none of INDEPENDENT.
+    """
 
     def where(condition: Array, yes: float, no: float) -> Array:
         result: Array = rng.random(n) < np.where(condition, yes, no)
@@ -150,7 +155,9 @@ def trips(rng: np.random.Generator, n: int = 20_000) -> People:
 
 
 def viewers(rng: np.random.Generator, d: int = 16, n: int = 50_000) -> People:
-    """Who watches which genres: the more active a viewer, the likelier each, so that all pairs go together."""
+    """Who watches which genres: the more active a viewer, the likelier each, so that all pairs go
+    together.
+    """
     activity, taste = rng.normal(size=(n, 1)), rng.normal(size=(n, d))
     weight = np.sqrt(rng.permutation(np.linspace(0.1, 0.9, d)))
     records = weight * activity + np.sqrt(1 - weight**2) * taste > rng.permutation(
@@ -196,7 +203,9 @@ class Study:
         epsilon: float,
         repeats: int = 0,
     ) -> tuple[float, float]:
-        """The total variation distance of k-way marginals: mean over up to 20 of them, and its deviation between repeats."""
+        """The total variation distance of k-way marginals: mean over up to 20 of them, and its
+        deviation between repeats.
+        """
         protocol, found = kind(people.domain, k, epsilon), []
         views = people.domain.views(k)
         for _ in range(repeats or self.repeats):
@@ -213,7 +222,9 @@ class Study:
     def errors(
         self, some: Callable[[int], People], points: Sequence[Point], what: str = ""
     ) -> list[tuple[float, float]]:
-        """`error` at every point, with a generator of its own, among the people of d attributes that ``some(d)`` has."""
+        """`error` at every point, with a generator of its own, among the people of d attributes
+        that ``some(d)`` has.
+        """
         cases = [(apart(self.rng, kind.__name__, *rest), kind, *rest) for kind, *rest in points]
         return self.sweep(partial(at_point, self, some), cases, description=what)
 
@@ -440,7 +451,9 @@ def figure_4_7(study: Study) -> Figure:
 
 
 def figure_4_8(study: Study, people: People) -> Figure:
-    """The test of every pair: the true value, and the private ones with what the noise alone would reach one time in twenty."""
+    """The test of every pair: the true value, and the private ones with what the noise alone would
+    reach one time in twenty.
+    """
     n, pairs = 1 << 18, DEPENDENT + INDEPENDENT
     counts = people.draw(n, study.rng)
     figure = Figure(figsize=(9.5, 4.8), layout="constrained")
@@ -477,7 +490,8 @@ def figure_4_8(study: Study, people: People) -> Figure:
         for (a, b), test in zip(pairs, tests, strict=True):
             verdict = "dependent" if test.dependent else "-"
             print(
-                f"{a + ', ' + b:24s}  {test.statistic:10.1f}  {test.critical:8.1f}  {test.p_value:7.4f}  {verdict}"
+                f"{a + ', ' + b:24s}  {test.statistic:10.1f}  {test.critical:8.1f} "
+                f" {test.p_value:7.4f}  {verdict}"
             )
         # Ten times the critical value is four deviations above it.
         assert all(
@@ -505,7 +519,9 @@ def learned(
     epsilon: float,
     rng: np.random.Generator,
 ) -> list[float]:
-    """The true mutual information in total of the trees that are learned from the reports of each sample of people."""
+    """The true mutual information in total of the trees that are learned from the reports of each
+    sample of people.
+    """
     protocol, totals = kind(people.domain, 2, epsilon), []
     for counts in samples:
         tree = chow_liu(protocol.estimate(protocol.simulate(counts, rng)))
@@ -553,7 +569,9 @@ def figure_4_9(study: Study, people: People) -> Figure:
 
 
 def of_coefficients(n: int, t: int, domain: int, rng: np.random.Generator) -> float:
-    """The total variation distance of a distribution that HRR estimates from n reports of t coefficients each."""
+    """The total variation distance of a distribution that HRR estimates from n reports of t
+    coefficients each.
+    """
     weights, oracle = 1 / (np.arange(domain) + domain / 8), HRR(domain, LN3, t)
     counts = rng.multinomial(n, weights / weights.sum())
     estimate = oracle.estimate(oracle.simulate(counts, rng))
@@ -603,7 +621,8 @@ def table(study: Study, people: People) -> None:
     """Predicted and measured errors at d = 8, k = 2, and the order that the thesis reports."""
     n, found = 1 << 18, {}
     print(
-        f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8, exp(ε) = 3"
+        f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8,"
+        " exp(ε) = 3"
     )
     print("protocol  bits  predicted  measured")
     kinds = (*SIX, InpOLH)
@@ -617,9 +636,8 @@ def table(study: Study, people: People) -> None:
         )
         found[kind.__name__] = measured
         print(f"{kind.__name__:8s}  {protocol.report_bits:4d}  {predicted:9.4f}  {measured:8.4f}")
-        assert (
-            0.6 < measured / predicted < 1.5
-        )  # predicted for evenly spread people, which these are not
+        # Predicted for evenly spread people, which these are not
+        assert 0.6 < measured / predicted < 1.5
     assert found["InpHT"] < found["MargPS"] < found["MargRR"] < found["InpRR"] < found["InpPS"]
 
 

@@ -1,10 +1,12 @@
-"""How many people are between a and b? Ask each for one private report, and publish ranges, the cdf and the deciles.
+"""How many people are between a and b? Ask each for one private report, and publish ranges, the cdf
+and the deciles.
 
     python examples/range_queries.py --out demo
     python examples/range_queries.py --csv adult.csv --column age --domain 100
 
-By default the people are the 20,190 person-years of the RAND health insurance experiment, as shipped by statsmodels (install this
-project with the extra ``data``), and the attribute is how often a person saw a doctor in the year, 0 .. 63 (more count as 63).
+By default the people are the 20,190 person-years of the RAND health insurance experiment, as
+shipped by statsmodels (install this project with the extra ``data``), and the attribute is how
+often a person saw a doctor in the year, 0 .. 63 (more count as 63).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def visits() -> npt.NDArray[np.int64]:
         from statsmodels.datasets import randhie
     except ImportError:
         sys.exit(
-            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone"
+            " (or: make demo)"
         )
     return randhie.load_pandas().data["mdvis"].to_numpy().astype(np.int64)
 
@@ -95,11 +98,12 @@ def main() -> None:
     protocol = best.protocol
     audit = protocol.audit()
     print(
-        f"\nworst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <= e^{options.epsilon:g}: {audit.holds}"
+        f"\nworst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <="
+        f" e^{options.epsilon:g}: {audit.holds}"
     )
     assert audit.holds
 
-    reports = protocol.privatize(numbers, rng)  # on the people's devices
+    reports = protocol.privatize(numbers, rng)  # on the users' devices
     estimate = protocol.estimate(protocol.aggregate(reports))  # on the server
     truth = np.bincount(numbers, minlength=options.domain) / len(numbers)
     report(estimate, truth, best.rmse)
@@ -109,7 +113,9 @@ def main() -> None:
 
 
 def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: float) -> None:
-    """Print some ranges and the deciles beside the truth, and assert that the errors are as predicted."""
+    """Print some ranges and the deciles beside the truth, and assert that the errors are as
+    predicted.
+    """
     domain = len(truth)
     sums = np.concatenate([[0.0], np.cumsum(truth)])
     ends = sorted({0, 1, 2, domain // 16, domain // 8, domain // 4, domain // 2, domain - 1})
@@ -118,13 +124,15 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     ).T
     low, high = estimate.interval(first, last)
     print(
-        f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not for publication)"
+        f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not"
+        " for publication)"
     )
     for a, b, value, start, end in zip(
         first, last, estimate.range(first, last), low, high, strict=True
     ):
         print(
-            f"{a:4d}  {b:4d}   {value:7.4f}  [{start:7.4f}, {end:7.4f}]  {sums[b + 1] - sums[a]:7.4f}"
+            f"{a:4d}  {b:4d}   {value:7.4f}  [{start:7.4f}, {end:7.4f}] "
+            f" {sums[b + 1] - sums[a]:7.4f}"
         )
 
     phi = np.arange(1, 10) / 10
@@ -141,9 +149,8 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     a, b = np.triu_indices(domain, 1)
     rmse = math.sqrt(np.mean((estimate.range(a, b) - (sums[b + 1] - sums[a])) ** 2))
     print(f"\nRMSE over all {len(a)} ranges: predicted {predicted:.4f}, measured {rmse:.4f}")
-    assert (
-        rmse <= 3 * predicted + 1e-9
-    )  # errors of ranges are few independent numbers: the ratio varies, but not as much
+    # Errors of ranges are few independent numbers: the ratio varies, but not as much
+    assert rmse <= 3 * predicted + 1e-9
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Sweeps: a function of many cases, computed in this process, in several of this machine, or on a Dask cluster.
+"""Sweeps: a function of many cases, computed in this process, in several of this machine, or on a
+Dask cluster.
 
-Results are the same wherever and in whatever order cases are computed, if each brings a generator of its own, made by `apart`.
+Results are the same wherever and in whatever order cases are computed, if each brings a generator
+of its own, made by `apart`.
 """
 
 from __future__ import annotations
@@ -18,18 +20,25 @@ from tqdm import tqdm
 
 
 def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str = "") -> None:
-    """Where to compute. ``workers`` is the default, ``needs`` what the cluster's workers must have beside the toolkit."""
-    what = "processes of this machine; more than one need loky, of the extra 'storage' (default: %(default)s)"
+    """Where to compute. ``workers`` is the default, ``needs`` what the cluster's workers must have
+    beside the toolkit.
+    """
+    what = (
+        "processes of this machine; more than one need loky, of the extra 'storage' (default:"
+        " %(default)s)"
+    )
     parser.add_argument("--workers", type=int, default=workers, metavar="N", help=what)
     what = (
-        "of a Dask cluster that computes instead; needs the extra 'distributed', and its workers this toolkit"
-        + needs
+        "of a Dask cluster that computes instead; needs the extra 'distributed', and its workers"
+        " this toolkit" + needs
     )
     parser.add_argument("--scheduler", metavar="ADDRESS", help=what)
 
 
 def apart(rng: np.random.Generator, *case: object) -> np.random.Generator:
-    """A generator for this case alone: it depends on the seed of ``rng`` and on the case, not on what has been drawn before."""
+    """A generator for this case alone: it depends on the seed of ``rng`` and on the case, not on
+    what has been drawn before.
+    """
     seed = rng.bit_generator.seed_seq.entropy
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(repr(case).encode())))
 
@@ -43,7 +52,8 @@ def sweep(
 ) -> list[Any]:
     """``function(*case)`` of every case, in their order; with progress, on a terminal.
 
-    ``workers`` is a number of processes; with the address of a Dask ``scheduler`` its workers compute instead.
+    ``workers`` is a number of processes; with the address of a Dask ``scheduler`` its workers
+    compute instead.
     """
     progress: dict[str, Any] = {
         "total": len(cases),
@@ -54,10 +64,8 @@ def sweep(
     if scheduler is None and workers == 1:
         return [function(*case) for case in tqdm(cases, **progress)]
     with (
-        _processes(function, workers)
-        if scheduler is None
-        else _cluster(function, scheduler) as submit
-    ):
+        _processes(function, workers) if scheduler is None else _cluster(function, scheduler)
+    ) as submit:
         futures = [submit(*case) for case in cases]
         for future in tqdm(as_completed(futures), **progress):
             future.result()  # the first that fails ends the sweep
@@ -69,9 +77,8 @@ Submit = Callable[..., Future[Any]]
 
 @contextmanager
 def _processes(function: Callable[..., Any], workers: int) -> Iterator[Submit]:
-    from loky import (
-        get_reusable_executor,
-    )  # takes functions of scripts by value, unlike the standard library's
+    # Takes functions of scripts by value, unlike the standard library's
+    from loky import get_reusable_executor
 
     pool = get_reusable_executor(workers)
     try:
@@ -86,14 +93,14 @@ def _cluster(function: Callable[..., Any], scheduler: str) -> Iterator[Submit]:
     import cloudpickle
     from distributed import Client  # here, as it takes a second to import
 
-    cloudpickle.register_pickle_by_value(
-        sys.modules[__name__]
-    )  # like the script: the workers have neither
+    # Like the script: the workers have neither
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with (
         Client(scheduler, set_as_default=False) as client,
         client.get_executor(pure=False) as executor,
     ):
-        # Bytes, which the scheduler need not understand; the function, with what it holds, goes once to each worker.
+        # Bytes, which the scheduler need not understand; the function, with what it holds, goes
+        # once to each worker.
         held = client.scatter(cloudpickle.dumps(function), broadcast=True)
 
         def compute(function: bytes, case: bytes) -> Any:

@@ -2,7 +2,8 @@
 
     python examples/thesis_figures.py --out figures
 
-Figures 6.1, 6.6, 6.7, 6.8 and 6.10 - 6.13. Where the text and the exact values disagree, NOTATION.md says so.
+Figures 6.1, 6.6, 6.7, 6.8 and 6.10 - 6.13. Where the text and the exact values disagree,
+docs/notation.md says so.
 """
 
 from __future__ import annotations
@@ -130,9 +131,12 @@ def main() -> None:
             {name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")
         ),
     }
-    # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a smaller one.
+    # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a
+    # smaller one.
     balanced = losses.binomial(8, "1/2")
-    rmse = {name: mechanism.spread(balanced).rmse for name, mechanism in private.items()}
+    rmse = {
+        name: mechanism.error_distribution(balanced).rmse for name, mechanism in private.items()
+    }
     assert rmse["EM"] < rmse["UM"] < rmse["GM"]
     for name, figure in figures.items():
         figure.savefig(out / f"figure-{name}.png")

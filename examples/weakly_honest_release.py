@@ -1,11 +1,13 @@
-"""Design the weakly honest, column monotone mechanism for groups of 8, compare it, save it, and release real counts with it.
+"""Design the weakly honest, column monotone mechanism for groups of 8, compare it, save it, and
+release real counts with it.
 
     python examples/weakly_honest_release.py --out demo
 
-The individuals are the 6,366 respondents of Redbook's 1974 survey on extramarital affairs (Fair, Journal of Political
-Economy 86(1), 1978), as shipped by statsmodels (install this project with the extra ``data``). The sensitive bit is
-whether a respondent reported an affair. The file is sorted by that bit, so respondents are shuffled (always the same way)
-before they form groups of 8; the count of each group is released.
+The individuals are the 6,366 respondents of Redbook's 1974 survey on extramarital affairs (Fair,
+Journal of Political Economy 86(1), 1978), as shipped by statsmodels (install this project with the
+extra ``data``). The sensitive bit is whether a respondent reported an affair. The file is sorted by
+that bit, so respondents are shuffled (always the same way) before they form groups of 8; the count
+of each group is released.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ ALPHA = "9/10"
 
 
 def group_counts() -> npt.NDArray[np.int64]:
-    """How many of each group of 8 respondents reported an affair: shape (795,); the last 6 respondents are left out."""
+    """How many of each group of 8 respondents reported an affair: shape (795,); the last 6
+    respondents are left out.
+    """
     try:
         from statsmodels.datasets import fair
     except ImportError:
         sys.exit(
-            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone (or: make demo)"
+            "this example needs statsmodels, which ships the data: pip install '.[data]' in a clone"
+            " (or: make demo)"
         )
     bits = fair.load_pandas().data["affairs"].to_numpy() > 0
     bits = np.random.default_rng(1974).permutation(bits)
@@ -70,7 +75,8 @@ def main() -> None:
     assert certificate.gap == 0
     assert certificate.verify(found.mechanism)
     print(
-        f"\nfor uniformly distributed counts of 0 .. {GROUP}, alpha = {ALPHA} (worst ratio allowed: 1.11111):\n{compare(table)}"
+        f"\nfor uniformly distributed counts of 0 .. {GROUP}, alpha = {ALPHA} (worst ratio allowed:"
+        f" 1.11111):\n{compare(table)}"
     )
 
     found.save(options.out / "wm.json")
@@ -82,7 +88,8 @@ def main() -> None:
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     released = found.mechanism.release(truth, rng)
     print(
-        f"\n{len(truth)} groups of {GROUP} survey respondents; how many of each group reported an affair"
+        f"\n{len(truth)} groups of {GROUP} survey respondents; how many of each group reported an"
+        " affair"
     )
     print("group     " + " ".join(f"{k:2d}" for k in range(1, 21)))
     print("true      " + " ".join(f"{count:2d}" for count in truth[:20]))
@@ -92,11 +99,13 @@ def main() -> None:
         + "   (only this row may be published)"
     )
 
-    # This looks at the truth again: it is a check of the library, and no part of what may be published.
+    # This looks at the truth again: it is a check of the library, and no part of what may be
+    # published.
     print(
-        "\nerror of the released counts, predicted exactly from the table and the true group counts (a check, not for publication):"
+        "\nerror of the released counts, predicted exactly from the table and the true group counts"
+        " (a check, not for publication):"
     )
-    spread = found.mechanism.spread(prior)
+    spread = found.mechanism.error_distribution(prior)
     errors = released - truth
     deviations = []
     for name, predicted, each in (
@@ -107,19 +116,20 @@ def main() -> None:
         standard_error = float(np.std(each)) / math.sqrt(len(each))
         deviations.append(abs(each.mean() - predicted) / standard_error)
         print(
-            f"  {name:20s} predicted {predicted:7.4f}   measured {each.mean():7.4f} +- {standard_error:.4f}"
+            f"  {name:20s} predicted {predicted:7.4f}   measured {each.mean():7.4f} +-"
+            f" {standard_error:.4f}"
         )
     # Seven standard errors: about 1e-11 for each of the three normal approximations.
     assert max(deviations) < 7, deviations
-    # For publication: a guess that owes nothing to the data, that one respondent in three has the bit.
+    # For publication: a guess that owes nothing to the data, that one respondent in three has the
+    # bit.
     public = losses.binomial(GROUP, "1/3")
     figure = plot.error_histograms(table, public)
     figure.suptitle(f"groups of {GROUP}, alpha = {ALPHA}, counts Binomial({GROUP}, 1/3)")
     figure.savefig(options.out / "errors.png")
 
-    print(
-        f"\nwrote {', '.join(str(options.out / name) for name in ('wm.json', 'heatmaps.png', 'errors.png'))}"
-    )
+    written = ("wm.json", "heatmaps.png", "errors.png")
+    print("\nwrote " + ", ".join(str(options.out / name) for name in written))
 
 
 if __name__ == "__main__":

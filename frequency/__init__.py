@@ -1,4 +1,4 @@
-"""Count categorical data from people who trust nobody: frequency oracles under local differential privacy.
+"""Frequency oracles: counts of categorical data under local differential privacy.
 
 >>> import numpy as np
 >>> oracle = GRR(domain=4, epsilon=2.0)
@@ -9,9 +9,9 @@
 """
 
 from frequency import postprocess
-from frequency.aggregate import Aggregate
-from frequency.choose import Candidate, Choice, choose
-from frequency.estimate import Estimate
+from frequency.core.aggregate import Aggregate
+from frequency.core.estimate import Estimate
+from frequency.core.oracle import Oracle
 from frequency.exceptions import (
     FrequencyError,
     IncompatibleAggregate,
@@ -20,16 +20,16 @@ from frequency.exceptions import (
     InvalidValue,
     NotIdentifiable,
 )
-from frequency.geometry import ProjectiveGeometry
-from frequency.grr import GRR, RR
-from frequency.hadamard import HRR
-from frequency.olh import OLH
-from frequency.oracle import Oracle
-from frequency.projection import JLOracle
-from frequency.sketch import CountMeanSketch, HadamardCountMeanSketch
-from frequency.subset import SubsetSelection
-from frequency.tabular import Tabular
-from frequency.unary import OUE, SUE
+from frequency.oracles.choice import Choice, OracleCandidate, choose
+from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from frequency.oracles.hadamard_response import HRR
+from frequency.oracles.johnson_lindenstrauss import JLOracle
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.projective_geometry import ProjectiveGeometry
+from frequency.oracles.randomized_response import GRR, RR
+from frequency.oracles.subset_selection import SubsetSelection
+from frequency.oracles.tabular_response import Tabular
+from frequency.oracles.unary_encoding import OUE, SUE
 
 __all__ = [
     "GRR",
@@ -39,7 +39,6 @@ __all__ = [
     "RR",
     "SUE",
     "Aggregate",
-    "Candidate",
     "Choice",
     "CountMeanSketch",
     "Estimate",
@@ -52,6 +51,7 @@ __all__ = [
     "JLOracle",
     "NotIdentifiable",
     "Oracle",
+    "OracleCandidate",
     "ProjectiveGeometry",
     "SubsetSelection",
     "Tabular",

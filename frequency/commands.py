@@ -1,4 +1,4 @@
-"""The command ``mechdesign collect``: from files of reports to an aggregate, and an account of what was refused."""
+"""The command ``mechdesign collect``: from files of reports to an aggregate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from frequency.exceptions import IncompatibleAggregate
+from mechdesign._support.files import replacing
+from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
-from mechdesign.formats import replacing
-from mechdesign.text import comma_separated, printable
 
 
 def collect(add: AddCommand) -> None:
@@ -21,8 +21,10 @@ def collect(add: AddCommand) -> None:
     chosen = add(
         "collect",
         _collect,
-        "count the reports in Parquet files, each file once; exit code 1 if any file or report was refused",
-        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state --refused refused.csv",
+        "count the reports in Parquet files, each file once; exit code 1 if any file or report was"
+        " refused",
+        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state"
+        " --refused refused.csv",
     )
     chosen.add_argument("paths", type=Path, nargs="+", help="files, or directories of *.parquet")
     chosen.add_argument(
@@ -69,7 +71,8 @@ def _collect(options: argparse.Namespace) -> int:
         return 130
     if not collected.counted and not collected.refused:
         raise ValueError(
-            f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was written"
+            f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was"
+            " written"
         )
     print(collected)
     if 0 < collected.found == len(collected.refused):
@@ -118,7 +121,7 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 
 
 def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
-    """`check_targets`; but with ``--resume`` what an earlier run of the same job wrote may be replaced.
+    """`check_targets`; but with ``--resume`` an earlier run's own files may be replaced.
 
     That is an aggregate of this protocol (and, see `_check_replaced`, one that the new one
     continues), and a table with the headings of ``--refused``.
@@ -148,7 +151,7 @@ def _is_account(path: Path, protocol: Any) -> bool:
 
 
 def _check_replaced(options: argparse.Namespace, protocol: Any, aggregate: Any) -> None:
-    """ValueError if an aggregate would be replaced, without ``--force``, that is of other reports too."""
+    """Refuse to replace an aggregate, without ``--force``, that is of other reports too."""
     from frequency.storage import continues, load_aggregate
 
     if options.force or not options.out.exists():

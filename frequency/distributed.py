@@ -1,4 +1,4 @@
-"""The same work on a Dask cluster: files are counted where the workers are, and their counts added up here.
+"""The same work on a Dask cluster: workers count files, and the counts are added up here.
 
 Needs the extra ``distributed``.
 
@@ -17,11 +17,11 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
-from frequency.description import channel_of
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.protocol import channel_of
 from frequency.exceptions import WorkersLost
-from frequency.workers import Pool
+from frequency.storage.workers import Pool
 
 _FAN_IN = 8
 """How many aggregates are merged into one, on the cluster, before they travel."""
@@ -40,6 +40,25 @@ class Cluster(Pool):
         return 2 * max(1, self._threads())
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """A future of ``function(argument)``.
+
+        Parameters
+        ----------
+        function
+            It may be called again where a worker was lost.
+        argument
+            What it is called with.
+
+        Returns
+        -------
+        distributed.Future
+            For `finished` and `result`.
+
+        Raises
+        ------
+        WorkersLost
+            The workers, the scheduler or the client are gone.
+        """
         with _lost():  # the same path may hold another file in another call: not pure
             return self.client.submit(function, argument, pure=False)
 
@@ -73,7 +92,7 @@ class Cluster(Pool):
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """Turns what Dask raises when workers, the scheduler or the client are gone into WorkersLost."""
+    """Turns what Dask raises when workers, scheduler or client are gone into WorkersLost."""
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
@@ -87,22 +106,27 @@ def _lost() -> Iterator[None]:
         ) from error
 
 
-def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
-    """One private report for each row of a Dask dataframe: to simulate populations that do not fit in memory.
+def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
+    """One private report for each row of a Dask dataframe.
+
+    It simulates populations that do not fit in memory.
 
     Parameters
     ----------
     protocol
         Whose clients the rows are.
-    people
-        A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes, with a column for each.
+    values
+        A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
+        with a column for each.
     seed
-        Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same whenever and wherever they are
-        drawn. None: from the operating system; then reports that are computed twice differ.
+        Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same
+        whenever and wherever they are drawn. None: from the operating system; then reports that are
+        computed twice differ.
 
     Returns
     -------
-    A Dask array of the protocol's ``report_dtype``, one row a user, lazily; see `aggregate`.
+    dask.array.Array
+        Of the protocol's ``report_dtype``, one row a user, lazily; see `aggregate`.
 
     Raises
     ------
@@ -116,7 +140,7 @@ def privatize(protocol: Any, people: Any, seed: int | None = None) -> da.Array:
             (np.nan,),
             dtype,
         )
-        for k, part in enumerate(people.to_delayed())
+        for k, part in enumerate(values.to_delayed())
     ]
     return da.concatenate(blocks)
 
@@ -130,7 +154,20 @@ def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports
 
 
 def aggregate(protocol: Any, reports: da.Array) -> Any:
-    """Reports as integers, lazily: a Dask ``Delayed`` of the `Aggregate`, merged in a tree; no process needs all blocks at once."""
+    """Reports as integers, lazily, merged in a tree: no process needs all blocks at once.
+
+    Parameters
+    ----------
+    protocol
+        What the reports are of.
+    reports
+        One row a user, such as `privatize` returns.
+
+    Returns
+    -------
+    dask.delayed.Delayed
+        Of the `Aggregate`.
+    """
     parts = [delayed(protocol.aggregate)(block) for block in reports.to_delayed().ravel()]
     while len(parts) > 1:
         parts = [delayed(_sum)(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechdesign.text import printable, shown
+from mechdesign._support.text import printable, shown
 
 
 class FrequencyError(Exception):
@@ -13,14 +13,20 @@ class FrequencyError(Exception):
 
 
 class InvalidValue(FrequencyError, ValueError):
-    """A user's value is not an item of the domain. Nothing has been drawn. ``index`` is the position of the first bad one."""
+    """A user's value is not an item of the domain; nothing has been drawn.
+
+    ``index`` is the position of the first bad one.
+    """
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
         super().__init__(index, value, largest)
 
     def __str__(self) -> str:
-        return f"values[{self.index}] = {shown(self.value)} is not an item 0 .. {self.largest}; nothing was drawn"
+        return (
+            f"values[{self.index}] = {shown(self.value)} is not an item 0 .. {self.largest};"
+            " nothing was drawn"
+        )
 
 
 class InvalidReport(FrequencyError, ValueError):
@@ -28,15 +34,21 @@ class InvalidReport(FrequencyError, ValueError):
 
 
 class IncompatibleAggregate(FrequencyError, ValueError):
-    """An aggregate of another protocol or of other parameters, or bytes that are not an intact aggregate."""
+    """An aggregate of another protocol or other parameters, or bytes that hold no intact one."""
 
 
 class NotIdentifiable(FrequencyError, ValueError):
-    """A mechanism whose reports do not determine the frequencies: two populations give the same distribution of reports."""
+    """A mechanism whose reports do not determine the frequencies.
+
+    Two populations give the same distribution of reports.
+    """
 
 
 class InvalidEstimates(FrequencyError, ValueError):
-    """Estimates, or their deviations, that cannot be post-processed. ``index`` is the first bad entry, None if it is the shape."""
+    """Estimates, or their deviations, that cannot be post-processed.
+
+    ``index`` is the first bad entry, None if it is the shape.
+    """
 
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index
@@ -44,4 +56,7 @@ class InvalidEstimates(FrequencyError, ValueError):
 
 
 class WorkersLost(FrequencyError, OSError):
-    """Processes or machines that shared the work ended, or never came. What had been counted is kept, with ``resume``."""
+    """Processes or machines that shared the work ended, or never came.
+
+    What had been counted is kept, with ``resume``.
+    """

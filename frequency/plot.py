@@ -1,4 +1,4 @@
-"""Figures of estimates. Like those of `mechdesign.plot` they are `matplotlib.figure.Figure` objects: ``figure.savefig(...)``."""
+"""Figures of estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from frequency.estimate import Estimate
+from frequency.core.estimate import Estimate
 
 
 def frequencies(
@@ -18,7 +18,7 @@ def frequencies(
     confidence: float = 0.95,
     largest: int = 40,
 ) -> Figure:
-    """The estimated frequencies with confidence intervals, largest first, beside the truth where it is known.
+    """The estimated frequencies with confidence intervals, largest first.
 
     Parameters
     ----------
@@ -32,6 +32,11 @@ def frequencies(
         Of each interval by itself, in (0, 1).
     largest
         How many items to draw, at least 1.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel, with the true fractions where they are known.
 
     Raises
     ------

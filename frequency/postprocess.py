@@ -1,16 +1,20 @@
-"""Opt-in clean-up of frequencies estimated under local privacy, which may be negative and need not sum to one.
+"""Opt-in clean-up of frequencies that were estimated under local privacy.
 
-The methods and their names are those of T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Škorić and N. Li, *Locally Differentially
-Private Frequency Estimation with Consistency*, NDSS 2020, arXiv:1905.08320 ("the paper"). They read nothing but the
-estimates, so they cost no privacy. All but `norm` give up unbiasedness.
+Such frequencies may be negative and need not sum to one.
 
-In every function ``values`` holds one estimate for each of the d >= 1 items, shape (d,): a fraction of the population, with 1
-for everybody. A new float64 array of that shape is returned, and the input is never changed. Permuting the items permutes
-the result. InvalidEstimates (a ValueError) is raised for an empty array, for one that is not one-dimensional, and for NaN and
-infinite entries. "Sums to 1", and every identity below, is meant up to the rounding of floats.
+The methods and their names are those of T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Škorić and N. Li,
+*Locally Differentially Private Frequency Estimation with Consistency*, NDSS 2020, arXiv:1905.08320
+("the paper"). They read nothing but the estimates, so they cost no privacy. All but `norm` give up
+unbiasedness.
 
-``deviations`` are the standard deviations that the estimates have at a true frequency of 0, as fractions: one number, or one
-for each item. A "distribution" is non-negative and sums to 1.
+In every function ``values`` holds one estimate for each of the d >= 1 items, shape (d,): a fraction
+of the population, with 1 for everybody. A new float64 array of that shape is returned, and the
+input is never changed. Permuting the items permutes the result. InvalidEstimates (a ValueError) is
+raised for an empty array, for one that is not one-dimensional, and for NaN and infinite entries.
+"Sums to 1", and every identity below, is meant up to the rounding of floats.
+
+``deviations`` are the standard deviations that the estimates have at a true frequency of 0, as
+fractions: one number, or one for each item. A "distribution" is non-negative and sums to 1.
 
 | function | non-negative | sums to 1 | least change in L2 | keeps the order | applied twice = once |
 | --- | --- | --- | --- | --- | --- |
@@ -38,19 +42,25 @@ from frequency.exceptions import InvalidEstimates
 Array = npt.NDArray[np.float64]
 
 _STEEPEST = 10.0
-"""Largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the least frequency."""
+"""Largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the least
+frequency.
+"""
 
 _REACH = 8.0
-"""Deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected above the peak."""
+"""Deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected above
+the peak.
+"""
 
 _PANELS = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _ROWS = 2048
-"""Items integrated at a time, which bounds the memory to a few arrays of 8 x 16 x 2 x 2048 floats."""
+"""Items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats."""
 
 
 def base_pos(values: npt.ArrayLike) -> Array:
-    """Base-Pos: negative estimates become 0. The nearest non-negative array in L2, and the same estimate where positive.
+    """Base-Pos: negative estimates become 0.
+
+    The result is the nearest non-negative array in L2, and the same estimate where positive.
 
     >>> base_pos([0.75, -0.25, 0.5]).tolist()
     [0.75, 0.0, 0.5]
@@ -61,11 +71,30 @@ def base_pos(values: npt.ArrayLike) -> Array:
 def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.05) -> Array:
     """Base-Cut: estimates that noise alone explains become 0, the others stay as they are.
 
-    Kept is what exceeds Phi^-1(1 - level / d) deviations (and 0). If the errors are Gaussian, at most ``level`` is the
-    probability that any item with a true frequency of 0 is kept, by the union bound over the d items.
+    Kept is what exceeds Phi^-1(1 - level / d) deviations (and 0). If the errors are Gaussian, at
+    most ``level`` is the probability that any item with a true frequency of 0 is kept, by the union
+    bound over the d items.
 
-    Raises InvalidEstimates for deviations that are negative, not finite, or of another shape; ValueError for a level outside
-    (0, 1).
+    Parameters
+    ----------
+    values
+        Shape (d,): estimated fractions of the population.
+    deviations
+        Standard deviations at a true frequency of 0: one number, or shape (d,), at least 0.
+    level
+        A probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative.
+
+    Raises
+    ------
+    InvalidEstimates
+        Deviations that are negative, not finite, or of another shape.
+    ValueError
+        A level outside (0, 1).
 
     >>> base_cut([0.5, 0.04, -0.1], 0.02).tolist()
     [0.5, 0.0, 0.0]
@@ -76,7 +105,8 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
         raise ValueError(
             f"the level must be a probability between 0 and 1, exclusive, got {level!r}"
         )
-    # -Phi^-1(x) is Phi^-1(1 - x) without the rounding of 1 - x. It is negative only for d = 1 and a level above 1/2.
+    # -Phi^-1(x) is Phi^-1(1 - x) without the rounding of 1 - x. It is negative only for d = 1 and a
+    # level above 1/2.
     threshold = max(0.0, -float(scipy.special.ndtri(level / estimates.size))) * noise
     return np.where(estimates > threshold, estimates, 0.0)
 
@@ -84,8 +114,8 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
 def norm(values: npt.ArrayLike) -> Array:
     """Norm: adds one constant to all estimates, so that they sum to 1.
 
-    The nearest array with sum 1 in L2 (orthogonal projection on a hyperplane). All differences between items are kept, and
-    so are negative estimates. Unbiased estimates stay unbiased.
+    The nearest array with sum 1 in L2 (orthogonal projection on a hyperplane). All differences
+    between items are kept, and so are negative estimates. Unbiased estimates stay unbiased.
 
     >>> norm([0.75, 0.75, -0.25, 0.25]).tolist()
     [0.625, 0.625, -0.375, 0.125]
@@ -95,9 +125,10 @@ def norm(values: npt.ArrayLike) -> Array:
 
 
 def norm_mul(values: npt.ArrayLike) -> Array:
-    """Norm-Mul: negative estimates become 0, and the others are multiplied by one factor so that they sum to 1.
+    """Norm-Mul: negative estimates become 0, the others are multiplied by one factor to sum to 1.
 
-    Keeps the ratios between positive estimates. If there is none, which leaves no factor, the result is uniform.
+    Keeps the ratios between positive estimates. If there is none, which leaves no factor, the
+    result is uniform.
 
     >>> norm_mul([1.5, 0.5, -0.25]).tolist()
     [0.75, 0.25, 0.0]
@@ -115,13 +146,15 @@ def norm_mul(values: npt.ArrayLike) -> Array:
 def norm_sub(values: npt.ArrayLike) -> Array:
     """Norm-Sub: max(values + delta, 0), with the one constant delta for which this sums to 1.
 
-    This is the Euclidean projection on the probability simplex, also here as `project_simplex`: of all distributions, the one
-    that changes the estimates least in L2. A distribution is returned as it is. O(d log d).
+    This is the Euclidean projection on the probability simplex, also here as `project_simplex`: of
+    all distributions, the one that changes the estimates least in L2. A distribution is returned as
+    it is. O(d log d).
 
-    Proof. Minimising sum (f_i - v_i)^2 / 2 over f >= 0 with sum 1 is strictly convex, so that the KKT conditions single out
-    the optimum: f_i = v_i + delta + mu_i with a multiplier delta of the sum, and multipliers mu_i >= 0 of f_i >= 0 that are 0
-    wherever f_i > 0. If v_i + delta > 0 then f_i > 0, mu_i = 0 and f_i = v_i + delta; else f_i = 0. That is
-    f = max(v + delta, 0), and the sum grows with delta from 0 without bound, so that it is 1 for exactly one delta.
+    Proof. Minimising sum (f_i - v_i)^2 / 2 over f >= 0 with sum 1 is strictly convex, so that the
+    KKT conditions single out the optimum: f_i = v_i + delta + mu_i with a multiplier delta of the
+    sum, and multipliers mu_i >= 0 of f_i >= 0 that are 0 wherever f_i > 0. If v_i + delta > 0 then
+    f_i > 0, mu_i = 0 and f_i = v_i + delta; else f_i = 0. That is f = max(v + delta, 0), and the
+    sum grows with delta from 0 without bound, so that it is 1 for exactly one delta.
 
     >>> norm_sub([0.75, 0.5, -0.5]).tolist()
     [0.625, 0.375, 0.0]
@@ -129,25 +162,31 @@ def norm_sub(values: npt.ArrayLike) -> Array:
     [0.875, 0.125]
     """
     estimates = _estimates(values)
-    # A constant added to all changes nothing but delta; from the largest down, what is kept lies within 1 and rounds well.
+    # A constant added to all changes nothing but delta; from the largest down, what is kept lies
+    # within 1 and rounds well.
     lowered = estimates - estimates.max()
     count, total = _support(lowered, 0.0)
     return _positive(lowered + (1.0 - total) / count)
 
 
 project_simplex = norm_sub
-"""The Euclidean projection on the probability simplex: the same function as `norm_sub`, whose docstring has the proof."""
+"""The Euclidean projection on the probability simplex: the same function as `norm_sub`, whose
+docstring has the proof.
+"""
 
 
 def norm_cut(values: npt.ArrayLike) -> Array:
-    """Norm-Cut: negative and small estimates become 0, so that the rest, unchanged, sums to at most 1 and as near to it as can be.
+    """Norm-Cut: negative and small estimates become 0, so that the rest sums to at most 1.
 
-    Kept is every estimate of at least theta, the least theta > 0 for which their sum does not exceed 1; items with equal
-    estimates share their fate. So positive estimates that sum to at most 1 are all kept, and the result may sum to less. If
-    even the largest estimate (with its equals) is too much, those share 1 equally: the most frequent item is never cut.
-    O(d log d).
+    The rest is unchanged, and its sum as near to 1 as can be.
 
-    (The code that the authors published, github.com/vvv214/LDP_Protocols, keeps one item more and divides by the sum.)
+    Kept is every estimate of at least theta, the least theta > 0 for which their sum does not
+    exceed 1; items with equal estimates share their fate. So positive estimates that sum to at most
+    1 are all kept, and the result may sum to less. If even the largest estimate (with its equals)
+    is too much, those share 1 equally: the most frequent item is never cut. O(d log d).
+
+    (The code that the authors published, github.com/vvv214/LDP_Protocols, keeps one item more and
+    divides by the sum.)
 
     >>> norm_cut([0.25, 0.5, 0.375, -0.125]).tolist()
     [0.0, 0.5, 0.375, 0.0]
@@ -156,7 +195,8 @@ def norm_cut(values: npt.ArrayLike) -> Array:
     """
     positive = base_pos(values)
     descending = np.sort(positive)[::-1]
-    # The rounding of a running sum up to 1 is less than d eps; a distribution must not lose an item to it.
+    # The rounding of a running sum up to 1 is less than d eps; a distribution must not lose an item
+    # to it.
     fitting = np.count_nonzero(
         descending.cumsum() <= 1.0 + positive.size * np.finfo(np.float64).eps
     )
@@ -170,22 +210,42 @@ def norm_cut(values: npt.ArrayLike) -> Array:
 
 
 def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
-    """MLE-Apx: the distribution that maximises an approximate likelihood, in which frequent items may have other noise.
+    """MLE-Apx: the distribution that maximises an approximate likelihood.
 
-    For a pure protocol, one whose report supports the person's own item with probability p and any other item with
-    probability q, 0 < q < p < 1, an estimate has variance proportional to 1 + b f at a true frequency f, where
-    b = (p - q) (1 - p - q) / (q (1 - q)). The result minimises sum (v_i - f_i)^2 / (1 + b f_i) over all distributions f: it
-    maximises a Gaussian likelihood of independent errors without its normalising factor. A distribution is returned as it
-    is, and for p + q = 1 (b = 0: symmetric randomised response) this is `norm_sub`. The number of people cancels. O(d log d).
+    It allows for the other noise of frequent items. In a pure protocol a report supports the user's
+    own item with probability p and any other item with probability q, 0 < q < p < 1; an estimate
+    has variance proportional to 1 + b f at a true frequency f, where b = (p - q) (1 - p - q) / (q
+    (1 - q)). The result minimises sum (v_i - f_i)^2 / (1 + b f_i) over all distributions f: it
+    maximises a Gaussian likelihood of independent errors without its normalising factor. A
+    distribution is returned as it is, and for p + q = 1 (b = 0: symmetric randomised response) this
+    is `norm_sub`. The number of users cancels. O(d log d).
 
-    Raises ValueError unless 0 < q < p < 1, and InvalidEstimates for an estimate outside [-q, 1 - q] / (p - q): no count of
-    reports gives it.
+    Proof. 1 + b f > 0 on [0, 1], because 1 + b = p (1-p) / (q (1-q)); and 1 + b v_i > 0 for all
+    estimates in [-q, 1 - q] / (p - q), as it is at both ends. So every term is strictly convex (its
+    second derivative is 2 (1 + b v_i)^2 / (1 + b f_i)^3) and KKT is sufficient. With r_i = (v_i -
+    f_i) / (1 + b f_i), half the derivative of a term is -(r_i + b r_i^2 / 2), and 1 + b r_i = (1 +
+    b v_i) / (1 + b f_i) > 0, where r + b r^2 / 2 increases. So r_i is one number r wherever f_i >
+    0, and f_i = 0 where v_i <= r: f_i = max(0, (v_i - r) / (1 + b r)). That the sum is 1 gives r =
+    (sum of kept v - 1) / (kept + b).
 
-    Proof. 1 + b f > 0 on [0, 1], because 1 + b = p (1-p) / (q (1-q)); and 1 + b v_i > 0 for all estimates in the range above,
-    as it is at both its ends. So every term is strictly convex (its second derivative is 2 (1 + b v_i)^2 / (1 + b f_i)^3) and
-    KKT is sufficient. With r_i = (v_i - f_i) / (1 + b f_i), half the derivative of a term is -(r_i + b r_i^2 / 2), and
-    1 + b r_i = (1 + b v_i) / (1 + b f_i) > 0, where r + b r^2 / 2 increases. So r_i is one number r wherever f_i > 0, and
-    f_i = 0 where v_i <= r: f_i = max(0, (v_i - r) / (1 + b r)). That the sum is 1 gives r = (sum of kept v - 1) / (kept + b).
+    Parameters
+    ----------
+    values
+        Shape (d,): estimates in [-q, 1 - q] / (p - q), outside which no count of reports leads.
+    p, q
+        The probabilities of support, 0 < q < p < 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative, with sum 1.
+
+    Raises
+    ------
+    ValueError
+        The probabilities are not 0 < q < p < 1.
+    InvalidEstimates
+        An estimate outside its range.
 
     >>> mle_apx([0.75, 0.5, -0.5], 0.75, 0.25).tolist()
     [0.625, 0.375, 0.0]
@@ -193,7 +253,8 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     estimates = _estimates(values)
     if not 0 < q < p < 1:
         raise ValueError(
-            f"the probabilities of a pure protocol must satisfy 0 < q < p < 1, got p = {p!r} and q = {q!r}"
+            f"the probabilities of a pure protocol must satisfy 0 < q < p < 1, got p = {p!r} and q"
+            f" = {q!r}"
         )
     low, high = -q / (p - q), (1 - q) / (p - q)
     slack = 1e-9 * (high - low)
@@ -209,20 +270,41 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     return _positive((estimates - r) / (1.0 + b * r))
 
 
-def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
-    """Power: posterior means of the frequencies, if these follow a power law and the errors are Gaussian.
+def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array:
+    """Power: posterior means of the frequencies under a power law, for Gaussian errors.
 
-    The prior density is proportional to x^-s on [1 / people, 1], with the s for which its mean is the mean of the estimates;
-    the posterior mean is the estimator of least expected squared error under it. Results lie in [1 / people, 1] and need not
-    sum to 1 (see `power_ns`). ``people`` is the number of reports behind the estimates, at least 2.
+    The prior density is proportional to x^-s on [1 / users, 1], with the s for which its mean is
+    the mean of the estimates; the posterior mean is the estimator of least expected squared error
+    under it.
 
-    The prior stops at 1 / people, one person, because a power law with s >= 1 has no finite mass near 0. s is confined to
-    0 .. 10: a mean above that of the uniform prior, about 1/2, gives s = 0, and one below about 9/8 of 1 / people gives
-    s = 10. Hardly an estimate survives that one: do not use this with about as many items as people, or more.
+    The prior stops at 1 / users, one user, because a power law with s >= 1 has no finite mass near
+    0. s is confined to 0 .. 10: a mean above that of the uniform prior, about 1/2, gives s = 0, and
+    one below about 9/8 of 1 / users gives s = 10. Hardly an estimate survives that one: do not use
+    this with about as many items as users, or more.
 
-    Integrated by 256 Gauss-Legendre nodes for each item, with a relative error below 1e-6; a million items take seconds.
+    Integrated by 256 Gauss-Legendre nodes for each item, with a relative error below 1e-6; a
+    million items take seconds.
 
-    Raises InvalidEstimates for deviations that are not positive and finite, or of another shape, ValueError for people < 2.
+    Parameters
+    ----------
+    values
+        Shape (d,): estimated fractions of the population.
+    deviations
+        Standard deviations at a true frequency of 0: one number, or shape (d,), above 0.
+    users
+        The number of reports behind the estimates, at least 2.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,), in [1 / users, 1]. Need not sum to 1: see `power_ns`.
+
+    Raises
+    ------
+    InvalidEstimates
+        Deviations that are not positive and finite, or of another shape.
+    ValueError
+        ``users`` is below 2.
 
     >>> power([0.5, 0.1, 0.01, -0.05], 0.02, 10_000).round(4).tolist()
     [0.4993, 0.0959, 0.0074, 0.0021]
@@ -230,19 +312,35 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Arra
     estimates = _estimates(values)
     noise = np.broadcast_to(_deviations(deviations, estimates), estimates.shape)
     _refuse(noise == 0.0, noise, "deviations", "must be above 0")
-    if people < 2:
-        raise ValueError(f"people must be at least 2, got {people!r}")
-    s = _exponent(float(estimates.mean()), people)
+    if users < 2:
+        raise ValueError(f"users must be at least 2, got {users!r}")
+    s = _exponent(float(estimates.mean()), users)
     result = np.empty_like(estimates)
     for start in range(0, estimates.size, _ROWS):
         rows = slice(start, start + _ROWS)
-        result[rows] = _posterior_means(estimates[rows], noise[rows], people, s)
+        result[rows] = _posterior_means(estimates[rows], noise[rows], users, s)
     return result
 
 
-def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, people: int) -> Array:
-    """PowerNS: `power`, then `norm_sub`, so that the result is a distribution. Arguments and errors are those of `power`."""
-    return norm_sub(power(values, deviations, people))
+def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array:
+    """PowerNS: `power`, then `norm_sub`, so that the result is a distribution.
+
+    Parameters
+    ----------
+    values, deviations, users
+        See `power`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (d,): non-negative, with sum 1.
+
+    Raises
+    ------
+    InvalidEstimates, ValueError
+        See `power`.
+    """
+    return norm_sub(power(values, deviations, users))
 
 
 def _positive(array: Array) -> Array:
@@ -250,25 +348,31 @@ def _positive(array: Array) -> Array:
 
 
 def _support(estimates: Array, b: float) -> tuple[int, float]:
-    """How many of the largest estimates u_1 >= u_2 >= ... stay positive in `norm_sub` (b = 0) or `mle_apx`, and their sum.
+    """How many of the largest estimates stay positive, and their sum.
 
-    Item k stays if it does when the first k are kept: u_k > (u_1 + ... + u_k - 1) / (k + b). Cross-multiplied, the left minus
-    the right falls with k, by (u_k - u_{k+1}) (k + b), so that those that stay come first; the first one does, as 1 + b u_1 > 0.
+    In `norm_sub` (b = 0) or `mle_apx`, of estimates u_1 >= u_2 >= ...
+
+    Item k stays if it does when the first k are kept: u_k > (u_1 + ... + u_k - 1) / (k + b).
+    Cross-multiplied, the left minus the right falls with k, by (u_k - u_{k+1}) (k + b), so that
+    those that stay come first; the first one does, as 1 + b u_1 > 0.
     """
     descending = np.sort(estimates)[::-1]
     kept = descending * (np.arange(1, descending.size + 1) + b) > descending.cumsum() - 1.0
     count = int(np.count_nonzero(kept))
-    return count, float(
-        descending[:count].sum()
-    )  # pairwise, hence more accurate than the running sum
+    # Pairwise, hence more accurate than the running sum
+    return count, float(descending[:count].sum())
 
 
-def _exponent(mean: float, people: int) -> float:
-    """The s in 0 .. 10 for which the density proportional to x^-s on [1 / people, 1] has this mean, or the nearest to it."""
-    length = math.log(people)
+def _exponent(mean: float, users: int) -> float:
+    """The exponent s in 0 .. 10 of the power law with this mean, or the nearest to it.
+
+    The density is proportional to x^-s on [1 / users, 1].
+    """
+    length = math.log(users)
 
     def excess(s: float) -> float:
-        # The integral of x^-s dx is that of exp((1 - s) t) dt over -length .. 0, which is length * exprel((s - 1) length).
+        # The integral of x^-s dx is that of exp((1 - s) t) dt over -length .. 0, which is length *
+        # exprel((s - 1) length).
         return (
             float(
                 scipy.special.exprel((s - 2.0) * length) / scipy.special.exprel((s - 1.0) * length)
@@ -283,24 +387,30 @@ def _exponent(mean: float, people: int) -> float:
     return float(scipy.optimize.brentq(excess, 0.0, _STEEPEST))
 
 
-def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> Array:
-    """The integral of x w(x) dx over that of w(x) dx, w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)), over [1 / people, 1].
+def _posterior_means(estimates: Array, noise: Array, users: int, s: float) -> Array:
+    """The posterior means of frequencies under a power law, for Gaussian errors.
 
-    Everything is in people, y = people * x, and in t = log y, in which a power law is smooth. There are two stretches: one
-    around the peak of the likelihood, up to where it has dropped by exp(-32), and one below, where a steep prior can still
-    outweigh it. Above, both fall.
+    The integral of x w(x) dx over that of w(x) dx, with w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
+    over [1 / users, 1].
+
+    Everything is in users, y = users * x, and in t = log y, in which a power law is smooth. There
+    are two stretches: one around the peak of the likelihood, up to where it has dropped by
+    exp(-32), and one below, where a steep prior can still outweigh it. Above, both fall.
     """
-    values, sigma = (estimates * people)[:, None], (noise * people)[:, None]
-    peak = values.clip(1.0, people)
-    # The solution of (peak +- fall - v)^2 = (peak - v)^2 + (_REACH sigma)^2 away from v, written without cancellation.
+    values, sigma = (estimates * users)[:, None], (noise * users)[:, None]
+    peak = values.clip(1.0, users)
+    # The solution of (peak +- fall - v)^2 = (peak - v)^2 + (_REACH sigma)^2 away from v, written
+    # without cancellation.
     beyond = np.abs(peak - values)
     fall = (_REACH * sigma) ** 2 / (beyond + np.hypot(beyond, _REACH * sigma))
-    # A posterior narrower than a billionth of its peak counts as that wide: a stretch must not vanish in rounding.
+    # A posterior narrower than a billionth of its peak counts as that wide: a stretch must not
+    # vanish in rounding.
     fall = np.maximum(fall, 1e-9 * peak)
-    # The upper stretch spans a factor of 32 at most, which its panels resolve; below that, an only partly low likelihood is flat.
+    # The upper stretch spans a factor of 32 at most, which its panels resolve; below that, an only
+    # partly low likelihood is flat.
     top = peak + fall
     low, high = (
-        np.log(end.clip(1.0 + 1e-9, people)) for end in (np.maximum(peak - fall, top / 32.0), top)
+        np.log(end.clip(1.0 + 1e-9, users)) for end in (np.maximum(peak - fall, top / 32.0), top)
     )
     nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1.0) / 2.0).ravel() / _PANELS
     weights = np.tile(_WEIGHTS, _PANELS)
@@ -310,14 +420,15 @@ def _posterior_means(estimates: Array, noise: Array, people: int, s: float) -> A
     log_density = (1.0 - s) * t - (y - peak) * (y + (peak - 2.0 * values)) / (2.0 * sigma**2)
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density *= np.concatenate([low * weights, (high - low) * weights], axis=1)
-    return np.asarray((density * y).sum(axis=1) / density.sum(axis=1)).clip(1.0, people) / people
+    return np.asarray((density * y).sum(axis=1) / density.sum(axis=1)).clip(1.0, users) / users
 
 
 def _estimates(values: npt.ArrayLike) -> Array:
     estimates = np.asarray(values, dtype=np.float64)
     if estimates.ndim != 1 or estimates.size == 0:
         raise InvalidEstimates(
-            f"values must hold one estimate for each of at least one item, got shape {estimates.shape}"
+            "values must hold one estimate for each of at least one item, got shape"
+            f" {estimates.shape}"
         )
     _refuse(~np.isfinite(estimates), estimates, "values", "is not finite")
     return estimates

@@ -1,4 +1,4 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "frequencies", "marginals" and "heavy hitters"."""
+"""The planner's tasks of this package: "frequencies", "marginals" and "heavy hitters"."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.choose import Choice, choose
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
-from frequency.heavy.prefix import Level, Prefixes, PrefixProtocol, Table, _kept
+from frequency.heavy.prefix_tree import Level, PartEstimates, PrefixChannel, PrefixProtocol, _kept
 from frequency.marginals import (
     CALM,
     Domain,
@@ -30,9 +29,10 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
-from frequency.marginals.inputs import InputProtocol
-from mechdesign.planner import Offer, Task
-from mechdesign.text import shown
+from frequency.marginals.whole_record import InputProtocol
+from frequency.oracles.choice import Choice, choose
+from mechdesign._support.numbers import whole
+from mechdesign.planning.task import Offer, Task
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""
@@ -100,17 +100,22 @@ _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
 """Elementary steps up to a constant, as `frequency.choose` states them."""
 
 _RECORDS = 1 << 16
-"""Different records beyond which protocols that tell them apart one by one are left out: errors grow with their root."""
+"""Different records beyond which protocols that tell them apart one by one are left out: errors
+grow with their root.
+"""
 
 
 @dataclass(frozen=True)
 class Marginals(Task):
-    """Joint distributions of any ``k`` of several attributes: the protocols of `frequency.marginals` whose errors are known.
+    """Joint distributions of any ``k`` of several attributes.
+
+    Offered are the protocols of `frequency.marginals` whose errors are known.
 
     Attributes
     ----------
     domain
-        The numbers of values of the attributes: a list, a mapping of names to them, or a `frequency.marginals.Domain`.
+        The numbers of values of the attributes: a list, a mapping of names to them, or a
+        `frequency.marginals.Domain`.
     k
         How many attributes a marginal has.
     """
@@ -118,7 +123,8 @@ class Marginals(Task):
     k: int = 2
 
     symbols: ClassVar[str] = (
-        "R different records, d attributes, v marginals of c cells, w cells and h functions of a sketch, q hash values, n reports"
+        "R different records, d attributes, v marginals of c cells, w cells and h functions of a"
+        " sketch, q hash values, n reports"
     )
 
     def __post_init__(self) -> None:
@@ -126,19 +132,21 @@ class Marginals(Task):
         if isinstance(sizes, Sequence) and not isinstance(sizes, str):
             sizes = {str(place): size for place, size in enumerate(sizes)}
         object.__setattr__(self, "domain", sizes if isinstance(sizes, Domain) else Domain(sizes))
-        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-        if not whole or not 1 <= self.k <= len(self.domain):
-            raise ValueError(
-                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
-            )
+        whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
 
     @property
     def question(self) -> str:
-        return f"marginals of {self.k} of {len(self.domain)} attributes of {' x '.join(map(str, self.domain.shape))} values"
+        return (
+            f"marginals of {self.k} of {len(self.domain)} attributes of"
+            f" {' x '.join(map(str, self.domain.shape))} values"
+        )
 
     @property
     def error_is(self) -> str:
-        return f"standard error of a cell of a marginal of {self.k} attributes, root mean square, for evenly spread records"
+        return (
+            f"standard error of a cell of a marginal of {self.k} attributes, root mean square, for"
+            " evenly spread records"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -188,10 +196,12 @@ class Marginals(Task):
 
 @dataclass(frozen=True)
 class HeavyHitters(Task):
-    """Which items of a universe too large to list are frequent: the protocols over prefixes, for any number of frequent items.
+    """Which items of a universe too large to list are frequent.
 
-    The prediction is for users of whom none but the item in question is frequent: `Found.complete_above` of such a run, with the
-    levels' cuts where noise is expected to put them.
+    Offered are the protocols over prefixes, for any number of frequent items.
+
+    The prediction is for users of whom none but the item in question is frequent:
+    `Found.complete_above` of such a run, with the levels' cuts where noise is expected to put them.
 
     Attributes
     ----------
@@ -234,7 +244,10 @@ class HeavyHitters(Task):
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         least = lower_bound(n, 1 << self.domain, epsilon)
-        return f"no protocol's largest error of a frequency is below {least:.3g} on average, for some distribution of the items"
+        return (
+            f"no protocol's largest error of a frequency is below {least:.3g} on average, for some"
+            " distribution of the items"
+        )
 
 
 _HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
@@ -244,10 +257,24 @@ _HEAVY: dict[str, tuple[type[PrefixProtocol], str, str]] = {
 
 
 def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFIDENCE) -> float:
-    """The least frequency of an item that n users' reports are expected to list with this probability; infinite if there is none.
+    """The least frequency of an item that is expected to be listed with this probability.
 
-    By the union bound over the levels, for normal errors, among items that are otherwise rare: as `Found.complete_above` says
-    afterwards, with the cuts of the run.
+    By the union bound over the levels, for normal errors, among items that are otherwise rare: as
+    `Found.complete_above` says afterwards, with the cuts of the run.
+
+    Parameters
+    ----------
+    protocol
+        Over prefixes.
+    n
+        The number of users, at least 1.
+    confidence
+        The probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        A fraction of the users; infinite if there is none.
     """
     channel = protocol.channel
     kept, considered, gates = _kept(channel.lengths), 1, []
@@ -275,11 +302,11 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
     return replace(nothing(protocol.universe, confidence, n), gates=tuple(gates)).complete_above
 
 
-def _noise(channel: Prefixes, level: Level, users: int) -> list[Table]:
+def _noise(channel: PrefixChannel, level: Level, users: int) -> list[PartEstimates]:
     """What the parts of a level say on average, by its size, where nobody holds anything often."""
     own = max(1, users // len(level.parts))
     return [
-        Table(
+        PartEstimates(
             part,
             own,
             1 / len(level.parts),

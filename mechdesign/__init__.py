@@ -6,9 +6,9 @@
 from typing import TYPE_CHECKING
 
 from mechdesign import losses, named, properties
-from mechdesign.budget import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
+from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
-from mechdesign.design import Design, design
+from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import (
     CertificateRejected,
     InexactNumber,
@@ -23,12 +23,16 @@ from mechdesign.exceptions import (
     SolverFailure,
     TooLarge,
 )
-from mechdesign.mechanism import Audit, Mechanism
-from mechdesign.planner import InvalidRequest, Plan, UnknownTask, Unreachable, plan
+from mechdesign.lp.constraints import Constraints
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import Design, design
+from mechdesign.planning.planner import plan
+from mechdesign.planning.ranking import Plan
+from mechdesign.planning.search import Unreachable
+from mechdesign.planning.task import InvalidRequest, UnknownTask
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
-from mechdesign.rows import Rows
-from mechdesign.spread import Spread
+from mechdesign.table import Audit
 
 __all__ = [
     "AlreadySpent",
@@ -36,7 +40,9 @@ __all__ = [
     "BudgetExceeded",
     "Certificate",
     "CertificateRejected",
+    "Constraints",
     "Design",
+    "ErrorDistribution",
     "InexactNumber",
     "Infeasible",
     "InvalidCount",
@@ -54,9 +60,7 @@ __all__ = [
     "Privacy",
     "PrivacyViolation",
     "Property",
-    "Rows",
     "SolverFailure",
-    "Spread",
     "TooLarge",
     "UnknownTask",
     "Unreachable",

@@ -1,9 +1,10 @@
 """A proof that a mechanism is optimal, and its check. Nothing here knows how the proof was found.
 
-The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear program
-``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not negative on inequalities, with
-``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r b_r`` for *every* such mechanism. The check rebuilds the
-program from the statement (privacy, loss, properties), evaluates both sides in integers, and compares.
+The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear
+program ``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not
+negative on inequalities, with ``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r
+b_r`` for *every* such mechanism. The check rebuilds the program from the statement (privacy, loss,
+properties), evaluates both sides in integers, and compares.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from fractions import Fraction
 from math import lcm
 from operator import index
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief
 from mechdesign.exceptions import MechanismError
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import Loss
+from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
-from mechdesign.program import Program, mechanism_program
 from mechdesign.properties import Property
-from mechdesign.rational import exact
-from mechdesign.text import brief
-
-if TYPE_CHECKING:
-    from mechdesign.mechanism import Mechanism
+from mechdesign.table import Table
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition, with the reason."""
+    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition,
+    with the reason.
+    """
 
     holds: bool
     reason: str
@@ -41,7 +42,8 @@ class Verification:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The claim "this mechanism costs ``objective``; none with these properties costs less than ``bound``", and its proof.
+    """The claim "this mechanism costs ``objective``; none with these properties costs less than
+    ``bound``", and its proof.
 
     Attributes
     ----------
@@ -63,7 +65,8 @@ class Certificate:
     multipliers: Mapping[str, Mapping[int, Fraction]]
 
     def __post_init__(self) -> None:
-        # The check below is only as exact as the numbers it is given: no floats, no integers that wrap around.
+        # The check below is only as exact as the numbers it is given: no floats, no integers that
+        # wrap around.
         store = object.__setattr__
         store(self, "properties", tuple(self.properties))
         store(self, "objective", exact(self.objective, "the objective"))
@@ -89,7 +92,9 @@ class Certificate:
 
     @property
     def gap(self) -> Fraction:
-        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof of optimality."""
+        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof
+        of optimality.
+        """
         return self.objective - self.bound
 
     @property
@@ -97,27 +102,29 @@ class Certificate:
         """Whether no mechanism with these properties costs less: the gap is exactly 0."""
         return self.gap == 0
 
-    def verify(self, mechanism: Mechanism) -> Verification:
-        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the bound."""
+    def verify(self, mechanism: Table) -> Verification:
+        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the
+        bound.
+        """
         try:
             return self._verified(mechanism)
-        except (
-            MechanismError,
-            ValueError,
-        ) as error:  # a loss or property that does not fit a table of this shape
+        except (MechanismError, ValueError) as error:
+            # A loss or property that does not fit a table of this shape
             return Verification(False, str(error))
 
-    def _verified(self, mechanism: Mechanism) -> Verification:
+    def _verified(self, mechanism: Table) -> Verification:
         if mechanism.privacy != self.privacy:
             return Verification(
                 False,
-                f"the certificate is about {self.privacy!r}, the mechanism claims {mechanism.privacy!r}",
+                f"the certificate is about {self.privacy!r}, the mechanism claims"
+                f" {mechanism.privacy!r}",
             )
         audit = mechanism.audit()
         if not audit.holds:
             return Verification(
                 False,
-                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs {audit.inputs}",
+                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs"
+                f" {audit.inputs}",
             )
         for item in self.properties:
             if not item.holds(mechanism):
@@ -153,12 +160,15 @@ class Certificate:
             if self.optimal
             else f"gap at most {brief(self.gap, 3)} (proved)"
         )
-        return f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties {wanted}: {proof}"
+        return (
+            f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties"
+            f" {wanted}: {proof}"
+        )
 
 
 def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:
     """The lower bound on the program that multipliers prove. ValueError when they prove none."""
-    groups = {group.name: group for group in program.rows}
+    groups = {group.name: group for group in program.constraints}
     for name, chosen in multipliers.items():
         if name not in groups:
             raise ValueError(f"there are no rows called {name!r}")

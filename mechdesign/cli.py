@@ -1,7 +1,7 @@
 """The command line: design, audit, release, compare, plot, plan.
 
-Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of reach, a budget is spent);
-2 the request was wrong, nothing was done.
+Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of
+reach, a budget is spent); 2 the request was wrong, nothing was done.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import NoReturn, TextIO, TypeAlias, cast
 import numpy as np
 
 from mechdesign import __version__, losses, named
-from mechdesign.budget import BudgetExceeded, Ledger
-from mechdesign.column import SEPARATORS, release_column
+from mechdesign._support.files import replacing
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief, printable
+from mechdesign.accounting.ledger import BudgetExceeded, Ledger
+from mechdesign.column_release import SEPARATORS, release_column
 from mechdesign.comparison import compare
-from mechdesign.design import design
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
@@ -28,14 +30,13 @@ from mechdesign.exceptions import (
     MechanismError,
     PrivacyViolation,
 )
-from mechdesign.formats import load, replacing
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.planner import Unreachable, plan
+from mechdesign.optimal import design
+from mechdesign.planning.planner import plan
+from mechdesign.planning.search import Unreachable
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
-from mechdesign.rational import exact
-from mechdesign.text import brief, printable
 
 _NO = (
     PrivacyViolation,
@@ -100,7 +101,9 @@ class _Parser(argparse.ArgumentParser):
 AddCommand: TypeAlias = Callable[
     [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
 ]
-"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an example."""
+"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an
+example.
+"""
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -109,7 +112,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
-        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2 the request was wrong",
+        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2"
+        " the request was wrong",
         formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
@@ -132,7 +136,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "design",
         _design,
         "find the best mechanism with the given properties, and prove that it is",
-        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
+        " wm.png",
     )
     meanings = "\n".join(
         f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
@@ -241,7 +246,10 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "--kind",
         choices=["heatmap", "errors", "tail"],
         default="heatmap",
-        help="the table; the distribution of errors; or the chance of an error above d, for uniform inputs",
+        help=(
+            "the table; the distribution of errors; or the chance of an error above d, for uniform"
+            " inputs"
+        ),
     )
     chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
     add_force(chosen)
@@ -249,18 +257,26 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen = command(
         "plan",
         _plan,
-        "rank the protocols for a task: by error, or by the epsilon or the number of people that an error takes",
-        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain age=5,smokes=2,works=2 --n 10000 "
-        "--error 0.05 --detail k=3\n  mechdesign plan count --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
+        "rank the protocols for a task: by error, or by the epsilon or the number of people that an"
+        " error takes",
+        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
+        " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
+        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
     )
     chosen.add_argument(
         "task",
-        help="count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, conjunctions, ...",
+        help=(
+            "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
+            " conjunctions, ..."
+        ),
     )
     chosen.add_argument(
         "--domain",
         required=True,
-        help="items, people in the group, or bits of an item; several attributes: 5,2,2 or age=5,smokes=2",
+        help=(
+            "items, people in the group, or bits of an item; several attributes: 5,2,2 or"
+            " age=5,smokes=2"
+        ),
     )
     chosen.add_argument(
         "--n", type=int, help="number of people who report; of n, epsilon and error give two"
@@ -285,9 +301,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
     add_force(chosen)
 
-    others = {
-        point.name: point for point in entry_points(group="mechdesign.commands")
-    }  # of other packages
+    # Of other packages
+    others = {point.name: point for point in entry_points(group="mechdesign.commands")}
     asked = given[0] if given else ""
     if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
         for name in [asked] if asked in others else others:
@@ -336,7 +351,9 @@ def _loss(options: argparse.Namespace) -> Loss:
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
-    """ValueError for a file to write that is there and not to be overwritten, or that cannot be written, before any work."""
+    """ValueError for a file to write that is there and not to be overwritten, or that cannot be
+    written, before any work.
+    """
     for target in targets:
         if target is None:
             continue
@@ -405,13 +422,15 @@ def _neighbours(text: str) -> Neighbours:
 def _describe(mechanism: Mechanism) -> None:
     audit = mechanism.audit()
     print(
-        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs, {mechanism.privacy!r}"
+        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs,"
+        f" {mechanism.privacy!r}"
     )
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
     print(
-        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most {brief(audit.allowed, 9)}, at {reached}"
+        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
+        f" {brief(audit.allowed, 9)}, at {reached}"
     )
     print(
         "properties   "
@@ -422,7 +441,8 @@ def _describe(mechanism: Mechanism) -> None:
     never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
     if never:
         print(
-            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid this"
+            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid"
+            " this"
         )
     if mechanism.outputs == mechanism.inputs > 1:
         print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
@@ -433,7 +453,7 @@ def _describe(mechanism: Mechanism) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    _describe(load(options.file))
+    _describe(Mechanism.load(options.file))
     say(f"{options.file}: digest, table, privacy and certificate checked")
     return 0
 
@@ -448,7 +468,7 @@ def _release(options: argparse.Namespace) -> int:
     if options.column in options.keep:
         raise ValueError(f"--keep {options.column} would publish the true counts")
     read = release_column(
-        load(options.file),
+        Mechanism.load(options.file),
         options.input,
         options.out,
         options.column,
@@ -480,7 +500,7 @@ def _compare(options: argparse.Namespace) -> int:
         "UM": named.uniform(options.n),
     }
     print("for uniformly distributed counts")
-    print(compare({**table, **{str(path): load(path) for path in options.files}}))
+    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}))
     return 0
 
 
@@ -489,7 +509,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     check_targets(options, options.out)
     check_suffix(options.out, *_PICTURES)
-    mechanisms = {printable(str(path)): load(path) for path in options.files}
+    mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:
@@ -541,7 +561,8 @@ def _domain(text: str) -> int | list[int] | dict[str, int]:
         pairs = [part.split("=", 1) for part in text.split(",")]
         if any(len(pair) < 2 for pair in pairs) or len({name for name, *_ in pairs}) < len(pairs):
             raise ValueError(
-                f"--domain: attributes are distinct names with numbers of values, such as age=5,smokes=2, got {text!r}"
+                "--domain: attributes are distinct names with numbers of values, such as"
+                f" age=5,smokes=2, got {text!r}"
             )
         return {name.strip(): _whole(size) for name, size in pairs}
     return [_whole(size) for size in text.split(",")] if "," in text else _whole(text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import aligned, brief, printable
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
-from mechdesign.rational import Rational
-from mechdesign.text import aligned, brief, printable
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ def compare(
 ) -> Comparison:
     """One row a mechanism, for inputs drawn from ``prior`` (uniform if None).
 
-    Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for uniform inputs),
-    ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the seven properties hold.
-    Raises ValueError when there is nothing to compare, or the mechanisms differ in the number of inputs.
+    Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for
+    uniform inputs), ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the
+    seven properties hold. Raises ValueError when there is nothing to compare, or the mechanisms
+    differ in the number of inputs.
     """
     if not mechanisms:
         raise ValueError("no mechanism to compare")
@@ -47,11 +48,13 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
     return {
         "mechanism": name,
         "L0": f"{float(mechanism.loss(L0(prior=prior))):.5f}",
-        "scaled L0": f"{float(mechanism.scaled_l0()):.5f}"
-        if mechanism.outputs == mechanism.inputs > 1
-        else "-",
+        "scaled L0": (
+            f"{float(mechanism.scaled_l0()):.5f}"
+            if mechanism.outputs == mechanism.inputs > 1
+            else "-"
+        ),
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
-        "RMSE": f"{mechanism.spread(prior).rmse:.4f}",
+        "RMSE": f"{mechanism.error_distribution(prior).rmse:.4f}",
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),
         **{short: "yes" if holds else "-" for short, holds in held.items()},
     }

@@ -1,7 +1,8 @@
 """Release counts from a saved mechanism with nothing but the standard library.
 
-This file depends on no other: copy it to a device that has Python and no packages, beside the mechanism's JSON file.
-It checks the digest, the table and the privacy of the file, and draws exactly, by integers.
+This file depends on no other: copy it to a device that has Python and no packages, beside the
+mechanism's JSON file. It checks the digest, the table and the privacy of the file, and draws
+exactly, by integers.
 
     python device.py wm.json 3 5 2
     python device.py wm.json < counts.txt    (true counts on a command line can be seen by others on the machine)
@@ -30,14 +31,21 @@ _KEYS = {
 }
 
 
-class Device:
-    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is damaged or lies.
+_WORK = 1_000_000_000
+"""Estimated nanoseconds that the comparisons may take, for each begun megabyte of the file."""
 
-    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's randomness.
+
+class Device:
+    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is
+    damaged or lies.
+
+    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's
+    randomness.
     """
 
     def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
         try:
+            self.size = Path(path).stat().st_size
             columns = self._checked(_read(path))
         except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             raise ValueError(f"malformed: {error!r:.100}") from error
@@ -72,16 +80,39 @@ class Device:
         top, bottom = _integer(numerator), _integer(denominator) if slash else 1
         if not 0 < top <= bottom:
             raise ValueError("alpha is not in (0, 1]")
-        for j, k, distance in _distances(content["neighbours"], len(columns)):
-            low, high = top**distance, bottom**distance
+        self._check_private(columns, content["neighbours"], top, bottom)
+        return columns
+
+    def _check_private(
+        self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
+    ) -> None:
+        """Compare each two neighbours, if that takes about a second for each megabyte at most."""
+        inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
+        left = _WORK * max(1, -(-self.size // 1_000_000))
+        if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
+            # The likeliest and the least likely input of each output are enough.
+            rows = zip(*columns, strict=True)
+            ends = {(row.index(min(row)), row.index(max(row)), 1) for row in rows}
+            pairs: Iterator[tuple[int, int, int]] = iter(ends)
+        else:
+            pairs = _distances(neighbours, inputs)
+        powers: dict[int, tuple[int, int]] = {}
+        for j, k, distance in pairs:
+            power = distance * _limbs(bottom)
+            left -= 1500 + outputs * (120 + 3 * entry * power)
+            left -= 3 * power**2 if distance not in powers else 0
+            if left < 0:
+                raise ValueError("it would take too long to check: too long, or too many, numbers")
+            if distance not in powers:
+                powers[distance] = top**distance, bottom**distance
+            low, high = powers[distance]
             if any(
                 high * p < low * q or high * q < low * p
                 for p, q in zip(columns[j], columns[k], strict=True)
             ):
                 raise ValueError(
-                    f"not private: inputs {j} and {k} can be told apart better than alpha = {top}/{bottom} allows"
+                    f"not private: inputs {j} and {k} can be told apart better than alpha allows"
                 )
-        return columns
 
     def release(self, count: object) -> int:
         """One exact draw for a true count."""
@@ -114,6 +145,11 @@ def _read(path: str) -> Any:
         parse_float=refused,
         parse_constant=refused,
     )
+
+
+def _limbs(value: int) -> int:
+    """In how many digits of 30 bits a number is kept."""
+    return value.bit_length() // 30 + 1
 
 
 def _integer(text: str) -> int:
@@ -163,15 +199,19 @@ def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
         yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
     else:
         raise ValueError(
-            f"neighbours must be adjacent, all, a distance, pairs of inputs or distances, got {described!r:.40}"
+            "neighbours must be adjacent, all, a distance, pairs of inputs or distances, got"
+            f" {described!r:.40}"
         )
 
 
 def main(arguments: list[str]) -> int:
-    """Release the counts named after the file, or those on standard input; 2 and a message if anything is wrong."""
+    """Release the counts named after the file, or those on standard input; 2 and a message if
+    anything is wrong.
+    """
     if not arguments or arguments[0].startswith("-"):
         print(
-            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard input)",
+            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard"
+            " input)",
             file=sys.stderr,
         )
         return 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 from fractions import Fraction
 
-from mechdesign.text import brief, printable, shown
+from mechdesign._support.text import brief, printable, shown
 
 
 class MechanismError(Exception):
@@ -15,7 +15,8 @@ class MechanismError(Exception):
         return printable(super().__str__())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The message is made from the attributes, so that the default way (call the class with the message) would not do.
+        # The message is made from the attributes, so that the default way (call the class with the
+        # message) would not do.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -57,8 +58,8 @@ class NotSquare(MechanismError, ValueError):
 class PrivacyViolation(MechanismError):
     """A table does not keep the privacy that it claims.
 
-    Attributes: ``ratio`` (exact, or infinity), ``allowed`` (1/alpha, or a power of it under a metric), ``output`` and ``inputs``
-    where it is reached.
+    Attributes: ``ratio`` (exact, or infinity), ``allowed`` (1/alpha, or a power of it under a
+    metric), ``output`` and ``inputs`` where it is reached.
     """
 
     def __init__(
@@ -66,8 +67,9 @@ class PrivacyViolation(MechanismError):
     ) -> None:
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
-            f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] = {brief(ratio, 12)} "
-            f"exceeds the {brief(allowed, 12)} that alpha allows; nothing was released"
+            f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] ="
+            f" {brief(ratio, 12)} exceeds the {brief(allowed, 12)} that alpha allows; nothing was"
+            " released"
         )
 
 
@@ -104,14 +106,19 @@ def _duration(seconds: float) -> str:
 
 
 class InvalidCount(MechanismError, ValueError):
-    """A true count that the mechanism has no column for. ``index`` is the position of the first bad one."""
+    """A true count that the mechanism has no column for. ``index`` is the position of the first bad
+    one.
+    """
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
         self.index, self.value, self.largest = index, value, largest
         super().__init__(
-            f"counts[{index}] = {shown(value)} is not an integer between 0 and {largest}; nothing was released"
+            f"counts[{index}] = {shown(value)} is not an integer between 0 and {largest}; nothing"
+            " was released"
         )
 
 
 class InvalidFile(MechanismError, ValueError):
-    """A file is not a mechanism this version can trust: truncated, tampered with, or of another format."""
+    """A file is not a mechanism this version can trust: truncated, tampered with, or of another
+    format.
+    """

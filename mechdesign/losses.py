@@ -1,8 +1,9 @@
-"""What a wrong answer costs: |i - j|^p beyond a distance, or any table of costs; averaged over a prior or in the worst case.
+"""What a wrong answer costs: |i - j|^p beyond a distance, or any table of costs; averaged over a
+prior or in the worst case.
 
-Every loss here is the *plain* expectation of Definition 21 (thesis 6.2). The thesis also reports a scaled L0, eq. 6.1:
-(n + 1)/n times the plain one under the uniform prior, so that the uniform mechanism scores 1. That one is
-`Mechanism.scaled_l0`.
+Every loss here is the *plain* expectation of Definition 21 (thesis 6.2). The thesis also reports a
+scaled L0, eq. 6.1: (n + 1)/n times the plain one under the uniform prior, so that the uniform
+mechanism scores 1. That one is `Mechanism.scaled_l0`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from fractions import Fraction
 
 from flint import fmpz
 
+from mechdesign._support.numbers import Rational, exact, whole
+from mechdesign._support.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief, shown
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""
@@ -32,11 +33,12 @@ class Loss(ABC):
     Attributes
     ----------
     prior
-        Exact weights over the inputs that sum to one; None is uniform. See `prior` and `binomial` for ways to make one.
+        Exact weights over the inputs that sum to one; None is uniform. See `prior` and `binomial`
+        for ways to make one.
     worst_case
-        False: the expectation over the prior. True: the largest expected cost over the inputs, whatever the prior
-        (which must then be None). Definition 21 would weight the inputs under the maximum, too; with its uniform
-        weights that is 1/(n + 1) times the value here.
+        False: the expectation over the prior. True: the largest expected cost over the inputs,
+        whatever the prior (which must then be None). Definition 21 would weight the inputs under
+        the maximum, too; with its uniform weights that is 1/(n + 1) times the value here.
     """
 
     prior: tuple[Fraction, ...] | None = None
@@ -65,13 +67,15 @@ class Loss(ABC):
 class Power(Loss):
     """|i - j|^p where |i - j| > d, else 0 (so p = 0, d = 0 is the probability of a wrong answer).
 
-    The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0: that is ``> d``.
+    The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0:
+    that is ``> d``.
 
     Parameters
     ----------
     p
-        Exact, at least 0, at most 100, with a denominator of at most 100. When |i - j|^p is irrational the cost is that
-        number rounded down to 64 binary places, and all that is proved is proved for the rounded costs.
+        Exact, at least 0, at most 100, with a denominator of at most 100. When |i - j|^p is
+        irrational the cost is that number rounded down to 64 binary places, and all that is proved
+        is proved for the rounded costs.
     d
         Distance up to which an error costs nothing.
     """
@@ -89,11 +93,10 @@ class Power(Loss):
         power = exact(p, "p")
         if not 0 <= power <= _LARGEST_POWER or power.denominator > _LARGEST_POWER:
             raise ValueError(
-                f"the power of a loss must be at least 0, and at most {_LARGEST_POWER}, with a denominator of at most "
-                f"{_LARGEST_POWER}, got {brief(power)}"
+                f"the power of a loss must be at least 0, and at most {_LARGEST_POWER}, with a"
+                f" denominator of at most {_LARGEST_POWER}, got {brief(power)}"
             )
-        if not isinstance(d, int) or isinstance(d, bool) or d < 0:
-            raise ValueError(f"the distance threshold must be an integer >= 0, got {shown(d)}")
+        d = whole(d, "the distance threshold")
         for name, value in (
             ("p", power),
             ("d", d),
@@ -144,7 +147,8 @@ class Costs(Loss):
     def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
         if (outputs, inputs) != (len(self.table), len(self.table[0])):
             raise NotSquare(
-                f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is {outputs} x {inputs}"
+                f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is"
+                f" {outputs} x {inputs}"
             )
         return [list(row) for row in self.table]
 
@@ -186,7 +190,9 @@ def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
 
 
 def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[Fraction, ...]:
-    """Exact weights over ``inputs`` inputs: the uniform ones if None. InvalidPrior unless they are a distribution over them."""
+    """Exact weights over ``inputs`` inputs: the uniform ones if None. InvalidPrior unless they are
+    a distribution over them.
+    """
     if weights is None:
         return (Fraction(1, inputs),) * inputs
     values = _distribution(weights)
@@ -201,7 +207,8 @@ def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
         raise InvalidPrior(f"a prior weight is negative: {brief(min(values))}")
     if sum(values) != 1:
         raise InvalidPrior(
-            f"the prior sums to {brief(sum(values, Fraction(0)), 12)}, not to 1; losses.prior() divides by the sum"
+            f"the prior sums to {brief(sum(values, Fraction(0)), 12)}, not to 1; losses.prior()"
+            " divides by the sum"
         )
     return values
 

@@ -1,4 +1,6 @@
-"""The named mechanisms in closed form, exact, and which of them theory recommends (thesis 6.5, 6.6, 6.8)."""
+"""The named mechanisms in closed form, exact, and which of them theory recommends (thesis 6.5, 6.6,
+6.8).
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.design import design
+from mechdesign._support.numbers import Rational, whole
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
-from mechdesign.rational import Rational
-from mechdesign.text import shown
 
 
 def geometric(n: int, alpha: Rational) -> Mechanism:
-    """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2): two-sided geometric noise, clamped to 0 .. n.
+    """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2): two-sided geometric
+    noise, clamped to 0 .. n.
 
-    The unique optimum for L0 with no further properties (Theorem 12); its scaled L0 is 2 alpha / (1 + alpha).
-    (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d| / (1+alpha).)
+    The unique optimum for L0 with no further properties (Theorem 12); its scaled L0 is 2 alpha / (1
+    + alpha). (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|
+    / (1+alpha).)
     """
     privacy = _privacy(n, alpha)
     a = privacy.alpha
@@ -36,11 +39,13 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
 
 
 def explicit_fair(n: int, alpha: Rational) -> Mechanism:
-    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3): optimal for L0 among fair mechanisms, with all seven properties.
+    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3): optimal for L0 among fair mechanisms,
+    with all seven properties.
 
-    Every column holds the same powers of alpha: 0 once, and 1, 2, ... twice each; for odd n the last, (n+1)/2, only once.
-    So y = 1 / (1 + 2 (alpha + ... + alpha^(n/2))) for even n, which is eq. 6.14, and
-    y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where eq. 6.14 does not hold.
+    Every column holds the same powers of alpha: 0 once, and 1, 2, ... twice each; for odd n the
+    last, (n+1)/2, only once. So y = 1 / (1 + 2 (alpha + ... + alpha^(n/2))) for even n, which is
+    eq. 6.14, and y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where
+    eq. 6.14 does not hold.
     """
     privacy = _privacy(n, alpha)
     powers = [[explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
@@ -55,23 +60,27 @@ def explicit_fair_power(i: int, j: int, n: int) -> int:
 
 
 def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
-    """UM (Definition 23): ignores its input and guesses. It claims perfect privacy, alpha = 1, unless told otherwise."""
+    """UM (Definition 23): ignores its input and guesses. It claims perfect privacy, alpha = 1,
+    unless told otherwise.
+    """
     _check(n)
     return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
 
 
 def randomized_response(alpha: Rational) -> Mechanism:
-    """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10). GM and EM for n = 1 are the same mechanism."""
+    """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10). GM and EM for n = 1
+    are the same mechanism.
+    """
     return geometric(1, alpha)
 
 
 def krr(k: int, alpha: Rational) -> Mechanism:
-    """k-ary (generalised) randomized response, GRR: local privacy over the items 0 .. k-1 (thesis 6.8).
+    """k-ary (generalised) randomized response, GRR: local privacy over the items 0 .. k-1 (thesis
+    6.8).
 
     The truth with probability 1 / (1 + (k - 1) alpha), every other item with alpha times that.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be a number of items, at least 1, got {k!r}")
+    k = whole(k, "k", 1, what="a number of items")
     privacy = Privacy(alpha, neighbours="all")
     truth = 1 / (1 + (k - 1) * privacy.alpha)
     return Mechanism(
@@ -82,9 +91,9 @@ def krr(k: int, alpha: Rational) -> Mechanism:
 def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
     """WM: the least L0 among weakly honest mechanisms, solved and certified by `design`.
 
-    The thesis uses the name for two mechanisms. By default this is WH, with the row monotonicity and symmetry that cost
-    nothing; with ``column_monotone`` it is WH + RM + CM, which the thesis plots from section 6.7.1 on. They differ only
-    for alpha > 1/2.
+    The thesis uses the name for two mechanisms. By default this is WH, with the row monotonicity
+    and symmetry that cost nothing; with ``column_monotone`` it is WH + RM + CM, which the thesis
+    plots from section 6.7.1 on. They differ only for alpha > 1/2.
     """
     privacy = _privacy(n, alpha)
     return design(
@@ -94,7 +103,8 @@ def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A mechanism with the least L0 among those with the properties asked for, and why it is that one.
+    """A mechanism with the least L0 among those with the properties asked for, and why it is that
+    one.
 
     Attributes
     ----------
@@ -110,7 +120,8 @@ class Recommendation:
 
 
 def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> Recommendation:
-    """The best mechanism for L0 with these properties, following the flowchart of Figure 6.4; closed forms where theory has them.
+    """The best mechanism for L0 with these properties, following the flowchart of Figure 6.4;
+    closed forms where theory has them.
 
     Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
     """
@@ -120,7 +131,8 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
     unknown = wanted - {item.short for item in SEVEN}
     if unknown:
         raise ValueError(
-            f"Figure 6.4 knows the seven properties of section 6.4, not {', '.join(sorted(unknown))}; use design()"
+            "Figure 6.4 knows the seven properties of section 6.4, not"
+            f" {', '.join(sorted(unknown))}; use design()"
         )
     needed = implied(wanted)
     if a == 1:
@@ -130,7 +142,10 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
             "alpha = 1: no output may depend on the input, and guessing has every property",
         )
     if "F" in needed:
-        reason = "fairness is asked for: EM is optimal among fair mechanisms and has all seven (Theorem 13)"
+        reason = (
+            "fairness is asked for: EM is optimal among fair mechanisms and has all seven"
+            " (Theorem 13)"
+        )
         return Recommendation("EM", explicit_fair(n, a), reason)
     column = bool(needed & {"CM", "CH"})
     if needed <= {"S", "RM", "RH"}:
@@ -170,5 +185,4 @@ def _privacy(n: int, alpha: Rational) -> Privacy:
 
 
 def _check(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"n must be a whole number of people, at least 0, got {shown(n)}")
+    whole(n, "n", what="a whole number of people")

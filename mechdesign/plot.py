@@ -1,4 +1,5 @@
-"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and errors.
+"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and
+errors.
 
 Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
 ``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
@@ -13,8 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,21 +24,19 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from mechdesign._support.files import replacing
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import printable
 from mechdesign.exceptions import NotSquare
-from mechdesign.formats import replacing
 from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
-from mechdesign.progress import ProgressMeter
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief, printable
-
-if TYPE_CHECKING:
-    from mechdesign.planner import Plan
 
 _Point = TypeVar("_Point", int, Fraction)
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is faint on white. The
-# lengths of colours and markers are coprime, so no two of the first 56 series look alike.
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is
+# faint on white. The lengths of colours and markers are coprime, so no two of the first 56 series
+# look alike.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
@@ -61,10 +59,12 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
-    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1, 6.6).
+    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1,
+    6.6).
 
-    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are printed to two places, with a
-    bare 0 for an exact zero. The tables may have different sizes, as in Figure 6.1, and may be rectangular.
+    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are
+    printed to two places, with a bare 0 for an exact zero. The tables may have different sizes, as
+    in Figure 6.1, and may be rectangular.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
         _whole(axes.xaxis)
         _whole(axes.yaxis)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
-            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast equally.
+            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white
+            # contrast equally.
             dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array(
                 [0.2126, 0.7152, 0.0722]
             ) < 0.18
@@ -152,7 +153,8 @@ def l0_against_alpha(
     Parameters
     ----------
     curves
-        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8, alpha)``.
+        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8,
+        alpha)``.
     alphas
         Exact numbers in (0, 1]; joined in this order.
     progress
@@ -181,22 +183,28 @@ def l0_against_alpha(
 def error_histograms(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n (Figure 6.13).
+    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n
+    (Figure 6.13).
 
     Parameters
     ----------
     mechanisms
         label -> mechanism, all (n+1) x (n+1) for one n.
     prior
-        n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if None.
+        n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if
+        None.
 
     Raises
     ------
     ValueError
-        No mechanism, different sizes, a rectangular one, or a prior that does not fit (`InvalidPrior`).
+        No mechanism, different sizes, a rectangular one, or a prior that does not fit
+        (`InvalidPrior`).
     """
     n = _people(mechanisms)
-    spreads = {name: mechanism.spread(prior).histogram for name, mechanism in mechanisms.items()}
+    spreads = {
+        name: mechanism.error_distribution(prior).histogram
+        for name, mechanism in mechanisms.items()
+    }
     width = 0.84 / len(spreads)
     inches = min(max(0.13 * (2 * n + 1) * (len(spreads) + 0.5), 5.5), 14.0)
     figure, axes = _axes("error (output minus input)", "probability of the error", inches)
@@ -219,7 +227,8 @@ def error_histograms(
 
 
 def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) -> Figure:
-    """The expected root mean square error when the count is of n independent bits, each 1 with probability p (Figure 6.12).
+    """The expected root mean square error when the count is of n independent bits, each 1 with
+    probability p (Figure 6.12).
 
     Parameters
     ----------
@@ -231,7 +240,8 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
     Raises
     ------
     ValueError
-        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1] (`InvalidPrior`).
+        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1]
+        (`InvalidPrior`).
     InexactNumber
         A float in ``ps``.
     """
@@ -246,10 +256,11 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
 def l0d_against_p(
     mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1
 ) -> Figure:
-    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure 6.10, where d is 1).
+    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure
+    6.10, where d is 1).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `rmse_against_p`;
-    d is an integer >= 0 (else ValueError).
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
+    those of `rmse_against_p`; d is an integer >= 0 (else ValueError).
     """
     return _against_p(
         mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior)))
@@ -259,61 +270,57 @@ def l0d_against_p(
 def l0d_against_d(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism (Figure 6.11).
+    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism
+    (Figure 6.11).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are those of `error_histograms`;
-    a ValueError also when n = 0, which leaves no d.
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
+    those of `error_histograms`; a ValueError also when n = 0, which leaves no d.
     """
     n = _people(mechanisms)
     if n == 0:
         raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
-    spreads = {name: mechanism.spread(prior) for name, mechanism in mechanisms.items()}
+    spreads = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
     tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
     return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
 
 
-def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -> Figure:
-    """The predicted errors of a plan's candidates against epsilon, both logarithmic, for the best one's number of people.
-
-    The best one at its epsilon is marked. Candidates of unknown error are left out.
+def error_against_epsilon(
+    epsilons: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    title: str = "",
+    marked: tuple[float, float, str] | None = None,
+) -> Figure:
+    """Errors against epsilon, both logarithmic, as `mechdesign.Plan.plot` shows them.
 
     Parameters
     ----------
-    plan
-        What `mechdesign.plan` found.
     epsilons
-        Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight times that, and that itself.
+        Each above 0, joined in order.
+    curves
+        For each name, an error for each epsilon; NaN where there is none.
+    title
+        Above the axes.
+    marked
+        An epsilon and an error, with a label.
 
     Raises
     ------
     ValueError
-        No epsilon, or errors that are all unknown.
+        No epsilon.
     """
-    best = plan.best
-    middle = float(best.epsilon)
-    grid = (
-        [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else list(epsilons)
-    )
-    _some(grid, "epsilons")
-    curves = {name: row for name, row in plan.errors(grid).items() if not all(map(math.isnan, row))}
-    if not curves:
-        raise ValueError("the errors of all candidates are unknown: there is nothing to draw")
-    people = "" if best.n is None else f", n = {best.n}"
-    figure = _lines("privacy loss epsilon", "predicted error", grid, curves)
+    _some(epsilons, "epsilons")
+    figure = _lines("privacy loss epsilon", "predicted error", epsilons, curves)
     figure.set_size_inches(9.0, 4.6)
     axes = figure.axes[0]
     axes.set(xscale="log", yscale="log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(
-        fill(f"{plan.task.question}{people}; error: {plan.task.error_is}", 75),
-        fontsize=9,
-        loc="left",
-    )
-    if not math.isnan(best.error):
+    axes.set_title(title, fontsize=9, loc="left")
+    if marked is not None:
+        epsilon, error, label = marked
         axes.plot(
-            middle, best.error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5
+            epsilon, error, "*", markersize=17, color="black", markeredgecolor="white", zorder=5
         )
         box = {
             "boxstyle": "round,pad=0.15",
@@ -321,10 +328,9 @@ def error_against_epsilon(plan: Plan, epsilons: Sequence[float] | None = None) -
             "edgecolor": "none",
             "alpha": 0.8,
         }
-        label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
         axes.annotate(
             label,
-            (middle, best.error),
+            (epsilon, error),
             xytext=(-8, -8),
             textcoords="offset points",
             ha="right",
@@ -375,7 +381,8 @@ def _people(mechanisms: Mapping[str, Mechanism]) -> int:
     for name, mechanism in mechanisms.items():
         if mechanism.outputs != mechanism.inputs:
             raise NotSquare(
-                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of the same people"
+                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of"
+                " the same people"
             )
         if n < 0:
             first, n = name, mechanism.inputs - 1
@@ -429,7 +436,8 @@ def _lines(
     if whole:
         _whole(axes.xaxis)
     for index, (name, y) in enumerate(curves.items()):
-        # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers are hollow, so both show.
+        # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers
+        # are hollow, so both show.
         axes.plot(
             x,
             y,

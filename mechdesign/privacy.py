@@ -1,4 +1,6 @@
-"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours, or at which distance."""
+"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours, or at which
+distance.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.rational import Rational, exact
-from mechdesign.text import brief, shown
+from mechdesign._support.numbers import Rational, exact, is_whole, whole
+from mechdesign._support.text import brief, shown
 
 EPSILON_LIMIT = 1024
-"""`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is nothing already."""
+"""`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is
+nothing already.
+"""
 
 DISTANCE_LIMIT = 1024
 """The largest distance in a `Metric`: alpha is raised to it, exactly."""
@@ -27,23 +31,26 @@ _SLACK = Decimal("0.999999940395355224609375")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Metric:
-    """A distance for every two inputs: at distance d, epsilon is allowed d times (metric privacy, thesis 2.4.3 and its [61]).
+    """A distance for every two inputs: at distance d, epsilon is allowed d times (metric privacy,
+    thesis 2.4.3 and its [61]).
 
-    A chain of shorter distances binds as well: ``|j - j'|`` for all pairs asks for what ``neighbours="adjacent"`` does. The table
-    need not obey the triangle inequality.
+    A chain of shorter distances binds as well: ``|j - j'|`` for all pairs asks for what
+    ``neighbours="adjacent"`` does. The table need not obey the triangle inequality.
 
     Parameters
     ----------
     distances
-        A square table with a row for each input: 0 on the diagonal, elsewhere an integer from 1 to 1024, the same from j to j'
-        as from j' to j, or None where j and j' are not neighbours. Inputs that must look exactly alike (distance 0) are one input.
+        A square table with a row for each input: 0 on the diagonal, elsewhere an integer from 1 to
+        1024, the same from j to j' as from j' to j, or None where j and j' are not neighbours.
+        Inputs that must look exactly alike (distance 0) are one input.
 
     Raises
     ------
     TypeError
         A distance that is not an integer.
     ValueError
-        A table that is not square or not symmetric, a distance out of range, or no neighbours at all; the message names it.
+        A table that is not square or not symmetric, a distance out of range, or no neighbours at
+        all; the message names it.
 
     >>> Metric([[min(abs(j - k), 2) for k in range(4)] for j in range(4)])
     Metric(distances=((0, 1, 2, 2), (1, 0, 1, 2), (2, 1, 0, 1), (2, 2, 1, 0)))
@@ -58,16 +65,19 @@ class Metric:
         for j, row in enumerate(table):
             if len(row) != len(table):
                 raise ValueError(
-                    f"distances between inputs must be a square table, but row {j} of {len(table)} has {len(row)}"
+                    f"distances between inputs must be a square table, but row {j} of {len(table)}"
+                    f" has {len(row)}"
                 )
             for k, distance in enumerate(row):
                 if (distance == 0) != (j == k):
                     raise ValueError(
-                        f"inputs {j} and {k} cannot be at distance {distance}: 0 is from an input to itself"
+                        f"inputs {j} and {k} cannot be at distance {distance}: 0 is from an input"
+                        " to itself"
                     )
                 if k < j and distance != table[k][j]:
                     raise ValueError(
-                        f"distances must be symmetric: {distance} from input {j} to {k}, {table[k][j]} back"
+                        f"distances must be symmetric: {distance} from input {j} to {k},"
+                        f" {table[k][j]} back"
                     )
         if not any(row[k] is not None for j, row in enumerate(table) for k in range(j)):
             raise ValueError(
@@ -84,20 +94,21 @@ Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges | Metric
 class Privacy:
     """How much the probability of any output may change between neighbouring inputs.
 
-    A mechanism P keeps it when ``alpha <= P[i, j] / P[i, j'] <= 1 / alpha`` for every output i and all neighbours j, j'
-    (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1 is perfect). Under a `Metric` alpha^d takes the place
-    of alpha for neighbours at distance d.
+    A mechanism P keeps it when ``alpha <= P[i, j] / P[i, j'] <= 1 / alpha`` for every output i and
+    all neighbours j, j' (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1
+    is perfect). Under a `Metric` alpha^d takes the place of alpha for neighbours at distance d.
 
     Parameters
     ----------
     alpha
-        An exact rational in (0, 1]: Fraction, int, Decimal or string. Floats are refused (`InexactNumber`).
+        An exact rational in (0, 1]: Fraction, int, Decimal or string. Floats are refused
+        (`InexactNumber`).
     neighbours
         ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
-        ``"all"``: every two inputs (local privacy);
-        an integer k >= 1: inputs at distance at most k (limited precision, thesis Definition 13);
-        pairs ``[(j, j'), ...]``: exactly these; or a `Metric`: those that it gives a distance. Inputs that no chain of
-        neighbours connects are not protected from each other.
+        ``"all"``: every two inputs (local privacy); an integer k >= 1: inputs at distance at most k
+        (limited precision, thesis Definition 13); pairs ``[(j, j'), ...]``: exactly these; or a
+        `Metric`: those that it gives a distance. Inputs that no chain of neighbours connects are
+        not protected from each other.
 
     >>> Privacy("9/10")
     Privacy(alpha=9/10, neighbours='adjacent')
@@ -121,25 +132,29 @@ class Privacy:
         epsilon: float | Rational,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> Privacy:
-        """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 - 2**-24), epsilon]``.
+        """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 -
+        2**-24), epsilon]``.
 
-        The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the fraction is chosen
-        inside the interval that is left. An epsilon above 1024 is treated as 1024.
+        The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the
+        fraction is chosen inside the interval that is left. An epsilon above 1024 is treated as
+        1024.
 
         Parameters
         ----------
         epsilon
-            Any finite number >= 0. A float stands for the binary number that it is; a string is read exactly.
+            Any finite number >= 0. A float stands for the binary number that it is; a string is
+            read exactly.
 
         >>> Privacy.from_epsilon(0).alpha
         Fraction(1, 1)
         >>> Privacy.from_epsilon(1.0).epsilon <= 1.0
         True
         """
-        value = min(face_value(epsilon), Fraction(EPSILON_LIMIT))
+        value = min(exact_epsilon(epsilon), Fraction(EPSILON_LIMIT))
         if value == 0:
             return cls(1, neighbours)
-        # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of them.
+        # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of
+        # them.
         digits = 60 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3
         down, up = (
             Context(prec=digits, rounding=ROUND_FLOOR),
@@ -149,14 +164,17 @@ class Privacy:
             context.divide(Decimal(value.numerator), Decimal(value.denominator))
             for context in (up, down)
         )
-        # Decimal.exp is correctly rounded to nearest whatever the context says, so a step outwards makes it a bound.
+        # Decimal.exp is correctly rounded to nearest whatever the context says, so a step outwards
+        # makes it a bound.
         lowest = up.next_plus(up.exp(up.minus(below)))
         highest = down.next_minus(down.exp(down.minus(up.multiply(above, _SLACK))))
         return cls(_simplest_between(Fraction(lowest), Fraction(highest)), neighbours)
 
     @property
     def epsilon(self) -> float:
-        """-ln(alpha), rounded up: never less than what the mechanism may lose, between neighbours at distance 1."""
+        """-ln(alpha), rounded up: never less than what the mechanism may lose, between neighbours
+        at distance 1.
+        """
         if self.alpha == 1:
             return 0.0
         digits = 40 + self.alpha.denominator.bit_length() // 3
@@ -167,9 +185,11 @@ class Privacy:
         return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
-        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2), smaller input first.
+        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2),
+        smaller input first.
 
-        Raises ValueError when an explicit pair names an input that does not exist, or a metric is over another number of inputs.
+        Raises ValueError when an explicit pair names an input that does not exist, or a metric is
+        over another number of inputs.
         """
         if isinstance(self.neighbours, Metric):
             table = self.neighbours.distances
@@ -188,7 +208,8 @@ class Privacy:
             largest = max((pair[1] for pair in self.neighbours), default=0)
             if largest >= inputs:
                 raise ValueError(
-                    f"the neighbour list names input {shown(largest)}, but the inputs are 0 .. {inputs - 1}"
+                    f"the neighbour list names input {shown(largest)}, but the inputs are 0 .."
+                    f" {inputs - 1}"
                 )
             return np.array(self.neighbours, dtype=np.int64).reshape(-1, 2)
         first = np.arange(inputs)
@@ -206,7 +227,9 @@ class Privacy:
         return reach * inputs - reach * (reach + 1) // 2
 
     def distances(self, inputs: int) -> npt.NDArray[np.int64]:
-        """How many times epsilon each of `pairs` may lose, shape (pairs,): 1 unless a `Metric` says otherwise."""
+        """How many times epsilon each of `pairs` may lose, shape (pairs,): 1 unless a `Metric` says
+        otherwise.
+        """
         pairs = self.pairs(inputs)
         if not isinstance(self.neighbours, Metric):
             return np.ones(len(pairs), dtype=np.int64)
@@ -227,9 +250,10 @@ def _reach(neighbours: str | int, inputs: int) -> int:
 
 
 def _distance(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_whole(value):
         raise TypeError(
-            f"a distance between inputs must be an integer or None, got {type(value).__name__} {shown(value)}"
+            f"a distance between inputs must be an integer or None, got {type(value).__name__}"
+            f" {shown(value)}"
         )
     if not 0 <= value <= DISTANCE_LIMIT:
         raise ValueError(
@@ -244,26 +268,22 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
     if isinstance(value, str):
         if value not in ("adjacent", "all"):
             raise ValueError(
-                f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}"
+                "neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric,"
+                f" got {value!r}"
             )
         return value
-    if isinstance(value, (int, np.integer)) and value is not True and value is not False:
-        if value < 1:
-            raise ValueError(
-                f"a distance between neighbours must be at least 1, got {shown(value)}"
-            )
-        return "adjacent" if value == 1 else int(value)
-    if isinstance(value, bool):
+    if is_whole(value):
+        distance = whole(value, "a distance between neighbours", 1)
+        return "adjacent" if distance == 1 else distance
+    if isinstance(value, int):
         raise ValueError(
-            f"neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got {value!r}"
+            "neighbours must be 'adjacent', 'all', a distance, pairs of inputs, or a Metric, got"
+            f" {value!r}"
         )
     edges = set()
     for pair in value:
         first, second = pair
-        if not all(
-            isinstance(end, (int, np.integer)) and not isinstance(end, bool)
-            for end in (first, second)
-        ):
+        if not (is_whole(first) and is_whole(second)):
             raise ValueError(f"a pair of neighbours must be two integers, got {shown(pair)}")
         if first == second or min(first, second) < 0:
             raise ValueError(
@@ -276,7 +296,9 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction with the smallest denominator in [low, high], 0 < low <= high (continued fractions)."""
+    """The fraction with the smallest denominator in [low, high], 0 < low <= high (continued
+    fractions).
+    """
     if not 0 < low <= high:
         raise ArithmeticError(f"no fraction lies between {brief(low, 20)} and {brief(high, 20)}")
     terms = []
@@ -293,8 +315,10 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     return value
 
 
-def face_value(epsilon: float | Rational) -> Fraction:
-    """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError unless finite and at least 0."""
+def exact_epsilon(epsilon: float | Rational) -> Fraction:
+    """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError
+    unless finite and at least 0.
+    """
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
     value = Fraction(epsilon) if isinstance(epsilon, float) else exact(epsilon, "epsilon")

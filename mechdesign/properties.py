@@ -1,14 +1,15 @@
-"""Structural properties of count mechanisms (thesis 6.4, 7.1.3): the rows each adds to a program, and its check on a table.
+"""Structural properties of count mechanisms (thesis 6.4, 7.1.3), as constraints and as checks.
 
-To add a property, subclass `Property`: give it a ``short`` name and the rows that say it. The same rows go into the
-program, into the certificate and into the exact check of a table, so there is nothing else to keep in step.
+To add a property, subclass `Property`: give it a ``short`` name and the constraints that say it.
+The same constraints go into the program, into the certificate and into the exact check of a table, so there is
+nothing else to keep in step.
 
->>> from mechdesign.rows import Rows
+>>> from mechdesign.lp.constraints import Constraints
 >>> class EqualEnds(Property):
 ...     "The two extreme counts are reported truthfully equally often."
 ...     short = "ENDS"
-...     def rows(self, at, privacy):
-...         yield Rows.equal(at[0, 0], at[-1, -1])
+...     def constraints(self, at, privacy):
+...         yield Constraints.equal(at[0, 0], at[-1, -1])
 >>> from mechdesign import named
 >>> EqualEnds().holds(named.geometric(3, "1/2"))
 True
@@ -21,33 +22,36 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
+from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy
-from mechdesign.rational import exact
-from mechdesign.rows import IntArray, Rows
-from mechdesign.text import brief, to_text
-
-if TYPE_CHECKING:
-    from mechdesign.mechanism import Mechanism
+from mechdesign.table import Table
 
 _REGISTRY: dict[str, type[Property]] = {}
 
 
 class Property(ABC):
-    """A set of mechanisms described by linear rows. Subclasses with a ``short`` name can be asked for by that name.
+    """A set of mechanisms described by linear constraints.
+
+    Subclasses with a ``short`` name can be asked for by that name.
 
     Attributes
     ----------
     short
-        The name in `design` and in files. Unique among the properties; no spaces or colons. A file whose certificate names
-        a property of yours can be loaded once the module that defines it has been imported.
+        The name in `design` and in files. Unique among the properties; no spaces or colons. A file
+        whose certificate names a property of yours can be loaded once the module that defines it
+        has been imported.
     implies
-        Short names of properties that follow from this one for every mechanism; their rows are then left out.
-        A wrong entry here is caught: the finished mechanism is checked against everything that was asked for.
+        Short names of properties that follow from this one for every mechanism; their constraints are then
+        left out. A wrong entry here is caught: the finished mechanism is checked against everything
+        that was asked for.
     """
 
     short: ClassVar[str]
@@ -58,7 +62,8 @@ class Property(ABC):
         if "short" in cls.__dict__:
             if not re.fullmatch("[^\\s:]+", cls.short) or cls.short == "privacy":
                 raise ValueError(
-                    f"a short name has neither spaces nor colons, and is not 'privacy'; got {cls.short!r}"
+                    "a short name has neither spaces nor colons, and is not 'privacy'; got"
+                    f" {cls.short!r}"
                 )
             known = _REGISTRY.get(cls.short)
             if known is not None and (known.__module__, known.__qualname__) != (
@@ -71,10 +76,24 @@ class Property(ABC):
             _REGISTRY[cls.short] = cls
 
     @abstractmethod
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterable[Rows]:
-        """The rows. ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j]; slice it freely."""
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterable[Constraints]:
+        """The constraints that say it.
 
-    def holds(self, mechanism: Mechanism) -> bool:
+        Parameters
+        ----------
+        at
+            ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j], shape
+            (outputs, inputs); slice it freely.
+        privacy
+            That of the mechanism, for constraints that depend on alpha.
+
+        Returns
+        -------
+        Iterable[Constraints]
+            Groups of constraints, of one stencil each.
+        """
+
+    def holds(self, mechanism: Table) -> bool:
         """Whether a mechanism has the property, exactly."""
         at = np.arange(mechanism.outputs * mechanism.inputs).reshape(
             mechanism.outputs, mechanism.inputs
@@ -82,13 +101,15 @@ class Property(ABC):
         entries = [weight for row in mechanism.weights for weight in row]
         return not any(
             True
-            for rows in self.rows(at, mechanism.privacy)
+            for rows in self.constraints(at, mechanism.privacy)
             for _ in rows.violations(entries, mechanism.denominator)
         )
 
     @property
     def text(self) -> str:
-        """What `resolve` turns back into this property: the short name, and a parameter after a colon if there is one."""
+        """What `resolve` turns back into this property: the short name, and a parameter after a
+        colon if there is one.
+        """
         return self.short
 
     def __eq__(self, other: object) -> bool:
@@ -110,8 +131,8 @@ class RowHonesty(Property):
 
     short = "RH"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least(_diagonal(at)[:, None], at)
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least(_diagonal(at)[:, None], at)
 
 
 class RowMonotone(Property):
@@ -120,7 +141,7 @@ class RowMonotone(Property):
     short = "RM"
     implies = frozenset({"RH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         yield from _decreasing_from_diagonal(at)
 
 
@@ -130,8 +151,8 @@ class ColumnHonesty(Property):
     short = "CH"
     implies = frozenset({"WH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least(_diagonal(at)[None, :], at)
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least(_diagonal(at)[None, :], at)
 
 
 class ColumnMonotone(Property):
@@ -140,7 +161,7 @@ class ColumnMonotone(Property):
     short = "CM"
     implies = frozenset({"CH", "WH"})
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         _diagonal(at)
         yield from _decreasing_from_diagonal(at.T)
 
@@ -150,9 +171,9 @@ class Fairness(Property):
 
     short = "F"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         truth = _diagonal(at)
-        yield Rows.equal(truth[:-1], truth[1:])
+        yield Constraints.equal(truth[:-1], truth[1:])
 
 
 class WeakHonesty(Property):
@@ -160,24 +181,28 @@ class WeakHonesty(Property):
 
     short = "WH"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
-        yield Rows.at_least_value(_diagonal(at), Fraction(1, len(at)))
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least_value(_diagonal(at), Fraction(1, len(at)))
 
 
 class Symmetry(Property):
-    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of n."""
+    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of
+    n.
+    """
 
     short = "S"
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         half = (at.size + 1) // 2
         flat = at.ravel()
-        yield Rows.equal(flat[:half], flat[::-1][:half])
+        yield Constraints.equal(flat[:half], flat[::-1][:half])
 
 
 @dataclass(frozen=True, repr=False)
 class OutputRatio(Property):
-    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta; beta is alpha unless given."""
+    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta;
+    beta is alpha unless given.
+    """
 
     beta: Fraction | None = None
     short = "OR"
@@ -189,10 +214,10 @@ class OutputRatio(Property):
                 raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
             object.__setattr__(self, "beta", beta)
 
-    def rows(self, at: IntArray, privacy: Privacy) -> Iterator[Rows]:
+    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         beta = privacy.alpha if self.beta is None else self.beta
-        yield Rows.at_least(at[:-1], at[1:], beta)
-        yield Rows.at_least(at[1:], at[:-1], beta)
+        yield Constraints.at_least(at[:-1], at[1:], beta)
+        yield Constraints.at_least(at[1:], at[:-1], beta)
 
     @property
     def text(self) -> str:
@@ -208,10 +233,8 @@ SEVEN: tuple[Property, ...] = (
 """The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
 
 _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
-    (
-        frozenset({"F", "RH"}),
-        "CH",
-    ),  # thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    # Thesis 6.4, below eq. 6.6: every entry is at most the common diagonal
+    (frozenset({"F", "RH"}), "CH"),
     (frozenset({"F", "CH"}), "RH"),
 )
 
@@ -253,12 +276,13 @@ def implied(short: Iterable[str]) -> frozenset[str]:
         known |= more
 
 
-def closure(properties: Iterable[Property]) -> list[Property]:
+def irredundant(properties: Iterable[Property]) -> list[Property]:
     """The given properties without those that the others imply (each once, in the given order)."""
     kept = list(dict.fromkeys(properties))
     for item in list(kept):
         others = [other for other in kept if other is not item]
-        # Two properties that imply each other must not both go: `others` shrinks as they are dropped.
+        # Two properties that imply each other must not both go: `others` shrinks as they are
+        # dropped.
         if item.short in implied(other.short for other in others if other.short != item.short):
             kept.remove(item)
     return kept
@@ -269,17 +293,18 @@ def _state(item: object) -> dict[str, object]:
     return {**{name: getattr(item, name, None) for name in slots}, **vars(item)}
 
 
-def _diagonal(at: IntArray) -> IntArray:
+def _diagonal(at: Integers) -> Integers:
     if at.shape[0] != at.shape[1]:
         raise NotSquare(
-            f"this property compares output i with input i, but the table is {at.shape[0]} x {at.shape[1]}"
+            f"this property compares output i with input i, but the table is {at.shape[0]} x"
+            f" {at.shape[1]}"
         )
     return np.diagonal(at)
 
 
-def _decreasing_from_diagonal(at: IntArray) -> Iterator[Rows]:
+def _decreasing_from_diagonal(at: Integers) -> Iterator[Constraints]:
     """Along each row of ``at``, entries do not grow with the distance from the diagonal."""
     _diagonal(at)
     left, right = at[:, :-1], at[:, 1:]
     towards = np.arange(1, len(at))[None, :] <= np.arange(len(at))[:, None]
-    yield Rows.at_least(np.where(towards, right, left), np.where(towards, left, right))
+    yield Constraints.at_least(np.where(towards, right, left), np.where(towards, left, right))

@@ -1,27 +1,25 @@
 """Exact sampling from integer weights, vectorised over users.
 
-A draw compares the binary expansion of a uniform U in [0, 1) with the cumulative probabilities, sixty-four bits at a time:
-the answer is the number of outputs whose cumulative probability is at most U. The first word almost always decides; when
-it does not, more words are read until it is decided. So the output has *exactly* the distribution of the integer table,
-whatever its denominator, and no float is on the path.
+A draw compares the binary expansion of a uniform U in [0, 1) with the cumulative probabilities,
+sixty-four bits at a time: the answer is the number of outputs whose cumulative probability is at
+most U. The first word almost always decides; when it does not, more words are read until it is
+decided. So the output has *exactly* the distribution of the integer table, whatever its
+denominator, and no float is on the path.
 """
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import TypeAlias
+from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.arrays import Words
+from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign.exceptions import InvalidCount
-
-Words: TypeAlias = npt.NDArray[np.uint64]
-BitSource: TypeAlias = Callable[[int], Words]
-"""Given k, k uniform 64-bit words."""
 
 _CHUNK = 1 << 16
 """Draws handled at a time, so that the working arrays stay in cache."""
@@ -32,37 +30,49 @@ _GUIDE_ENTRIES = 1 << 18
 _UNDECIDED = -1
 
 
-def bit_source(rng: np.random.Generator | None) -> BitSource:
-    """Words from the operating system (None) or from a seeded generator."""
-    if rng is None:
-        return lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be None or a numpy.random.Generator, got {type(rng).__name__}")
-    return lambda size: rng.integers(0, 1 << 64, size=size, dtype=np.uint64)
-
-
 class Sampler:
-    """Draws from the columns of ``weights / denominator`` (rows are outputs; every column sums to ``denominator``)."""
+    """Draws from the columns of ``weights / denominator`` (rows are outputs; every column sums to
+    ``denominator``).
+    """
 
     def __init__(self, weights: Sequence[Sequence[int]], denominator: int) -> None:
-        self._cumulative = [list(accumulate(column)) for column in zip(*weights, strict=True)]
-        self._denominator = denominator
-        # Output of U is the number of thresholds <= U; the first word u decides unless u is the integer part of one.
-        self._thresholds = [
-            np.array(
-                [(c << 64) // denominator for c in cumulative if c < denominator], dtype=np.uint64
-            )
-            for cumulative in self._cumulative
-        ]
-        inputs = len(self._cumulative)
-        self._bits = max(4, min(12, (_GUIDE_ENTRIES // inputs).bit_length() - 1))
-        self._guide = np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
+        self._outputs, self._denominator = len(weights), denominator
+        # The output of U is the number of thresholds <= U. A threshold is a word and the rest, in
+        # units of 1/denominator; the first word of U decides unless it equals that of a threshold.
+        self._thresholds: list[Words] = []
+        self._rests: list[list[int]] = []
+        for column in zip(*weights, strict=True):
+            ends = [divmod(c << 64, denominator) for c in accumulate(column) if c < denominator]
+            self._thresholds.append(np.array([word for word, _ in ends], dtype=np.uint64))
+            self._rests.append([rest for _, rest in ends])
+        self._bits = max(4, min(12, (_GUIDE_ENTRIES // len(self._rests)).bit_length() - 1))
+
+    @property
+    def weights(self) -> list[tuple[int, ...]]:
+        """The law of what is drawn, read off the thresholds that words are compared with.
+
+        Rows are outputs; all columns have the same sum. They are those given, times 2^64.
+        """
+        columns = []
+        for words, rests in zip(self._thresholds, self._rests, strict=True):
+            ends = [w * self._denominator + r for w, r in zip(words.tolist(), rests, strict=True)]
+            ends += [self._denominator << 64] * (self._outputs - len(ends))
+            columns.append([end - start for start, end in pairwise([0, *ends])])
+        return list(zip(*columns, strict=True))
+
+    @cached_property
+    def _guide(self) -> npt.NDArray[np.int32]:
+        """The cells of all inputs, one after the other."""
+        return np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
 
     def _cells(self, thresholds: Words) -> npt.NDArray[np.int32]:
-        """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest matters."""
+        """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest
+        matters.
+        """
         first = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         last = first + np.uint64((1 << (64 - self._bits)) - 1)
-        # A word *equal* to a threshold is not decided either, hence the strict count on the left end.
+        # A word *equal* to a threshold is not decided either, hence the strict count on the left
+        # end.
         below, above = (
             np.searchsorted(thresholds, first, side="left"),
             np.searchsorted(thresholds, last, side="right"),
@@ -72,9 +82,11 @@ class Sampler:
     def draw(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One output for each input in ``counts``; same shape. InvalidCount before anything is drawn."""
+        """One output for each input in ``counts``; same shape. InvalidCount before anything is
+        drawn.
+        """
         source = bit_source(rng)
-        inputs = checked_counts(counts, len(self._cumulative) - 1)
+        inputs = checked_counts(counts, len(self._rests) - 1)
         return self.outputs(inputs.ravel(), source).reshape(inputs.shape)
 
     def outputs(self, inputs: npt.NDArray[np.int64], source: BitSource) -> npt.NDArray[np.int64]:
@@ -97,19 +109,23 @@ class Sampler:
             ends = np.flatnonzero(np.diff(inputs[order])) + 1
             for group in np.split(order, ends):
                 thresholds, found = self._thresholds[inputs[group[0]]], words[group]
-                outputs[group] = np.searchsorted(thresholds, found, side="right")
-                tied = np.searchsorted(thresholds, found, side="left") != outputs[group]
-                for k in group[tied]:  # probability about outputs / 2**64 a draw
-                    outputs[k] = self._slow(int(inputs[k]), int(words[k]), source)
+                below = np.searchsorted(thresholds, found, side="left")
+                above = np.searchsorted(thresholds, found, side="right")
+                outputs[group] = above
+                for at in np.flatnonzero(
+                    below != above
+                ):  # probability about outputs / 2**64 a draw
+                    tied = self._rests[inputs[group[0]]][below[at] : above[at]]
+                    outputs[group[at]] = below[at] + self._slow(tied, source)
         return outputs
 
-    def _slow(self, column: int, prefix: int, source: BitSource) -> int:
-        """The obvious definition: extend U = prefix / 2**64 by words until no cumulative probability lies inside its cell."""
-        bits = 64
+    def _slow(self, rests: list[int], source: BitSource) -> int:
+        """How many rests are at most that of U: words are read until none lies inside its cell."""
+        prefix, bits = 0, 0
         while True:
-            # U is in [prefix, prefix + 1) / 2**bits; count the cumulative probabilities <= each end's last point.
+            # That of U is in [prefix, prefix + 1) / 2**bits; count those <= each end's last point.
             low, high = prefix * self._denominator, (prefix + 1) * self._denominator - 1
-            scaled = [c << bits for c in self._cumulative[column]]
+            scaled = [rest << bits for rest in rests]
             at_most_low, at_most_high = bisect_right(scaled, low), bisect_right(scaled, high)
             if at_most_low == at_most_high:
                 return at_most_low
@@ -121,16 +137,17 @@ def checked_counts(
     largest: int,
     refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
 ) -> npt.NDArray[np.int64]:
-    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first that is not such an integer."""
+    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first
+    that is not such an integer.
+    """
     values = np.asarray(counts)
     if isinstance(counts, np.ma.MaskedArray):
         # A masked entry is a missing count, not the number under the mask.
         values = counts.data.astype(object)
         values[np.ma.getmaskarray(counts)] = None
     elif values.dtype.kind not in "biuf":
-        values = np.array(
-            counts, dtype=object
-        )  # not asarray: that makes strings of all entries if one is
+        # Not asarray: that makes strings of all entries if one is
+        values = np.array(counts, dtype=object)
     if values.dtype.kind in "biu":
         bad = (
             np.zeros(values.shape, dtype=bool)
@@ -140,9 +157,8 @@ def checked_counts(
         if values.dtype.kind == "b" and largest < 1:
             bad = values.astype(bool)
     elif values.dtype.kind == "f":
-        values = (
-            values.astype(np.float64) if values.dtype.itemsize < 8 else values
-        )  # lest the comparison rounds ``largest``
+        # Lest the comparison rounds ``largest``
+        values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
         bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
     else:
         bad = np.array(

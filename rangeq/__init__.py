@@ -1,4 +1,4 @@
-"""Range, prefix and quantile queries on an ordered attribute, under local differential privacy and for a trusted curator.
+"""Ranges, prefixes and quantiles of an ordered attribute, under local privacy or for a curator.
 
 >>> import numpy as np
 >>> protocol = HaarHRR(domain=64, epsilon=1.0)
@@ -8,23 +8,25 @@
 """
 
 from rangeq import central, plot
-from rangeq.circle import CircularHistogram
-from rangeq.composite import Composite
-from rangeq.estimate import Distribution, RangeEstimate
-from rangeq.flat import Flat
-from rangeq.haar import HaarHRR
-from rangeq.hierarchy import HierarchicalHistogram
-from rangeq.itemsets import ItemSets
-from rangeq.optimise import Optimised, compose, optimise
-from rangeq.paired import Paired
-from rangeq.protocol import RangeProtocol
-from rangeq.shaped import Shaped, ShapedEstimate, shaped
-from rangeq.squarewave import SquareWave
-from rangeq.tree import Tree
+from rangeq.core.estimate import Distribution, RangeEstimate
+from rangeq.core.protocol import RangeProtocol
+from rangeq.core.tree import Tree
+from rangeq.local.circular import CircularHistogram
+from rangeq.local.composite import Composite
+from rangeq.local.decomposed import DecomposedHistogram
+from rangeq.local.flat import Flat
+from rangeq.local.haar import HaarHRR
+from rangeq.local.hierarchy import HierarchicalHistogram
+from rangeq.local.item_sets import ItemSets
+from rangeq.local.optimisation import Optimised, compose, optimise
+from rangeq.local.paired import Paired
+from rangeq.local.smoothed import Shaped, ShapedEstimate, shaped
+from rangeq.local.square_wave import SquareWave
 
 __all__ = [
     "CircularHistogram",
     "Composite",
+    "DecomposedHistogram",
     "Distribution",
     "Flat",
     "HaarHRR",

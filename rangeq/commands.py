@@ -1,4 +1,4 @@
-"""The command ``mechdesign query``: from an aggregate to answers with intervals, as CSV, whatever the protocol."""
+"""The command ``mechdesign query``: from an aggregate to answers with intervals, as CSV."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency import Aggregate, IncompatibleAggregate, Oracle
-from frequency.estimate import normal_quantile
+from frequency.core.estimate import normal_quantile
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
+from mechdesign._support.files import replacing
+from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
-from mechdesign.formats import replacing
-from mechdesign.text import comma_separated, printable
+from rangeq.core.protocol import RangeProtocol
 from rangeq.grids import ConjunctionProtocol
-from rangeq.protocol import RangeProtocol
-from rangeq.shaped import Shaped
-from rangeq.squarewave import SquareWave
+from rangeq.local.smoothed import Shaped
+from rangeq.local.square_wave import SquareWave
 
 
 class Answer(NamedTuple):
@@ -43,11 +43,12 @@ def query(add: AddCommand) -> None:
         "query",
         _query,
         "estimate from an aggregate, with confidence intervals, as CSV",
-        "query aggregate.ldp --protocol protocol.json --range 18:64 --quantile 0.5 --out answers.csv",
+        "query aggregate.ldp --protocol protocol.json --range 18:64 --quantile 0.5 --out"
+        " answers.csv",
     )
     chosen.epilog = (
-        "Without a question: the frequent items that a heavy-hitter protocol finds, the deciles of a range protocol, all\n"
-        f"marginals, or the frequencies of all items.\n\n{chosen.epilog}"
+        "Without a question: the frequent items that a heavy-hitter protocol finds, the deciles of"
+        f" a range protocol, all\nmarginals, or the frequencies of all items.\n\n{chosen.epilog}"
     )
     chosen.add_argument("aggregate", type=Path, help="what collect or save_aggregate wrote")
     chosen.add_argument(
@@ -118,7 +119,8 @@ class Source:
 def answered(
     protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float
 ) -> Iterator[Answer]:
-    """The answers to questions, (name, text) as on the command line; without any, what the protocol is for.
+    """The answers to questions, (name, text) as on the command line; without any, what the protocol
+    is for.
 
     ValueError for a question that is none, or not one for this protocol.
     """
@@ -141,7 +143,8 @@ def answered(
     for name, text in asked or _everything(protocol):
         if name not in mine:
             raise ValueError(
-                f"{type(protocol).__name__} does not answer --{name}; it answers {', '.join(f'--{n}' for n in mine)}"
+                f"{type(protocol).__name__} does not answer --{name}; it answers"
+                f" {', '.join(f'--{n}' for n in mine)}"
             )
         yield from mine[name].answers(source, text)
 
@@ -215,7 +218,8 @@ def _where(source: Source, text: str) -> Iterator[Answer]:
         name, given, values = condition.partition("=")
         if not given or name in asked:
             raise ValueError(
-                f"--where takes distinct attributes with a value or range each, such as age=30:39,sex=1, got {text!r}"
+                "--where takes distinct attributes with a value or range each, such as"
+                f" age=30:39,sex=1, got {text!r}"
             )
         asked[name] = _ends(values, "--where")
     estimate = source.estimate

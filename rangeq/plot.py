@@ -1,4 +1,4 @@
-"""Figures of range estimates, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`: ``figure.savefig(...)``."""
+"""Figures of range estimates: `matplotlib.figure.Figure` objects, as in `mechdesign.plot`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rangeq.estimate import RangeEstimate
-from rangeq.tree import Integers
+from mechdesign._support.arrays import Integers
+from rangeq.core.estimate import RangeEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ def cdf(
     confidence: float = 0.95,
     xlabel: str = "item",
 ) -> Figure:
-    """The estimated cumulative distribution with its band, the deciles with their intervals, and the truth where it is known.
+    """The estimated cumulative distribution with its band, the deciles, and the truth if known.
 
     Parameters
     ----------
@@ -29,9 +29,14 @@ def cdf(
     truth
         Shape (domain,): the true fraction of every item, for a study where it is known.
     confidence
-        Of the band at each item, and of each decile's interval, by itself.
+        In (0, 1): of the band at each item, and of each decile's interval, by itself.
     xlabel
         What the items are.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib: ``figure.savefig(...)``.
 
     Raises
     ------
@@ -47,9 +52,8 @@ def cdf(
             f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}"
         )
     low, high = estimate.interval(np.zeros_like(last), last, confidence)
-    from matplotlib.figure import (
-        Figure,
-    )  # here, so that importing the package does not take as long again
+    # Here, so that importing the package does not take as long again
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot(xlabel=xlabel, ylabel="fraction at or below", axisbelow=True)

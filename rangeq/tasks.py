@@ -1,4 +1,4 @@
-"""What the planner of `mechdesign.plan` knows of this package: the tasks "ranges", "prefixes", "quantiles" and "conjunctions"."""
+"""The tasks "ranges", "prefixes", "quantiles" and "conjunctions" of `mechdesign.plan`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from functools import lru_cache
 from typing import ClassVar
 
 from frequency import HRR
-from mechdesign.planner import Offer, Task
-from rangeq.circle import CircularHistogram
-from rangeq.flat import Flat
+from mechdesign.planning.task import Offer, Task
+from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
+from rangeq.grids.choice import SystemCandidate, SystemChoice, plan
 from rangeq.grids.guideline import ALPHA1, ALPHA2
-from rangeq.grids.plan import Candidate, Plan, plan
-from rangeq.grids.tdg import TDG
-from rangeq.haar import HaarHRR
-from rangeq.hierarchy import HierarchicalHistogram
-from rangeq.optimise import Optimised, describe, least_rmse, optimise
-from rangeq.protocol import RangeProtocol
+from rangeq.grids.systems.tdg import TDG
+from rangeq.local.circular import CircularHistogram
+from rangeq.local.flat import Flat
+from rangeq.local.haar import HaarHRR
+from rangeq.local.hierarchy import HierarchicalHistogram
+from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 
 _CIRCLE, _TREE = "circle", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
@@ -29,7 +29,7 @@ _CIRCLE, _TREE = "circle", "tree"
 
 @dataclass(frozen=True)
 class Ranges(Task):
-    """The fraction of people between a and b, on an ordered attribute: `rangeq.optimise`, and the published protocols.
+    """The fraction of users between a and b, on an ordered attribute.
 
     "circle" and "tree" are the best circle and the best tree, optimised at each epsilon.
 
@@ -84,7 +84,7 @@ class Ranges(Task):
 
 @dataclass(frozen=True)
 class Prefixes(Ranges):
-    """The fraction of people at or below b: the same for the workload of all prefixes."""
+    """The fraction of users at or below b: `Ranges` for the workload of all prefixes."""
 
     workload: ClassVar[str] = "prefixes"
     asked: ClassVar[str] = "prefixes"
@@ -93,15 +93,16 @@ class Prefixes(Ranges):
 
 @dataclass(frozen=True)
 class Quantiles(Prefixes):
-    """The item below which a fraction of the people is: the protocols for prefixes.
+    """The item below which a fraction of the users is: the protocols for prefixes.
 
-    Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to two fifths less where noise is
-    large over many items. In a coarse domain the share of single items comes on top.
+    Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to
+    two fifths less where noise is large over many items. In a coarse domain the share of single
+    items comes on top.
     """
 
     asked: ClassVar[str] = "quantiles"
     unit: ClassVar[str] = (
-        "root mean square error, at most, of the rank of a quantile, as a fraction of the people"
+        "root mean square error, at most, of the rank of a quantile, as a fraction of the users"
     )
 
 
@@ -134,7 +135,7 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     """Elementary steps up to a constant, as `frequency.choose` states them."""
     if _family(protocol) in (_CIRCLE, _TREE):
         return "log D", "n + L q D log D"
-    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.levels):
+    if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
         return "1", "n + D log D"
     return "D", "n D"
 
@@ -143,10 +144,11 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
 class Conjunctions(Task):
     """Ranges over several ordered attributes at once: `rangeq.grids.plan`.
 
-    The error of grids is that of their guideline: noise and sampling of a query of half of each of two attributes, and the
-    allowance for people who are unevenly spread within cells that the query cuts, before post-processing. Granularities are
-    powers of two, so that it does not fall with epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what
-    sees no dependence rest on the data: unknown beforehand, and not searched by.
+    The error of grids is that of their guideline: noise and sampling of a query of half of each of
+    two attributes, and the allowance for users who are unevenly spread within cells that the query
+    cuts, before post-processing. Granularities are powers of two, so that it does not fall with
+    epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what sees no
+    dependence rest on the data: unknown beforehand, and not searched by.
 
     Attributes
     ----------
@@ -159,13 +161,17 @@ class Conjunctions(Task):
 
     @property
     def question(self) -> str:
-        return f"conjunctions of ranges over {len(self.domain)} attributes of {' x '.join(map(str, self.domain.sizes))} values"
+        return (
+            f"conjunctions of ranges over {len(self.domain)} attributes of"
+            f" {' x '.join(map(str, self.domain.sizes))} values"
+        )
 
     @property
     def error_is(self) -> str:
         return (
-            "of a query of half of each of two attributes, for people nearly even within cells: noise, sampling, and the "
-            "guideline's allowance; on peaked data TDG's large cells err ten times more, HDG up to twice"
+            "of a query of half of each of two attributes, for users nearly even within cells:"
+            " noise, sampling, and the guideline's allowance; on peaked data TDG's large cells err"
+            " ten times more, HDG up to twice"
         )
 
     @property
@@ -175,7 +181,7 @@ class Conjunctions(Task):
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         item = _systems(_plan(self.domain, epsilon, n)).get(name)
         if item is None:
-            raise ValueError(f"{name} cannot serve these attributes with {n} people")
+            raise ValueError(f"{name} cannot serve these attributes with {n} users")
         uneven = _uneven(item.system.channel.grids) if isinstance(item.system, TDG) else math.nan
         return Offer(item.system, math.hypot(item.deviation, uneven), item.system.report_bits)
 
@@ -185,9 +191,10 @@ class Conjunctions(Task):
 
 
 def _uneven(grids: Sequence[Grid]) -> float:
-    """What the guideline allows for people unevenly spread within cells, the most of all pairs of attributes (or single ones).
+    """What the guideline allows for users unevenly spread within cells, at most.
 
-    An average query cuts one cell in g along an attribute of g cells, unless these are single values.
+    An average query cuts one cell in g along an attribute of g cells, unless these are single
+    values.
     """
     several = max(len(grid.places) for grid in grids)
     alpha = ALPHA2 if several == 2 else ALPHA1
@@ -201,5 +208,5 @@ def _uneven(grids: Sequence[Grid]) -> float:
 _plan = lru_cache(maxsize=64)(plan)
 
 
-def _systems(found: Plan) -> dict[str, Candidate]:
+def _systems(found: SystemChoice) -> dict[str, SystemCandidate]:
     return {type(item.system).__name__: item for item in found.candidates}

@@ -3,6 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1] / "benchmarks")
-)  # which import each other as the scripts that they are
+# Which import each other as the scripts that they are
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

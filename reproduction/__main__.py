@@ -1,4 +1,6 @@
-"""Hold every table and figure of the five sources against this toolkit: `python -m reproduction --out REPRODUCTION.md`."""
+"""Hold every table and figure of the five sources against this toolkit: `python -m reproduction
+--out docs/reproduction.md`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SOURCES = ("count_mechanisms", "marginals", "succinct_histograms", "ranges", "ce
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
     parser.add_argument(
-        "--out", type=Path, default=Path("REPRODUCTION.md"), help="the page to write"
+        "--out", type=Path, default=Path("docs/reproduction.md"), help="the page to write"
     )
     parser.add_argument(
         "--quick",
@@ -78,9 +80,9 @@ def page(
     lines = [
         "# What the sources claim, and what comes out here",
         "",
-        f"Every table and figure of the five published sources, recomputed by `{made}` "
-        f"(mechdesign {version('mechdesign')}, Python {platform.python_version()}, numpy {version('numpy')}, "
-        f"scipy {version('scipy')}). "
+        f"Every table and figure of the five published sources, recomputed by `{made}` (mechdesign"
+        f" {version('mechdesign')}, Python {platform.python_version()}, numpy {version('numpy')},"
+        f" scipy {version('scipy')}). "
         + ("**A quick run: too few users and repetitions to judge by.** " if settings.quick else "")
         + (
             "Without the real data sets: claims about them are listed as not reproduced. "

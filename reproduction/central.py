@@ -1,4 +1,6 @@
-"""Qardaji, Yang, Li 2013: hierarchies of counts from a trusted curator. Variances are exact; nothing is simulated."""
+"""Qardaji, Yang, Li 2013: hierarchies of counts from a trusted curator. Variances are exact;
+nothing is simulated.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,10 @@ from itertools import pairwise
 
 from scipy.optimize import brentq
 
-from rangeq.central import (
-    Flat,
-    Hierarchy,
-    Wavelet,
-    flat_average_variance,
-    hierarchy_average_variance,
-)
+from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.spectrum import tree_over, tree_spectrum
-from rangeq.decomposition import nodes_used
+from rangeq.core.node_decomposition import nodes_used
+from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 from reproduction.report import (
     Claim,
     Outcome,
@@ -46,7 +43,9 @@ def plain(b: int, h: int) -> Fraction:
 
 def flat(_: Settings) -> Outcome:
     sizes = (1, 2, 16, 1000)
-    holds = all(Flat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes)
+    holds = all(
+        CentralFlat(n, 1).average_variance(exact=True) == Fraction(n + 2, 3) * 2 for n in sizes
+    )
     return Outcome(
         "(N + 2) / 3 V_u",
         f"the same, exactly, for N = {', '.join(map(str, sizes))}",
@@ -62,7 +61,9 @@ def printed_uses(b: int, h: int, level: int) -> Fraction:
 
 
 def uses(_: Settings) -> Outcome:
-    """Against the count, for every level, of the nodes that all ranges use when the root is not asked."""
+    """Against the count, for every level, of the nodes that all ranges use when the root is not
+    asked.
+    """
     lower, top, short = True, True, set()
     for b, h in CASES:
         used = nodes_used(tree_over(b**h, (b,) * h), root=False)[::-1]
@@ -73,8 +74,8 @@ def uses(_: Settings) -> Outcome:
         "M(l) = (b-1) (N^2/2 - N (b+1) b^(l-1) / 3 + N)",
         "exact below the top level; there b nodes more: the range of everything",
         errs(lower and top, lower and short == {True}),
-        f"The root is not asked (section 3.2), so its children answer the whole range; the formula lets the root do it. "
-        f"Counted for b^h = {names(CASES)}.",
+        "The root is not asked (section 3.2), so its children answer the whole range; the formula"
+        f" lets the root do it. Counted for b^h = {names(CASES)}.",
     )
 
 
@@ -99,7 +100,8 @@ def proposition_1(_: Settings) -> Outcome:
         "average = N/(N+1) ((b-1) h^3 - 2(b+1) h^2 / 3 + O(b h / N)) V_u",
         "leading terms as printed; what is left is of order b h^3 / N",
         errs(not grows, bounded),
-        "What is left is at most 5 b h^3 / N, and over b h / N it more than triples whenever h doubles.",
+        "What is left is at most 5 b h^3 / N, and over b h / N it more than triples whenever h"
+        " doubles.",
         table(["b", "h", "rest / (b h / N)", "rest / (b h^3 / N)"], rows),
     )
 
@@ -142,7 +144,8 @@ def best_branching(_: Settings) -> Outcome:
             math.isclose(slope, third, rel_tol=1e-6),
             math.isclose(slope, fourth, rel_tol=1e-6) and abs(found - 16.8) < 0.05,
         ),
-        f"The root is right (tolerance 0.05). Slope at b = 10: {slope:.5f}; printed formula {third:.5f}, with log^4 {fourth:.5f}.",
+        f"The root is right (tolerance 0.05). Slope at b = 10: {slope:.5f}; printed formula"
+        f" {third:.5f}, with log^4 {fourth:.5f}.",
     )
 
 
@@ -153,7 +156,8 @@ def gain_of_16(_: Settings) -> Outcome:
         rows.append([f"2^{bits}", f"{ratios[-1]:.3f}"])
     return Outcome(
         "(log2 16)^3 / (16 - 1) = 4.27; MSE less by a factor of more than 4",
-        f"64/15 = {64 / 15:.2f}; exactly {ratios[0]:.2f} at N = 2^8, {ratios[1]:.2f} at 2^16, {ratios[-1]:.2f} at 2^32",
+        f"64/15 = {64 / 15:.2f}; exactly {ratios[0]:.2f} at N = 2^8, {ratios[1]:.2f} at 2^16,"
+        f" {ratios[-1]:.2f} at 2^32",
         agrees(round(64 / 15, 2) == 4.27 and min(ratios) > 4),
         "Without inference. 4.27 is the limit for large N.",
         table(["N", "MSE of H_2 over that of H_16"], rows),
@@ -192,7 +196,8 @@ def figure_1(_: Settings) -> Outcome:
         "n7' = 13/21 n7 + 5/21 n3 + 1/7 n1 - ...; Var[q] = 399/441 V_O, instead of 2 V_O",
         f"all weights of n7', n8', n9' and q; Var[q] = {variance} V_O",
         agrees(leaves and first_three == weights(**query) and variance == f(399, 441)),
-        "Exactly, by rational least squares; 19/21 = 399/441. The text names q = n7 + n8 + n9, its first three leaves.",
+        "Exactly, by rational least squares; 19/21 = 399/441. The text names q = n7 + n8 + n9, its"
+        " first three leaves.",
     )
 
 
@@ -201,9 +206,8 @@ def solved(matrix: list[list[int]], right: list[list[int]]) -> list[list[Fractio
     n = len(matrix)
     rows = [[Fraction(x) for x in (*row, *extra)] for row, extra in zip(matrix, right, strict=True)]
     for i in range(n):
-        rows[i] = [
-            x / rows[i][i] for x in rows[i]
-        ]  # the matrix is positive definite: no pivot is 0
+        # The matrix is positive definite: no pivot is 0
+        rows[i] = [x / rows[i][i] for x in rows[i]]
         for k in range(n):
             if k != i:
                 rows[k] = [x - rows[k][i] * y for x, y in zip(rows[k], rows[i], strict=True)]
@@ -211,7 +215,9 @@ def solved(matrix: list[list[int]], right: list[list[int]]) -> list[list[Fractio
 
 
 def from_below(b: int, variances: list[Fraction]) -> list[Fraction]:
-    """Algorithm 1, lines 5 to 8: the best estimate of a node from itself and what is under it, from the leaves up."""
+    """Algorithm 1, lines 5 to 8: the best estimate of a node from itself and what is under it, from
+    the leaves up.
+    """
     found = [variances[0]]
     for own in variances[1:]:
         found.append(own * b * found[-1] / (own + b * found[-1]))
@@ -219,7 +225,9 @@ def from_below(b: int, variances: list[Fraction]) -> list[Fraction]:
 
 
 def from_above(b: int, variances: list[Fraction], below: list[Fraction]) -> list[Fraction]:
-    """Algorithm 1, lines 9 to 12: from the rest of the hierarchy, the node included; from the leaves up."""
+    """Algorithm 1, lines 9 to 12: from the rest of the hierarchy, the node included; from the
+    leaves up.
+    """
     found = [variances[-1]]
     for own, siblings in zip(variances[-2::-1], below[-2::-1], strict=True):
         parent = found[0] + (b - 1) * siblings
@@ -228,7 +236,9 @@ def from_above(b: int, variances: list[Fraction], below: list[Fraction]) -> list
 
 
 def node_variances(b: int, variances: list[Fraction]) -> list[Fraction]:
-    """The variances of nodes after inference, from the leaves up: exact, from the spectrum of the tree."""
+    """The variances of nodes after inference, from the leaves up: exact, from the spectrum of the
+    tree.
+    """
     h = len(variances)
     tree = tree_over(b**h, (b,) * h)
     spectrum, sizes = tree_spectrum(tree, variances[::-1]), (tree.leaves, *tree.widths)
@@ -270,10 +280,12 @@ def proposition_4(_: Settings) -> Outcome:
             [f"{b}^{h}", *(f"{float(x):.4f}" for x in (found[0], min(found), found[-1], low, high))]
         )
     return Outcome(
-        "every node has at least (b-1)/(b+1) V_O; in deep trees middle levels come near it, the ends are nearer (b-1)/b",
+        "every node has at least (b-1)/(b+1) V_O; in deep trees middle levels come near it, the"
+        " ends are nearer (b-1)/b",
         "so they are",
         agrees(bound and middle and ends),
-        "Exact variances. Near: within 0.02 V_O of the bound, in the trees of more than four levels.",
+        "Exact variances. Near: within 0.02 V_O of the bound, in the trees of more than four"
+        " levels.",
         table(["N", "leaves", "least", "top", "(b-1)/(b+1)", "(b-1)/b"], rows),
     )
 
@@ -292,7 +304,8 @@ def two_levels(_: Settings) -> Outcome:
         mean = sum(k * v * (above + (b - k) * v) / (above + b * v) for k in range(1, b)) / (b - 1)
         last &= mean / Fraction(b, 2) == Fraction((b - 1) * (b + 4), 3 * b * (b + 1))
     return Outcome(
-        "1/(b-1) sum of Var(Z_k) = (b(b-1)(b+1) V^2 + 3b(b-1) V' V) / (6 (V' + b V)); in all (b-1)(b+4) / (3b(b+1))",
+        "1/(b-1) sum of Var(Z_k) = (b(b-1)(b+1) V^2 + 3b(b-1) V' V) / (6 (V' + b V)); in all"
+        " (b-1)(b+4) / (3b(b+1))",
         "the right-hand side is the sum, without 1/(b-1); the last factor is right",
         errs(printed, corrected and last),
         "Exactly, for b = 2, 3, 16. Two slips that cancel: the next line has the factor again.",
@@ -307,10 +320,12 @@ def gain_of_inference(_: Settings) -> Outcome:
         at_16 = ratio if b == 16 else at_16
         rows.append([f"{b}^{h}", f"{estimated:.2f}", f"{ratio:.2f}"])
     return Outcome(
-        "inference reduces the variance by about 3 for large b: an over- and an underestimate, the latter for b = 2",
+        "inference reduces the variance by about 3 for large b: an over- and an underestimate, the"
+        " latter for b = 2",
         f"exactly, at N = 2^12: {rows[0][2]} for b = 2, {at_16:.2f} for b = 16",
         agrees(float(rows[0][2]) > float(rows[0][1]) and 2 < at_16 < 3),
-        "The two-level estimate against the exact ratio of averages over all ranges: too low for small b, too high for large b.",
+        "The two-level estimate against the exact ratio of averages over all ranges: too low for"
+        " small b, too high for large b.",
         table(["N", "estimated factor", "exact factor"], rows),
     )
 
@@ -340,7 +355,9 @@ PRINTED_TABLE = {
     "HH16c": ("79.23", "164.48"),
     "HH2c": ("220.06", "305.54"),
 }
-"""Average variances over all ranges, epsilon = 1, D = 2^8 and 2^9 (thesis, table 5.4; range queries, figure 7)."""
+"""Average variances over all ranges, epsilon = 1, D = 2^8 and 2^9 (thesis, table 5.4; range
+queries, figure 7).
+"""
 
 
 @cache
@@ -378,7 +395,8 @@ def table_of_hierarchies(_: Settings) -> Outcome:
         "HH2: 220.06, 305.54; HH16 at 2^8: 79.23",
         ", ".join(ours),
         agrees(ours == [*PRINTED_TABLE["HH2c"], PRINTED_TABLE["HH16c"][0]]),
-        "To the last digit, for continuous noise. The numbers of 2^10 and 2^11 are not in the texts used.",
+        "To the last digit, for continuous noise. The numbers of 2^10 and 2^11 are not in the texts"
+        " used.",
         table_detail(),
     )
 
@@ -396,7 +414,8 @@ def table_of_sixteen(_: Settings) -> Outcome:
             printed in {f"{v:.2f}" for v in orders.values()},
             abs(orders[2, 16, 16] + 1 - float(printed)) < 0.005,
         ),
-        "16 does not divide 2^9; no order of 16, 16, 2 has what is printed, and the first has it less 1: likely a misprint.",
+        "16 does not divide 2^9; no order of 16, 16, 2 has what is printed, and the first has it"
+        " less 1: likely a misprint.",
     )
 
 
@@ -409,8 +428,9 @@ def table_of_wavelets(_: Settings) -> Outcome:
         "Wavelet: 221.62, 306.31",
         ", ".join(f"{value:.2f}" for value in found),
         errs(same, close),
-        "The table is said to be exact. What is printed is 0.2 % and 0.1 % more than the exact average over all ranges, which the "
-        "other rows are; nor is it that over ranges of two cells and more (222.44, 306.88).",
+        "The table is said to be exact. What is printed is 0.2 % and 0.1 % more than the exact"
+        " average over all ranges, which the other rows are; nor is it that over ranges of two"
+        " cells and more (222.44, 306.88).",
     )
 
 
@@ -431,7 +451,8 @@ def ratios(_: Settings) -> Outcome:
                 )
             )
         ),
-        "Tolerance 1 %: they inherit the three numbers above. The thesis: at least 1.86 and 1.8576 in all columns; so they are.",
+        "Tolerance 1 %: they inherit the three numbers above. The thesis: at least 1.86 and 1.8576"
+        " in all columns; so they are.",
         table(
             ["", "2^8", "2^9", "2^10", "2^11"],
             [
@@ -457,7 +478,8 @@ def budgets(_: Settings) -> Outcome:
         "with the optimal branching and inference, equal budgets suffice",
         f"b = 16: {losses[16]:.1%} above the best budgets; b = 2: {losses[2]:.0%}",
         agrees(losses[16] < 0.05),
-        "N = 2^12, tolerance 5 %. For small b they do not suffice; the best budgets of all branchings are nearly the same trees.",
+        "N = 2^12, tolerance 5 %. For small b they do not suffice; the best budgets of all"
+        " branchings are nearly the same trees.",
         table(["N", "equal", "geometric (2^(1/3))", "optimal", "equal over optimal"], rows),
     )
 
@@ -479,18 +501,22 @@ def dimensions(settings: Settings) -> Outcome:
         rows.append([d, f"{side}^{d}", best, f"{found[side, d]:.3f}"])
     small = [ratio for (side, d), ratio in found.items() if d >= 3 and side < 128]
     return Outcome(
-        "one dimension: far better than flat; two: much less so; three and more: flat is almost always better",
-        f"2^12 cells: {found[1 << 12, 1]:.2f}, {found[64, 2]:.2f}, {found[16, 3]:.2f}, {found[8, 4]:.2f} of the variance of flat",
+        "one dimension: far better than flat; two: much less so; three and more: flat is almost"
+        " always better",
+        f"2^12 cells: {found[1 << 12, 1]:.2f}, {found[64, 2]:.2f}, {found[16, 3]:.2f},"
+        f" {found[8, 4]:.2f} of the variance of flat",
         agrees(found[1 << 12, 1] < 0.2 and 0.5 < found[64, 2] < 1 and min(small) > 1),
-        "The best equal branching, with inference. In three dimensions a hierarchy wins only from 128^3 cells on.",
+        "The best equal branching, with inference. In three dimensions a hierarchy wins only from"
+        " 128^3 cells on.",
         table(["dimensions", "cells", "best branching", "variance over that of flat"], rows),
     )
 
 
 SOURCE = Source(
     "Hierarchical histograms, trusted curator",
-    "Qardaji, Yang, Li: Understanding Hierarchical Methods for Differentially Private Histograms, PVLDB 6(14), 2013. "
-    "The text used ends with Algorithm 1; of what follows only what others quote could be compared.",
+    "Qardaji, Yang, Li: Understanding Hierarchical Methods for Differentially Private Histograms,"
+    " PVLDB 6(14), 2013. The text used ends with Algorithm 1; of what follows only what others"
+    " quote could be compared.",
     (
         Claim("Section 3.1", "average MSE of the flat method", flat),
         Claim("Equation (2)", "how often nodes of a level are used", uses),

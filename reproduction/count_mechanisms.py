@@ -1,6 +1,8 @@
-"""Thesis chapters 1 to 3 and 6: randomised response and its kin, and constrained mechanisms for counts.
+"""Thesis chapters 1 to 3 and 6: randomised response and its kin, and constrained mechanisms for
+counts.
 
-All of it is exact, but for the groups of Figure 6.9 that are drawn at random: expectations take the place of repetitions.
+All of it is exact, but for the groups of Figure 6.9 that are drawn at random: expectations take the
+place of repetitions.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from examples import thesis_figures
 from examples.marginal_figures import taxi
 from frequency import GRR, HRR, OLH, OUE, SUE
 from frequency.marginals import Domain, pearson
-from mechdesign import Design, Mechanism, Privacy, Property, Rows, design, named
+from mechdesign import Constraints, Design, Mechanism, Privacy, Property, design, named
 from mechdesign.losses import L0, L1, L2, Costs, Loss, binomial, prior
 from mechdesign.properties import SEVEN
-from rangeq.discrete import DiscreteLaplace
+from rangeq.central.discrete_laplace import DiscreteLaplace
 from reproduction.report import (
     Claim,
     Outcome,
@@ -69,8 +71,8 @@ class Often(Property):
     def __init__(self, outputs: Iterable[int], probability: Q) -> None:
         self.outputs, self.probability = tuple(outputs), probability
 
-    def rows(self, at, privacy):
-        yield Rows(
+    def constraints(self, at, privacy):
+        yield Constraints(
             at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
         )
 
@@ -80,9 +82,11 @@ class Derivable(Property):
 
     short = "DERIVABLE"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         cells = np.stack([at[:, 1:-1].ravel(), at[:, :-2].ravel(), at[:, 2:].ravel()], axis=1)
-        yield Rows(cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False)
+        yield Constraints(
+            cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False
+        )
 
 
 def optimum(
@@ -117,7 +121,7 @@ def threshold(alpha: Q) -> Q:
     return 2 * alpha / (1 - alpha)
 
 
-# --- chapters 1 to 3 -----------------------------------------------------------------------------------------------
+# --- chapters 1 to 3 ------------------------------------------------------------------------------
 
 
 def without_data(theirs: str) -> Outcome:
@@ -142,14 +146,19 @@ def table_2_1(settings: Settings) -> Outcome:
                 0.01 < share < 0.99 for share in shares.values()
             )
         },
-        remarks=f"{len(trips.records)} trips of March 2019 (the thesis: 3 M of 2013-16). Tip is of the fare without tip and "
-        f"charges: of the "
-        f"total, as printed, {of_total:.2%} of the trips have so large a tip, nothing to find associations with",
+        remarks=(
+            f"{len(trips.records)} trips of March 2019 (the thesis: 3 M of 2013-16). Tip is of the"
+            f" fare without tip and charges: of the total, as printed, {of_total:.2%} of the trips"
+            " have so large a tip, nothing to find associations with"
+        ),
     )
 
 
 def table_2_3(settings: Settings) -> Outcome:
-    theirs = "M_pick, M_drop: YY 0.55, YN 0.15, NY 0.10, NN 0.20; most trips stay in Manhattan, strong correlation"
+    theirs = (
+        "M_pick, M_drop: YY 0.55, YN 0.15, NY 0.10, NN 0.20; most trips stay in Manhattan, strong"
+        " correlation"
+    )
     if settings.data is None:
         return without_data(theirs)
     trips = taxi(settings.data / "taxis.csv")
@@ -164,14 +173,16 @@ def table_2_3(settings: Settings) -> Outcome:
         {
             "the printed cells sum to 1": near(printed.sum(), 1),
             "most trips begin and end in Manhattan": cells[0] > 0.5,
-            f"pick-up and drop-off are strongly correlated (over 0.4; the printed table: {pearson(printed):.2f})": pearson(
-                mine
-            )
-            > 0.4,
+            (
+                "pick-up and drop-off are strongly correlated "
+                f"(over 0.4; the printed table: {pearson(printed):.2f})"
+            ): (pearson(mine) > 0.4),
         },
-        remarks="Trips of March 2019; the printed table is called a sample. Its NN of 0.20 does not go with section 4.4.1, "
-        'which selects trips "having '
-        'pickup and/or drop-off locations inside Manhattan"',
+        remarks=(
+            "Trips of March 2019; the printed table is called a sample. Its NN of 0.20 does not go"
+            ' with section 4.4.1, which selects trips "having pickup and/or drop-off locations'
+            ' inside Manhattan"'
+        ),
     )
 
 
@@ -216,7 +227,10 @@ def theorem_1(settings: Settings) -> Outcome:
             ),
             "the discrete noise that is drawn here has powers of exp(-epsilon)": all(found),
         },
-        remarks="prior work; continuous noise is not drawn here (`rangeq.central` draws discrete Laplace noise)",
+        remarks=(
+            "prior work; continuous noise is not drawn here (`rangeq.central` draws discrete"
+            " Laplace noise)"
+        ),
     )
 
 
@@ -229,8 +243,10 @@ def lemma_1(settings: Settings) -> Outcome:
     mine = oracle.estimate(oracle.simulate(np.array([700, 300]), np.random.default_rng(1)))
     told = float(oracle.simulate(np.array([700, 300]), np.random.default_rng(1)).counts[1]) / 1000
     return judged(
-        "f = (O - p + 1) / (2p - 1) is unbiased; a user reports the truth with probability p, otherwise a bit drawn uniformly",
-        f"p = 3/4, f = 1/3: printed {float((observed[Q(3, 4), Q(1, 3)] + Q(1, 4)) / Q(1, 2)):.3f}, corrected 0.333",
+        "f = (O - p + 1) / (2p - 1) is unbiased; a user reports the truth with probability p,"
+        " otherwise a bit drawn uniformly",
+        f"p = 3/4, f = 1/3: printed {float((observed[Q(3, 4), Q(1, 3)] + Q(1, 4)) / Q(1, 2)):.3f},"
+        " corrected 0.333",
         {
             "E (O - p + 1) / (2p - 1) = f": all(
                 (o - p + 1) / (2 * p - 1) == f for (p, f), o in observed.items()
@@ -243,12 +259,15 @@ def lemma_1(settings: Settings) -> Outcome:
             "E (O + p - 1) / (2p - 1) = f": all(
                 (o + p - 1) / (2 * p - 1) == f for (p, f), o in observed.items()
             ),
-            "truth with p and else the other bit has the ratio p / (1 - p), and GRR(2) is that, with that estimator": near(
-                mine.frequencies[1], (told + p - 1) / (2 * p - 1), 1e-9
-            ),
+            (
+                "truth with p and else the other bit has the ratio p / (1 - p), "
+                "and GRR(2) is that, with that estimator"
+            ): near(mine.frequencies[1], (told + p - 1) / (2 * p - 1), 1e-9),
         },
-        remarks="with the 1 outside the fraction, as the last step of the proof takes it, the estimator is right. The "
-        "variance (Lemma 2) is of the corrected ones",
+        remarks=(
+            "with the 1 outside the fraction, as the last step of the proof takes it, the estimator"
+            " is right. The variance (Lemma 2) is of the corrected ones"
+        ),
     )
 
 
@@ -264,7 +283,10 @@ def lemma_2(settings: Settings) -> Outcome:
             )
             for f in (0, 0.3, 1)
         },
-        remarks=f"eps = {', '.join(map(str, EPSILONS))}; relative 1e-6, for probabilities are multiples of 2^-64",
+        remarks=(
+            f"eps = {', '.join(map(str, EPSILONS))}; relative 1e-6, for probabilities are multiples"
+            " of 2^-64"
+        ),
     )
 
 
@@ -300,7 +322,8 @@ def equation_2_7(settings: Settings) -> Outcome:
         SUE(100, epsilon).variance(1) / OUE(100, epsilon).variance(1) - 1 for epsilon in EPSILONS
     ]
     return judged(
-        "least variance 4 e^eps / (e^eps - 1)^2 at p = 1/2, q = 1 / (e^eps + 1); 2.6 is not significantly more",
+        "least variance 4 e^eps / (e^eps - 1)^2 at p = 1/2, q = 1 / (e^eps + 1); 2.6 is not"
+        " significantly more",
         "2.6 is more by " + ", ".join(f"{x:.1%}" for x in excess),
         {
             "q = 1 / (e^eps + 1) minimises eq. 2.5": all(best),
@@ -385,7 +408,7 @@ def olh_variance(settings: Settings) -> Outcome:
     )
 
 
-# --- 6.2 to 6.4 ----------------------------------------------------------------------------------------------------
+# --- 6.2 to 6.4 -----------------------------------------------------------------------------------
 
 
 def definition_22(settings: Settings) -> Outcome:
@@ -401,10 +424,12 @@ def definition_22(settings: Settings) -> Outcome:
         {"the probabilities sum to 1": abs(printed - 1) < Q(1, 1000)},
         {
             "(1-α) α^|d| / (1+α) sums to 1 (Definition 14 has it so)": true == 1,
-            "clamped to 0 .. n it is GM": [table_[i][2] for i in range(1, n)] == middle
-            and table_[0][2]
-            == sum((1 - alpha) / (1 + alpha) * alpha**d for d in range(2, 900))
-            + alpha**900 / (1 + alpha),
+            "clamped to 0 .. n it is GM": (
+                [table_[i][2] for i in range(1, n)] == middle
+                and table_[0][2]
+                == sum((1 - alpha) / (1 + alpha) * alpha**d for d in range(2, 900))
+                + alpha**900 / (1 + alpha)
+            ),
         },
         remarks="an exponent misplaced",
     )
@@ -412,7 +437,7 @@ def definition_22(settings: Settings) -> Outcome:
 
 def equation_6_1(settings: Settings) -> Outcome:
     cases = [named.geometric(5, Q(2, 3)), named.explicit_fair(8, Q(9, 10)), named.uniform(4)]
-    losses = [(m, m.inputs - 1, m.spread().histogram) for m in cases]
+    losses = [(m, m.inputs - 1, m.error_distribution().histogram) for m in cases]
     as_words = all(
         m.scaled_l0(d) == Q(n + 1, n) * sum(p for e, p in h.items() if abs(e) > d)
         for m, n, h in losses
@@ -440,24 +465,26 @@ def example_1(settings: Settings) -> Outcome:
         max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)
     ]
     return judged(
-        "n = 2, α = 9/10: 0.47 and 0.47, 0.05, 0.53; wrong eighteen times likelier; inner outputs vanish as α tends to 1",
+        "n = 2, α = 9/10: 0.47 and 0.47, 0.05, 0.53; wrong eighteen times likelier; inner outputs"
+        " vanish as α tends to 1",
         ", ".join(figures([t[0][1], t[2][1], t[1][1], t[0][0]]))
         + f"; wrong over right {(t[0][1] + t[2][1]) / t[1][1]}",
         {
-            "the three probabilities, to two places": figures(
-                [t[0][1], t[2][1], t[1][1], t[0][0]], 2
-            )
-            == ["0.47", "0.47", "0.05", "0.53"],
+            "the three probabilities, to two places": (
+                figures([t[0][1], t[2][1], t[1][1], t[0][0]], 2) == ["0.47", "0.47", "0.05", "0.53"]
+            ),
             "eighteen times": (t[0][1] + t[2][1]) / t[1][1] == 18,
-            "the largest inner probability at n = 4 falls tenfold with 1 - α": inner[0]
-            > 8 * inner[1]
-            > 64 * inner[2],
+            "the largest inner probability at n = 4 falls tenfold with 1 - α": (
+                inner[0] > 8 * inner[1] > 64 * inner[2]
+            ),
         },
     )
 
 
 def some_optimum(n: int, alpha: Q, loss: Loss, outputs: Iterable[int], probability: Q) -> bool:
-    """Whether *some* optimal mechanism gives one of these outputs with this probability whatever the input."""
+    """Whether *some* optimal mechanism gives one of these outputs with this probability whatever
+    the input.
+    """
     asked = optimum(n, alpha, [Often(outputs, probability)], loss).certificate.objective
     return asked == optimum(n, alpha, (), loss).certificate.objective
 
@@ -490,9 +517,10 @@ def figure_6_1(settings: Settings) -> Outcome:
         for name, t in tables.items()
     )
     return judged(
-        "α = 0.62: the L2 optimum always reports 2; L1, n = 7: 2 or 5 with at least 0.7; L0,1, n = 5: 1 or 4 with over 0.9; "
-        "outputs that never occur",
-        f"L1: at least {near_two:.2f}; L0,1: at least {float(near_one):.2f} = α; outputs 0 and n never occur",
+        "α = 0.62: the L2 optimum always reports 2; L1, n = 7: 2 or 5 with at least 0.7; L0,1, n ="
+        " 5: 1 or 4 with over 0.9; outputs that never occur",
+        f"L1: at least {near_two:.2f}; L0,1: at least {float(near_one):.2f} = α; outputs 0 and n"
+        " never occur",
         {
             "some outputs are never reported, 0 and n": starved,
             "some L2 optimum for n = 3, 4 or 5 always reports 2": any(
@@ -503,20 +531,23 @@ def figure_6_1(settings: Settings) -> Outcome:
         },
         {
             "outputs 0 and n are never reported": starved,
-            f'"always 2" (n = 4) is optimal at other α: hundredths from {always_two[0]} on': always_two[
-                0
-            ]
-            > 62,
+            f'"always 2" (n = 4) is optimal at other α: hundredths from {always_two[0]} on': (
+                always_two[0] > 62
+            ),
             f'"2 or 5" is true at hundredths {", ".join(map(str, two_or_five))} only': bool(
                 two_or_five
             ),
-            f'"1 or 4" has probability α, so it is true from {one_or_four[0]} on': near_one == alpha
-            and one_or_four[0] >= 90,
-            "no hundredth makes all three true": not set(two_or_five)
-            & set(one_or_four)
-            & set(always_two),
+            f'"1 or 4" has probability α, so it is true from {one_or_four[0]} on': (
+                near_one == alpha and one_or_four[0] >= 90
+            ),
+            "no hundredth makes all three true": (
+                not set(two_or_five) & set(one_or_four) & set(always_two)
+            ),
         },
-        remarks="optima are not unique: each remark is tested by asking for it and comparing proved optima",
+        remarks=(
+            "optima are not unique: each remark is tested by asking for it and comparing proved"
+            " optima"
+        ),
         detail=detail,
     )
 
@@ -615,7 +646,8 @@ def theorem_8(settings: Settings) -> Outcome:
     )
     return judged(
         "the symmetrised mechanism has privacy, properties and objective value of the original",
-        f"uniform prior: the same; counts Binomial(3, 1/10), α = 4/5: symmetry costs {float(free):.4f} -> {float(symmetric):.4f}",
+        "uniform prior: the same; counts Binomial(3, 1/10), α = 4/5: symmetry costs"
+        f" {float(free):.4f} -> {float(symmetric):.4f}",
         {
             "privacy and properties are kept": all(kept),
             "the objective is kept for every weight of Definition 21": free == symmetric,
@@ -635,20 +667,22 @@ def theorem_9(settings: Settings) -> Outcome:
     um = named.uniform(n)
     return judged(
         "every subset of the properties has an optimum; UM has all, at cost n/(n+1)",
-        f"n = 3, α = 4/5: {len(values)} subsets, scaled L0 {float(min(values)):.4f} to {float(max(values)):.4f}",
+        f"n = 3, α = 4/5: {len(values)} subsets, scaled L0 {float(min(values)):.4f} to"
+        f" {float(max(values)):.4f}",
         {
             "all subsets feasible, between GM and EM": all(
                 gm_l0(alpha) <= v <= named.explicit_fair(n, alpha).scaled_l0() for v in values
             ),
             "UM has all seven": all(um.properties().values()) and um.audit().ratio == 1,
-            "UM: O_0 = n/(n+1), scaled 1 (Definition 23)": um.loss(L0()) == Q(n, n + 1)
-            and um.scaled_l0() == 1,
+            "UM: O_0 = n/(n+1), scaled 1 (Definition 23)": (
+                um.loss(L0()) == Q(n, n + 1) and um.scaled_l0() == 1
+            ),
         },
         remarks="optima proved, gap 0",
     )
 
 
-# --- 6.5 and 6.6 ---------------------------------------------------------------------------------------------------
+# --- 6.5 and 6.6 ----------------------------------------------------------------------------------
 
 
 def theorem_10(settings: Settings) -> Outcome:
@@ -666,7 +700,8 @@ def theorem_10(settings: Settings) -> Outcome:
             between.append(blind == (odds < 1 / alpha))
             true.append(blind == (odds < alpha))
     return judged(
-        'RR with p = 1/(1+α) is the unique optimum for α <= w1/w0 <= 1/α; proof: trivial if w1/w0 < 1/α (or "symmetrically")',
+        "RR with p = 1/(1+α) is the unique optimum for α <= w1/w0 <= 1/α; proof: trivial if w1/w0 <"
+        ' 1/α (or "symmetrically")',
         "as stated inside; blind below α",
         {
             "RR is the optimum for α < w1/w0 < 1/α, t = 0, 1, 2": all(inside),
@@ -676,8 +711,10 @@ def theorem_10(settings: Settings) -> Outcome:
             "RR is the optimum for α < w1/w0 < 1/α, t = 0, 1, 2": all(inside),
             "blind answers where w1/w0 < α": all(true),
         },
-        remarks="the theorem holds but for the two ends, where the optimum is not unique; its proof prints the condition of "
-        "the trivial case wrongly",
+        remarks=(
+            "the theorem holds but for the two ends, where the optimum is not unique; its proof"
+            " prints the condition of the trivial case wrongly"
+        ),
     )
 
 
@@ -701,10 +738,8 @@ def theorem_11(settings: Settings) -> Outcome:
     """With alpha = root^2, e^(eps/2) = 1 / root is exact."""
     found, ratio, reverse = [], [], []
     for root in (Q(1, 3), Q(4, 5)):
-        up, down = (
-            1 / root,
-            Q(1),
-        )  # exp(eps Q / (2 s)) of qualities that differ by s, a common factor apart
+        # Exp(eps Q / (2 s)) of qualities that differ by s, a common factor apart
+        up, down = 1 / root, Q(1)
         m = Mechanism(
             [[up / (up + down), down / (up + down)], [down / (up + down), up / (up + down)]],
             Privacy(root**2),
@@ -713,7 +748,8 @@ def theorem_11(settings: Settings) -> Outcome:
         ratio.append(m.table[0][0] / m.table[1][0] == 1 / root)
         reverse.append(m.table[0][0] / m.table[1][0] == root)
     return judged(
-        "the binary exponential mechanism is RR with p = e^(eps/2) / (1 + e^(eps/2)); Pr[0|0] / Pr[1|0] = exp(-eps/2)",
+        "the binary exponential mechanism is RR with p = e^(eps/2) / (1 + e^(eps/2)); Pr[0|0] /"
+        " Pr[1|0] = exp(-eps/2)",
         "RR; the ratio is exp(+eps/2)",
         {"RR with that p": all(found), "the ratio is exp(-eps/2)": all(reverse)},
         {"RR with that p": all(found), "the ratio is exp(eps/2)": all(ratio)},
@@ -740,9 +776,8 @@ def figure_6_2(settings: Settings) -> Outcome:
     found = []
     for n, alpha in product((2, 3, 6), (Q(1, 3), Q(9, 10))):
         x, y = 1 / (1 + alpha), (1 - alpha) / (1 + alpha)
-        noise = [
-            [y * alpha ** abs(i - j) for i in range(-400, 401)] for j in range(n + 1)
-        ]  # Definition 14, clamped
+        # Definition 14, clamped
+        noise = [[y * alpha ** abs(i - j) for i in range(-400, 401)] for j in range(n + 1)]
         clamped = [[row[400 + i] for row in noise] for i in range(1, n)]
         expected = [
             [(x if i in (0, n) else y) * alpha ** abs(i - j) for j in range(n + 1)]
@@ -783,7 +818,10 @@ def theorem_12(settings: Settings) -> Outcome:
             ),
             "unique for n = 2, α = 4/5: GM stays optimal when any one cost moves": all(unique),
         },
-        remarks="for α < 1: at α = 1, which Definition 20 admits, every mechanism with equal columns is optimal",
+        remarks=(
+            "for α < 1: at α = 1, which Definition 20 admits, every mechanism with equal columns is"
+            " optimal"
+        ),
     )
 
 
@@ -846,17 +884,18 @@ def lemma_15(settings: Settings) -> Outcome:
     )
     return judged(
         "y <= (1-α) / (1+α-2α^(n/2+1)) for every fair mechanism; EM attains it",
-        f"exceeded for every odd n; n = 3, α = 9/10: y = {example} = {float(example):.6f} against {0.1 / (1.9 - 2 * 0.9**2.5):.6f}",
+        f"exceeded for every odd n; n = 3, α = 9/10: y = {example} = {float(example):.6f} against"
+        f" {0.1 / (1.9 - 2 * 0.9**2.5):.6f}",
         {
             "a bound for all n": all(bound),
             "EM's y is 6.14 for all n": all(y == p for _, _, y, p in rows + odd),
         },
         {
             "for even n it holds and EM attains it": all(y == p for _, _, y, p in rows),
-            "for odd n the best y is 1 / (1 + 2(α + .. + α^((n-1)/2)) + α^((n+1)/2)), EM's, and larger": all(
-                attained
-            )
-            and all(y > p for _, _, y, p in odd),
+            (
+                "for odd n the best y is 1 / (1 + 2(α + .. + α^((n-1)/2)) + α^((n+1)/2)), "
+                "EM's, and larger"
+            ): (all(attained) and all(y > p for _, _, y, p in odd)),
         },
         remarks='"without loss of generality, take n even" loses generality',
         detail=detail,
@@ -897,7 +936,8 @@ def theorem_13(settings: Settings) -> Outcome:
     grid = list(product(sizes, (Q(1, 3), Q(1, 2), Q(9, 10), Q(99, 100))))
     large = product((5, 10, 15, 20) if settings.quick else range(5, 41), (Q(1, 10**9), Q(9, 10)))
     return judged(
-        "EM has all seven properties, for all n, and the best L0 among fair mechanisms, (n+1)/n (1-y)",
+        "EM has all seven properties, for all n, and the best L0 among fair mechanisms, (n+1)/n"
+        " (1-y)",
         "proved optimal at " + str(len(grid)) + " points",
         {
             "all seven, up to n = 40": all(
@@ -942,8 +982,8 @@ def figure_6_4(settings: Settings) -> Outcome:
         "128 subsets of properties lead to four approaches: EM, GM, and two programs (WH; WH + CM)",
         f"{len(right)} cases, {sum(right)} optimal",
         {
-            "the flowchart's mechanism has the properties and the proved optimal L0, every time": all(
-                right
+            "the flowchart's mechanism has the properties and the proved optimal L0, every time": (
+                all(right)
             ),
             "as the flowchart": all(names),
         },
@@ -975,16 +1015,20 @@ def two_meanings(settings: Settings) -> Outcome:
     ]
     return judged(
         "WM: section 6.6.3, WH alone or WH and CM; from 6.7.1 on, WH, RM and CM",
-        f"n = 8, α = 9/10: WH {float(scaled(n, alpha, ('WH',))):.5f}, WH + RM + CM {float(scaled(n, alpha, WM)):.5f}, "
-        f"GM {float(gm_l0(alpha)):.5f}, EM {float(scaled(n, alpha, ('F',))):.5f}",
+        f"n = 8, α = 9/10: WH {float(scaled(n, alpha, ('WH',))):.5f}, WH + RM + CM"
+        f" {float(scaled(n, alpha, WM)):.5f}, GM {float(gm_l0(alpha)):.5f}, EM"
+        f" {float(scaled(n, alpha, ('F',))):.5f}",
         {"one mechanism, by L0": scaled(n, alpha, ("WH",)) == scaled(n, alpha, WM)},
         {
             "two, which differ exactly for α > 1/2 and n > 2": all(apart),
-            "RM and S cost nothing with either": scaled(n, alpha, ("WH", "RM", "S"))
-            == scaled(n, alpha, ("WH",))
-            and scaled(n, alpha, WM) == scaled(n, alpha, ("WH", "CM")),
+            "RM and S cost nothing with either": (
+                scaled(n, alpha, ("WH", "RM", "S")) == scaled(n, alpha, ("WH",))
+                and scaled(n, alpha, WM) == scaled(n, alpha, ("WH", "CM"))
+            ),
         },
-        remarks="the name is used for both below; each entry says which one its statement is true of",
+        remarks=(
+            "the name is used for both below; each entry says which one its statement is true of"
+        ),
         detail="Scaled L0, n = 8\n\n"
         + table(["α", "GM", "WH", "WH + CM", "WH + RM + CM + S", "EM"], rows),
     )
@@ -1002,19 +1046,23 @@ def figure_6_5(settings: Settings) -> Outcome:
     ]
     unfair = [scaled(n, a, ("WH",)) < scaled(n, a, ("F",)) for n, a in grid]
     return judged(
-        "S, RM, CM, F, WH of GM (Y Y - N -), WM (Y Y - N Y), EM, UM (all Y); L0 2α/(1+α), no less, about 2α/(1+α) (n+1)/n, 1",
-        f"EM against its approximation, α = 9/10, n = 4 .. 64: less by {', '.join(figures(excess, 4))}",
+        "S, RM, CM, F, WH of GM (Y Y - N -), WM (Y Y - N Y), EM, UM (all Y); L0 2α/(1+α), no less,"
+        " about 2α/(1+α) (n+1)/n, 1",
+        "EM against its approximation, α = 9/10, n = 4 .. 64: less by"
+        f" {', '.join(figures(excess, 4))}",
         {
             "GM: S, RM, not F; CM iff α <= 1/2; WH iff n >= 2α/(1-α)": all(
                 (h["S"], h["RM"], h["F"], h["CM"], h["WH"])
                 == (True, True, False, a <= Q(1, 2), n >= threshold(a))
                 for (n, a), h in gm.items()
             ),
-            "WM: S, RM, WH, not F (no weakly honest optimum is fair)": all(
-                (h["S"], h["RM"], h["WH"], h["F"]) == (True, True, True, False)
-                for h in (m.properties() for m in wm.values())
-            )
-            and all(unfair),
+            "WM: S, RM, WH, not F (no weakly honest optimum is fair)": (
+                all(
+                    (h["S"], h["RM"], h["WH"], h["F"]) == (True, True, True, False)
+                    for h in (m.properties() for m in wm.values())
+                )
+                and all(unfair)
+            ),
             "WM's CM costs nothing iff α <= 1/2": all(
                 (scaled(n, a, WM) == scaled(n, a, ("WH",))) == (a <= Q(1, 2)) for n, a in grid
             ),
@@ -1040,25 +1088,25 @@ def figure_6_6(settings: Settings) -> Outcome:
     }
     em = tables["EM"].table
     return judged(
-        "n = 4, α = 0.9: EM is concentrated on a uniform diagonal; GM and WM favour 0 and 4 whatever the input, GM more",
+        "n = 4, α = 0.9: EM is concentrated on a uniform diagonal; GM and WM favour 0 and 4"
+        " whatever the input, GM more",
         "probability of 0 or 4, least over inputs: "
         + ", ".join(f"{name} {min(row):.2f}" for name, row in ends.items()),
         {
-            "EM's diagonal is uniform, and the largest entry of every column": len(
-                {em[j][j] for j in range(5)}
-            )
-            == 1
-            and all(em[j][j] == max(row[j] for row in em) for j in range(5)),
+            "EM's diagonal is uniform, and the largest entry of every column": (
+                len({em[j][j] for j in range(5)}) == 1
+                and all(em[j][j] == max(row[j] for row in em) for j in range(5))
+            ),
             "GM gives 0 or 4 more often than any other mechanism, for every input": all(
                 ends["GM"][j] > max(ends[name][j] for name in ends if name != "GM")
                 for j in range(5)
             ),
-            "WM gives 0 or 4 more often than a blind guess whatever the input (0.4), WH alone": min(
-                ends["WH alone"]
-            )
-            > 0.4,
-            "WM, with RM and CM, gives 0 or 4 at least as often as a blind guess": min(ends["WM"])
-            >= 0.4,
+            "WM gives 0 or 4 more often than a blind guess whatever the input (0.4), WH alone": (
+                min(ends["WH alone"]) > 0.4
+            ),
+            "WM, with RM and CM, gives 0 or 4 at least as often as a blind guess": (
+                min(ends["WM"]) >= 0.4
+            ),
         },
         remarks="of the two meanings of WM, WH alone shows it clearly",
         detail="\n\n".join(
@@ -1104,8 +1152,8 @@ def derivable(settings: Settings) -> Outcome:
     )
     return judged(
         "EM and WM are not derivable from GM for n > 1",
-        f"EM never; of WM some optimum is at {sum(exists[('WH',)])} (WH) and {sum(exists[WM])} (with RM, CM, S) of "
-        f"{len(grid)} points",
+        f"EM never; of WM some optimum is at {sum(exists[('WH',)])} (WH) and {sum(exists[WM])}"
+        f" (with RM, CM, S) of {len(grid)} points",
         {
             "EM is not, for n > 1": all(holds == (n == 1) for (n, _), holds in em.items()),
             "WM (WH alone) is not": not any(exists["WH",]),
@@ -1117,13 +1165,15 @@ def derivable(settings: Settings) -> Outcome:
                 e for e, (n, a) in zip(exists[WM], grid, strict=True) if n >= 3 and a == Q(9, 10)
             ),
         },
-        remarks="optima are not unique: proved by asking for Gupte and Sundararajan's condition. EM's proof divides by 1 - α, "
-        "so α < 1",
+        remarks=(
+            "optima are not unique: proved by asking for Gupte and Sundararajan's condition. EM's"
+            " proof divides by 1 - α, so α < 1"
+        ),
         detail="Whether some optimum is derivable from GM\n\n" + detail,
     )
 
 
-# --- 6.7 -----------------------------------------------------------------------------------------------------------
+# --- 6.7 ------------------------------------------------------------------------------------------
 
 
 def seconds(settings: Settings) -> Outcome:
@@ -1136,7 +1186,10 @@ def seconds(settings: Settings) -> Outcome:
         "the time to solve the programs was negligible (sub-second)",
         ", ".join(f"n = {n}: {s:.2f} s" for n, s in took.items()),
         {"n = 8 and 16 in less than a second": took[8] < 1 and took[16] < 1},
-        remarks="L0 with WH, RM, CM, α = 9/10; here the time includes the exact proof of optimality. Depends on the machine",
+        remarks=(
+            "L0 with WH, RM, CM, α = 9/10; here the time includes the exact proof of optimality."
+            " Depends on the machine"
+        ),
     )
 
 
@@ -1156,7 +1209,8 @@ def nine_combinations(settings: Settings) -> Outcome:
         lower.append(max(row) <= min(column) and (row == {gm_l0(alpha)}) == (n >= threshold(alpha)))
         coincide.append((row == column) == (n <= 2 or alpha <= Q(1, 2)))
     return judged(
-        "nine combinations with WH have two behaviours: with and without CH or CM; without, the cost of GM from n >= 2α/(1-α) on",
+        "nine combinations with WH have two behaviours: with and without CH or CM; without, the"
+        " cost of GM from n >= 2α/(1-α) on",
         f"exactly two at all {len(two)} points",
         {
             "one optimum without, one with column properties": all(two),
@@ -1182,9 +1236,10 @@ def figure_6_7a(settings: Settings) -> Outcome:
     }
     gm = gm_l0(alpha)
     return judged(
-        "α = 0.76: threshold 6.33, cost 0.864 from there on for WH alone; higher with column properties",
-        f"threshold {float(threshold(alpha)):.2f}, 2α/(1+α) = {float(gm):.4f}; WH first costs that at n = "
-        f"{sizes[curves['WH'].index(gm)]}",
+        "α = 0.76: threshold 6.33, cost 0.864 from there on for WH alone; higher with column"
+        " properties",
+        f"threshold {float(threshold(alpha)):.2f}, 2α/(1+α) = {float(gm):.4f}; WH first costs that"
+        f" at n = {sizes[curves['WH'].index(gm)]}",
         {
             "2α/(1-α) = 6.33": f"{float(threshold(alpha)):.2f}" == "6.33",
             "2α/(1+α) = 0.864": f"{float(gm):.3f}" == "0.864",
@@ -1215,7 +1270,8 @@ def figure_6_7b(settings: Settings) -> Outcome:
     }
     last = {name: values[alphas.index(Q(99, 100))] for name, values in curves.items()}
     return judged(
-        "for large α all combinations of WH cost the same, and the same as EM; for smaller α two behaviours, the lower that of GM",
+        "for large α all combinations of WH cost the same, and the same as EM; for smaller α two"
+        " behaviours, the lower that of GM",
         "α = 0.99: " + ", ".join(f"{name} {float(v):.6f}" for name, v in last.items()),
         {
             "some α < 1 of the grid has WH = WH + CM = EM": any(
@@ -1265,13 +1321,14 @@ def figure_6_8a(settings: Settings) -> Outcome:
     }
     return judged(
         "α = 2/3, threshold 4: WM is GM over the whole range, EM higher but decreasing",
-        f"n = 8: GM {float(c['GM'][0]):.4f}, WH {float(c['WH'][2]):.4f}, with RM and CM {float(c['WH + RM + CM'][2]):.4f}, EM "
-        f"{float(c['EM'][2]):.4f}",
+        f"n = 8: GM {float(c['GM'][0]):.4f}, WH {float(c['WH'][2]):.4f}, with RM and CM"
+        f" {float(c['WH + RM + CM'][2]):.4f}, EM {float(c['EM'][2]):.4f}",
         {
             "2α/(1-α) = 4": threshold(alpha) == 4,
             "WM as defined in 6.7.1 (WH + RM + CM) costs what GM costs": same["WH + RM + CM"],
-            "EM is higher, and decreasing": all(a > b for a, b in pairwise(c["EM"]))
-            and c["EM"][-1] > c["GM"][-1],
+            "EM is higher, and decreasing": (
+                all(a > b for a, b in pairwise(c["EM"])) and c["EM"][-1] > c["GM"][-1]
+            ),
         },
         {
             "true of WH alone": same["WH"],
@@ -1293,11 +1350,13 @@ def figure_6_8b(settings: Settings) -> Outcome:
     at = sizes.index(20)
     return judged(
         "α = 10/11: threshold 20, WM meets GM at n = 20",
-        f"n = 20: GM {float(c['GM'][at]):.5f}, WH {float(c['WH'][at]):.5f}, with RM and CM {float(c['WH + RM + CM'][at]):.5f}",
+        f"n = 20: GM {float(c['GM'][at]):.5f}, WH {float(c['WH'][at]):.5f}, with RM and CM"
+        f" {float(c['WH + RM + CM'][at]):.5f}",
         {
             "2α/(1-α) = 20": threshold(alpha) == 20,
-            "WM as defined in 6.7.1 (WH + RM + CM) meets GM at 20": c["WH + RM + CM"][at]
-            == c["GM"][at],
+            "WM as defined in 6.7.1 (WH + RM + CM) meets GM at 20": (
+                c["WH + RM + CM"][at] == c["GM"][at]
+            ),
         },
         {
             "WH alone meets GM exactly from n = 20 on": all(
@@ -1314,7 +1373,8 @@ def figure_6_8c(settings: Settings) -> Outcome:
     c = curves_6_8(alpha, sizes)
     less = [e - w for e, w in zip(c["EM"], c["WH + RM + CM"], strict=True)]
     return judged(
-        "α = 99/100, threshold 198: WM does not meet GM; EM's y is above 1/(n+1); WM costs what EM costs",
+        "α = 99/100, threshold 198: WM does not meet GM; EM's y is above 1/(n+1); WM costs what EM"
+        " costs",
         f"WM is less than EM by {float(min(less)):.1e} to {float(max(less)):.1e}",
         {
             "2α/(1-α) = 198": threshold(alpha) == 198,
@@ -1357,7 +1417,7 @@ def figure_6_9(target: str, settings: Settings) -> Outcome:
         weights = prior(np.bincount(groups, minlength=n + 1).tolist())
         mechanisms = {**family(n, alpha), "WH alone": named.weakly_honest(n, alpha)}
         for name, m in mechanisms.items():
-            p = float(m.spread(weights).tail())
+            p = float(m.error_distribution(weights).tail())
             exact.setdefault(name, []).append(p)
             measured = [np.mean(m.release(groups, rng) != groups) for _ in range(repeats)]
             standard.append(
@@ -1378,12 +1438,12 @@ def figure_6_9(target: str, settings: Settings) -> Outcome:
         "GM errs more than UM": always,
         "WM, with RM and CM as 6.7.1 has it, is nearer to UM than to EM (n >= 10)": tracks["WM"],
         "EM errs least": bool((em <= np.minimum.reduce([gm, wm, um])).all()),
-        f"what {repeats} repetitions give is what the tables say (within 5 standard errors)": max(
-            map(abs, standard)
-        )
-        < 5,
+        f"what {repeats} repetitions give is what the tables say (within 5 standard errors)": (
+            max(map(abs, standard)) < 5
+        ),
     }
-    # The corrections are of WM's name alone: where GM beats a guess it is the data that differ, not the words.
+    # The corrections are of WM's name alone: where GM beats a guess it is the data that differ, not
+    # the words.
     true = {
         "WH alone is nearer to UM than to EM (n >= 10): the words fit the WM of 6.6": tracks[
             "WH alone"
@@ -1396,10 +1456,14 @@ def figure_6_9(target: str, settings: Settings) -> Outcome:
     low = "" if always else f"GM errs more than UM at n = {', '.join(map(str, worse))} only. "
     return judged(
         theirs,
-        f"n = 8: GM {gm[size]:.3f}, WM {wm[size]:.3f} (WH alone {wh[size]:.3f}), EM {em[size]:.3f}, UM {um[size]:.3f}",
+        f"n = 8: GM {gm[size]:.3f}, WM {wm[size]:.3f} (WH alone {wh[size]:.3f}), EM {em[size]:.3f},"
+        f" UM {um[size]:.3f}",
         printed,
         true,
-        remarks=f"{low}{len(bits)} people in the order of the file, {bits.mean():.1%} with the bit; the thesis has 32 K",
+        remarks=(
+            f"{low}{len(bits)} people in the order of the file, {bits.mean():.1%} with the bit; the"
+            " thesis has 32 K"
+        ),
         detail=series(
             "Probability of a wrong answer, exact for these groups", "n", sizes, exact, 4
         ),
@@ -1429,7 +1493,7 @@ def panels(found: Mapping[tuple[Q, int], Mapping[str, np.ndarray]], title: str) 
 
 
 def figure_6_10(settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: float(m.spread(w).tail(1)), family)
+    found = by_input(lambda m, w: float(m.error_distribution(w).tail(1)), family)
     high, low = (
         {n: rows for (a, n), rows in found.items() if a == alpha}
         for alpha in (Q(91, 100), Q(67, 100))
@@ -1437,8 +1501,8 @@ def figure_6_10(settings: Settings) -> Outcome:
     inner = slice(1, 10)
     steady = [np.ptp(rows["EM"][inner]) < np.ptp(rows["GM"][inner]) for rows in found.values()]
     return judged(
-        "GM best for p near 0 or 1, else the constrained ones; for α = 0.91 those are alike and little better than UM, GM "
-        "often worse; for 0.67 errors fall and WM and GM converge",
+        "GM best for p near 0 or 1, else the constrained ones; for α = 0.91 those are alike and"
+        " little better than UM, GM often worse; for 0.67 errors fall and WM and GM converge",
         "p = 1/2, n = 8: "
         + "; ".join(
             f"α = {float(a):.2f} " + ", ".join(f"{k} {v[5]:.3f}" for k, v in found[a, 8].items())
@@ -1471,8 +1535,10 @@ def figure_6_10(settings: Settings) -> Outcome:
                 for n in low
             ),
         },
-        remarks="exact expectations for binomial counts; WM with RM and CM, hence near GM and not GM; limits 0.06 and 0.12 "
-        "are ours for words without numbers",
+        remarks=(
+            "exact expectations for binomial counts; WM with RM and CM, hence near GM and not GM;"
+            " limits 0.06 and 0.12 are ours for words without numbers"
+        ),
         detail=panels(found, "Probability of an error over 1"),
     )
 
@@ -1480,7 +1546,7 @@ def figure_6_10(settings: Settings) -> Outcome:
 def figure_6_11(settings: Settings) -> Outcome:
     found = {
         (alpha, p): {
-            name: np.array([float(m.spread(binomial(8, p)).tail(d)) for d in range(8)])
+            name: np.array([float(m.error_distribution(binomial(8, p)).tail(d)) for d in range(8)])
             for name, m in family(8, alpha).items()
         }
         for alpha, p in product((Q(91, 100), Q(67, 100)), (Q(1, 2), Q(1, 10)))
@@ -1500,11 +1566,12 @@ def figure_6_11(settings: Settings) -> Outcome:
         for (a, p), rows in found.items()
     )
     return judged(
-        "n = 8. Balanced: EM least, its margin over GM grows with d, GM above UM for large α, below it but above EM for "
-        "small. Skewed: GM gains, EM not much worse, WM between",
-        f"balanced, d = 2: GM / EM = {margins[Q(91, 100)][2]:.2f} (α = 0.91), {margins[Q(67, 100)][2]:.2f} (0.67); "
-        f"skewed, d = 2: EM / GM = {1 / (skew[Q(91, 100)]['GM'][2] / skew[Q(91, 100)]['EM'][2]):.2f}, "
-        f"{skew[Q(67, 100)]['EM'][2] / skew[Q(67, 100)]['GM'][2]:.2f}",
+        "n = 8. Balanced: EM least, its margin over GM grows with d, GM above UM for large α, below"
+        " it but above EM for small. Skewed: GM gains, EM not much worse, WM between",
+        f"balanced, d = 2: GM / EM = {margins[Q(91, 100)][2]:.2f} (α = 0.91),"
+        f" {margins[Q(67, 100)][2]:.2f} (0.67); skewed, d = 2: EM / GM ="
+        f" {1 / (skew[Q(91, 100)]['GM'][2] / skew[Q(91, 100)]['EM'][2]):.2f},"
+        f" {skew[Q(67, 100)]['EM'][2] / skew[Q(67, 100)]['GM'][2]:.2f}",
         {
             "balanced: EM least for d <= 3": all(
                 r["EM"][d] == min(v[d] for v in r.values()) for r in even.values() for d in range(4)
@@ -1533,14 +1600,17 @@ def figure_6_11(settings: Settings) -> Outcome:
             ),
             "WM between GM and EM at most points": most(between),
         },
-        remarks="exact; balanced p = 1/2, skewed p = 0.1 (the text names none). What fails are large d, where little is left "
-        "in the tail, and α = 0.67, where EM's lead is lost from d = 5 on and its loss on skewed counts is larger",
+        remarks=(
+            "exact; balanced p = 1/2, skewed p = 0.1 (the text names none). What fails are large d,"
+            " where little is left in the tail, and α = 0.67, where EM's lead is lost from d = 5 on"
+            " and its loss on skewed counts is larger"
+        ),
         detail=detail,
     )
 
 
 def figure_6_12(settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: m.spread(w).rmse, family)
+    found = by_input(lambda m, w: m.error_distribution(w).rmse, family)
     high = {n: rows for (a, n), rows in found.items() if a == Q(91, 100)}
     least = [
         rows["EM"][k] <= min(v[k] for v in rows.values()) * 1.005
@@ -1554,10 +1624,10 @@ def figure_6_12(settings: Settings) -> Outcome:
     )
     harder = [(a, n) for (a, n), rows in found.items() if rows["GM"][5] > rows["GM"][1]]
     return judged(
-        "p = 1/2 is easiest but for GM at times; RMSE grows with n; GM often worse than UM for large α; at 0.91 EM tends to "
-        "be lowest",
-        f"α = 0.91: EM least (within 0.5 %) at {sum(least)} of {len(least)} points, p = 0.1 .. 0.9; at worst {excess:.1%} "
-        f"above the least",
+        "p = 1/2 is easiest but for GM at times; RMSE grows with n; GM often worse than UM for"
+        " large α; at 0.91 EM tends to be lowest",
+        f"α = 0.91: EM least (within 0.5 %) at {sum(least)} of {len(least)} points, p = 0.1 .. 0.9;"
+        f" at worst {excess:.1%} above the least",
         {
             "EM, WM and UM have less at p = 1/2 than at 0 and 1, in most panels": most(
                 rows[k][5] < min(rows[k][0], rows[k][10])
@@ -1584,7 +1654,8 @@ def figure_6_12(settings: Settings) -> Outcome:
 def figure_6_13(settings: Settings) -> Outcome:
     found = {
         (a, p): {
-            name: family(8, a)[name].spread(binomial(8, p)).histogram for name in ("GM", "WM", "EM")
+            name: family(8, a)[name].error_distribution(binomial(8, p)).histogram
+            for name in ("GM", "WM", "EM")
         }
         for a, p in product((Q(91, 100), Q(67, 100)), (Q(1, 10), Q(7, 10)))
     }
@@ -1623,8 +1694,8 @@ def figure_6_13(settings: Settings) -> Outcome:
         for (a, p), rows in found.items()
     )
     return judged(
-        "n = 8. p = 0.1: no error is likeliest, GM at 0.91 has a second peak from output n; p = 0.7: GM bimodal with a dip "
-        "around 0; with smaller α WM becomes more like GM",
+        "n = 8. p = 0.1: no error is likeliest, GM at 0.91 has a second peak from output n; p ="
+        " 0.7: GM bimodal with a dip around 0; with smaller α WM becomes more like GM",
         f"peaks of GM at α = 0.91: {peaks(rough)} (p = 0.1), {peaks(smooth)} (p = 0.7)",
         {
             "p = 0.1: error 0 likeliest for all three": all(
@@ -1635,19 +1706,28 @@ def figure_6_13(settings: Settings) -> Outcome:
             "p = 0.1, α = 0.91: a second peak of GM at an error of 6 or more": any(
                 e >= 6 for e in peaks(rough)
             ),
-            "p = 0.7, α = 0.91: two peaks on both sides of 0, and 0 below both": any(
-                e < 0 for e in peaks(smooth)
-            )
-            and any(e > 0 for e in peaks(smooth))
-            and 0 not in peaks(smooth),
-            "WM and EM are column monotone, and have one peak each": all(column)
-            and all(
-                len(peaks(h)) == 1 for rows in found.values() for k, h in rows.items() if k != "GM"
+            "p = 0.7, α = 0.91: two peaks on both sides of 0, and 0 below both": (
+                any(e < 0 for e in peaks(smooth))
+                and any(e > 0 for e in peaks(smooth))
+                and 0 not in peaks(smooth)
             ),
-            "WM is nearer to GM at α = 0.67 (total variation)": distance[Q(67, 100)]
-            < distance[Q(91, 100)],
+            "WM and EM are column monotone, and have one peak each": (
+                all(column)
+                and all(
+                    len(peaks(h)) == 1
+                    for rows in found.values()
+                    for k, h in rows.items()
+                    if k != "GM"
+                )
+            ),
+            "WM is nearer to GM at α = 0.67 (total variation)": (
+                distance[Q(67, 100)] < distance[Q(91, 100)]
+            ),
         },
-        remarks="exact; that they become the same mechanism for n >= 2α/(1-α) is true of WH alone: at 0.67 the threshold is 4.06",
+        remarks=(
+            "exact; that they become the same mechanism for n >= 2α/(1-α) is true of WH alone: at"
+            " 0.67 the threshold is 4.06"
+        ),
         detail=detail,
     )
 
@@ -1666,7 +1746,7 @@ def others(loss: str, n: int, alpha: Q) -> dict[str, Mechanism]:
 
 
 def figure_6_14(loss: str, settings: Settings) -> Outcome:
-    found = by_input(lambda m, w: m.spread(w).rmse, partial(others, loss))
+    found = by_input(lambda m, w: m.error_distribution(w).rmse, partial(others, loss))
     best = [
         rows["UCM"][k] <= 1.05 * min(v[k] for v in rows.values())
         for rows in found.values()
@@ -1682,7 +1762,8 @@ def figure_6_14(loss: str, settings: Settings) -> Outcome:
     close = max(rows["WM"].mean() / rows["UCM"].mean() for (_, n), rows in found.items() if n == 4)
     gaps = [rows["AM"] / rows["WM"] for rows in found.values()]
     return judged(
-        "UCM among the best; for small groups WM similar; AM good near p = 1/2, weaker when skewed; FM better as groups grow",
+        "UCM among the best; for small groups WM similar; AM good near p = 1/2, weaker when skewed;"
+        " FM better as groups grow",
         f"WM / UCM at n = 4 at most {close:.2f}; FM / UCM "
         + ", ".join(f"{r:.2f} (n = {n})" for n, r in relative.items())
         + f"; AM / UCM at p = 1/2 {min(central):.2f} to {max(central):.2f}",
@@ -1697,9 +1778,11 @@ def figure_6_14(loss: str, settings: Settings) -> Outcome:
             ),
             "FM / UCM falls from n = 4 to 12": relative[12] < relative[4],
         },
-        remarks=f"exact expectations; optima for the uniform prior, not always unique. Against WM, AM does not gain at p = "
-        f"1/2: AM / WM is on average "
-        f"{np.mean([g[5] for g in gaps]):.3f} there and {np.mean([g[0] for g in gaps]):.3f} at p = 0",
+        remarks=(
+            "exact expectations; optima for the uniform prior, not always unique. Against WM, AM"
+            f" does not gain at p = 1/2: AM / WM is on average {np.mean([g[5] for g in gaps]):.3f}"
+            f" there and {np.mean([g[0] for g in gaps]):.3f} at p = 0"
+        ),
         detail=panels(found, f"RMSE, mechanisms for {loss}"),
     )
 
@@ -1713,7 +1796,7 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
                     float(
                         sum(
                             abs(e) ** power * q
-                            for e, q in m.spread(binomial(8, p)).histogram.items()
+                            for e, q in m.error_distribution(binomial(8, p)).histogram.items()
                             if abs(e) > d
                         )
                     )
@@ -1743,8 +1826,8 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
         for (a, p), rows in found.items()
     )
     return judged(
-        "p = 0.1, large α, small d: UCM worst, reversed for larger d; UCM maps to about n/2; p = 0.6: UCM best; AM, FM, WM "
-        "nearly alike, more so for small α",
+        "p = 0.1, large α, small d: UCM worst, reversed for larger d; UCM maps to about n/2; p ="
+        " 0.6: UCM best; AM, FM, WM nearly alike, more so for small α",
         "p = 0.1, α = 0.91, d = 1: "
         + ", ".join(f"{k} {v[1]:.2f}" for k, v in low.items() if k != "UM"),
         {
@@ -1754,8 +1837,9 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
             "p = 0.1, α = 0.91: UCM least for d >= 4": all(
                 low["UCM"][d] == min(low[k][d] for k in SETS) for d in range(4, 8)
             ),
-            "α = 0.91: UCM answers 3, 4 or 5 with at least 0.6 whatever the input": min(half)
-            >= 0.6,
+            "α = 0.91: UCM answers 3, 4 or 5 with at least 0.6 whatever the input": (
+                min(half) >= 0.6
+            ),
             "p = 0.6: UCM least at every d": all(
                 r["UCM"][d] == min(r[k][d] for k in SETS) for r in even.values() for d in range(8)
             ),
@@ -1767,7 +1851,7 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
     )
 
 
-# --- 6.8, 7 --------------------------------------------------------------------------------------------------------
+# --- 6.8, 7 ---------------------------------------------------------------------------------------
 
 
 def local_program(settings: Settings) -> Outcome:
@@ -1778,7 +1862,8 @@ def local_program(settings: Settings) -> Outcome:
         for names in ((), SHORT)
     ]
     return judged(
-        "under LDP the L0 optimum is GRR, p = 1 / (1 + (n-1) α), with all properties; forcing them changes nothing",
+        "under LDP the L0 optimum is GRR, p = 1 / (1 + (n-1) α), with all properties; forcing them"
+        " changes nothing",
         f"the same table in {sum(same)} of {len(same)} programs",
         {
             "the optimum is GRR, with none and with all seven properties": all(same),
@@ -1821,8 +1906,9 @@ def local_rivals(settings: Settings) -> Outcome:
         "variance of one report, D = 1024, eps = 1.1: "
         + ", ".join(f"{k} {v:.2f}" for k, v in variances.items()),
         {
-            "GRR has more than ten times the variance of each": variances["GRR"]
-            > 10 * max(variances[k] for k in ("OUE", "OLH", "HRR"))
+            "GRR has more than ten times the variance of each": (
+                variances["GRR"] > 10 * max(variances[k] for k in ("OUE", "OLH", "HRR"))
+            )
         },
     )
 
@@ -1835,7 +1921,8 @@ def conclusions(settings: Settings) -> Outcome:
         crossing[n] = next(
             float(a)
             for a in grid
-            if named.geometric(n, a).spread(balanced).rmse > named.uniform(n).spread(balanced).rmse
+            if named.geometric(n, a).error_distribution(balanced).rmse
+            > named.uniform(n).error_distribution(balanced).rmse
         )
     gaps = [
         float(scaled(n, a, ("F",)) / scaled(n, a, WM) - 1)
@@ -1852,10 +1939,9 @@ def conclusions(settings: Settings) -> Outcome:
             "the crossing lies in 0.7 .. 0.9 for n = 4, 8, 12": all(
                 0.7 <= a <= 0.9 for a in crossing.values()
             ),
-            f"EM's L0 exceeds WM's by at most 5 % for α = 0.7 .. 0.99 (at most {max(gaps):.1%})": max(
-                gaps
-            )
-            < 0.05,
+            f"EM's L0 exceeds WM's by at most 5 % for α = 0.7 .. 0.99 (at most {max(gaps):.1%})": (
+                max(gaps) < 0.05
+            ),
         },
         remarks="the limits are ours; p = 1/2",
     )
@@ -1863,12 +1949,11 @@ def conclusions(settings: Settings) -> Outcome:
 
 SOURCE = Source(
     "Count mechanisms (thesis, chapters 1 to 3, 6 and 7)",
-    "Tejas Kulkarni's doctoral thesis (University of Warwick), and Cormode, Kulkarni and Srivastava, *Constrained Private "
-    "Mechanisms for Count Data* "
-    "(ICDE 2018, TKDE 2019), which chapter 6 contains. Chapters 1 to 3 have few numbers and chapter 3 has none. Optima are "
-    "proved: exact "
-    "rational arithmetic, gap 0. Where the thesis averages repetitions, the expectation is computed. WM has two meanings: see "
-    "its own entry.",
+    "Tejas Kulkarni's doctoral thesis (University of Warwick), and Cormode, Kulkarni and"
+    " Srivastava, *Constrained Private Mechanisms for Count Data* (ICDE 2018, TKDE 2019), which"
+    " chapter 6 contains. Chapters 1 to 3 have few numbers and chapter 3 has none. Optima are"
+    " proved: exact rational arithmetic, gap 0. Where the thesis averages repetitions, the"
+    " expectation is computed. WM has two meanings: see its own entry.",
     (
         Claim("Figure 1.1", "trusted and untrusted aggregation", not_reproduced("-", "a diagram")),
         Claim("Table 2.1", "attributes of taxi trips", table_2_1),

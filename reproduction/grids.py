@@ -1,4 +1,6 @@
-"""Yang et al. 2020: conjunctions of ranges over several attributes. Of its data sets the two that can be drawn anew are used."""
+"""Yang et al. 2020: conjunctions of ranges over several attributes. Of its data sets the two that
+can be drawn anew are used.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,22 @@ from scipy.optimize import minimize_scalar
 
 from examples.grid_figures import Queries, Study, rounds, truth
 from frequency import OUE
-from frequency.channel import Floats
+from mechdesign._support.arrays import Floats
 from rangeq import SquareWave
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, ConjunctionProtocol, Uniform, granularities
+from rangeq.grids import (
+    HDG,
+    HIO,
+    LHIO,
+    MSW,
+    TDG,
+    ConjunctionProtocol,
+    RangeCALM,
+    Uniform,
+    granularities,
+)
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import grouped
-from rangeq.grids.update import weighted_update
 from reproduction.report import (
     Claim,
     Outcome,
@@ -34,13 +46,15 @@ from reproduction.report import (
 )
 
 Errors = dict[tuple[str, str, int], list[float]]
-"""Mean absolute errors by system, population and number of attributes of the queries; along what is varied."""
+"""Mean absolute errors by system, population and number of attributes of the queries; along what is
+varied.
+"""
 DATA = (
     "Ipums, Bfive, Loan and Acs are not part of this repository: the Normal and Laplace data alone."
 )
 
 
-class NormSubCALM(CALM):
+class NormSubCALM(RangeCALM):
     """CALM with the same Phase 2 as the grids: non-negative marginals."""
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
@@ -64,7 +78,7 @@ class InconsistentHDG(HDG):
 SYSTEMS: dict[str, Callable[..., ConjunctionProtocol]] = {
     "Uni": Uniform,
     "MSW": MSW,
-    "CALM": CALM,
+    "CALM": RangeCALM,
     "LHIO": LHIO,
     "TDG": TDG,
     "HDG": HDG,
@@ -74,14 +88,18 @@ AS_PUBLISHED = {"MSW, EMS": partial(MSW, smooth=True), "CALM, norm-sub": NormSub
 
 
 def study(settings: Settings, seed: int, n: int = 1_000_000, repeats: int = 1) -> Study:
-    """The defaults of section 5.1, with fewer queries and repeats; quick: a twentieth of the users, Normal only."""
+    """The defaults of section 5.1, with fewer queries and repeats; quick: a twentieth of the users,
+    Normal only.
+    """
     if settings.quick:
         return Study(np.random.default_rng(seed), True, n // 20, repeats=1, queries=40)
     return Study(np.random.default_rng(seed), False, n, repeats=repeats, queries=100)
 
 
 class Setting(NamedTuple):
-    """One point of a figure: records of c values, lists of queries, and of how many attributes these are."""
+    """One point of a figure: records of c values, lists of queries, and of how many attributes
+    these are.
+    """
 
     records: np.ndarray
     asked: Sequence[Queries]
@@ -138,7 +156,7 @@ def best_share(
     return float(np.mean(wins))
 
 
-# ---------------------------------------------------------------------------------------------------------------- sections 3, 4
+# ---------------------------------------------------------------------------------- sections 3, 4
 
 
 def square_wave(settings: Settings) -> Outcome:
@@ -170,8 +188,10 @@ def square_wave(settings: Settings) -> Outcome:
         for s in (False, True)
     )
     return judged(
-        "delta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)), p = e^eps / (2 delta e^eps + 1); the distribution by EM",
-        f"the formulas hold; MSW at epsilon = 0.2: error {plain:.3f} with EM, {smooth:.3f} with the smoothing of its source, EMS",
+        "delta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)), p = e^eps / (2 delta e^eps"
+        " + 1); the distribution by EM",
+        f"the formulas hold; MSW at epsilon = 0.2: error {plain:.3f} with EM, {smooth:.3f} with the"
+        " smoothing of its source, EMS",
         {
             "delta and p": formulas,
             "EM, as this paper has it, is better than EMS at 64 values": plain < smooth / 2,
@@ -192,10 +212,8 @@ def equation_9(_: Settings) -> Outcome:
             own = float(OUE(16, epsilon).variance(round(n / m), f)) if f == 0 else right
             noise &= abs(left / right - 1) < 1e-9 and abs(own / right - 1) < 1e-3
             rows.append([epsilon, f, f"{left:.3e}", f"{right:.3e}"])
-    for n, m, held in (
-        (12, 3, 5),
-        (20, 4, 6),
-    ):  # a group of n / m of n people, held of whom have the value
+    # A group of n / m of n people, held of whom have the value
+    for n, m, held in ((12, 3, 5), (20, 4, 6)):
         size, f = n // m, Fraction(held, n)
         chances = [
             Fraction(math.comb(held, k) * math.comb(n - held, size - k), math.comb(n, size))
@@ -207,8 +225,8 @@ def equation_9(_: Settings) -> Outcome:
         "4 m e^eps / (n (e^eps - 1)^2) + m f / n for noise, (m-1)/(n-1) f (1-f) for sampling",
         "both, exactly",
         agrees(noise and sampling),
-        "p = 1/2 and q = 1 / (e^eps + 1); the sampling by counting all samples. OLH here hashes to a prime power of values: up "
-        "to 3 % more.",
+        "p = 1/2 and q = 1 / (e^eps + 1); the sampling by counting all samples. OLH here hashes to"
+        " a prime power of values: up to 3 % more.",
         table(["epsilon", "f", "of p and q", "printed"], rows),
     )
 
@@ -232,14 +250,15 @@ def guideline(_: Settings) -> Outcome:
         apart["g2"].append(g2 / math.sqrt(2 * ALPHA2 * (e - 1) * math.sqrt(users / e)))
     right = {name: all(abs(ratio - 1) < 1e-3 for ratio in ratios) for name, ratios in apart.items()}
     return judged(
-        "g1 = (n1 (e^eps - 1)^2 alpha1^2 / (2 m1 e^eps))^(1/3), g2 = sqrt(2 alpha2 (e^eps - 1) sqrt(n2 / (m2 e^eps))) minimise "
-        "the errors",
-        f"the least sum is at {apart['g1'][0]:.3f} times the printed g1, {apart['g2'][0]:.3f} times the printed g2",
+        "g1 = (n1 (e^eps - 1)^2 alpha1^2 / (2 m1 e^eps))^(1/3), g2 = sqrt(2 alpha2 (e^eps - 1)"
+        " sqrt(n2 / (m2 e^eps))) minimise the errors",
+        f"the least sum is at {apart['g1'][0]:.3f} times the printed g1, {apart['g2'][0]:.3f} times"
+        " the printed g2",
         {"g1": right["g1"], "g2": right["g2"]},
         {"without the 2, g1 is the minimum; g2 as printed": right["g1, twice"] and right["g2"]},
-        "Numerical minima of the printed sums, 2 g1 m1 e^eps / (n1 (e^eps - 1)^2) + (alpha1 / g1)^2 and the other; the cube "
-        "root of 2 is 1.26. "
-        "Table 2 follows the printed formula, and so do `TDG` and `HDG`; rounding to powers of two hides most of it.",
+        "Numerical minima of the printed sums, 2 g1 m1 e^eps / (n1 (e^eps - 1)^2) + (alpha1 / g1)^2"
+        " and the other; the cube root of 2 is 1.26. Table 2 follows the printed formula, and so do"
+        " `TDG` and `HDG`; rounding to powers of two hides most of it.",
     )
 
 
@@ -288,8 +307,10 @@ def table_2(_: Settings) -> Outcome:
             "all ten rows that could be read": same == cells,
             "section 5.3: (16, 4) at d = 9, (16, 2) at 10": outlier == [(16, 4), (16, 2)],
         },
-        remarks="The other nine rows are not in the text used; below is what the guideline gives for them. The power of two "
-        "nearest to the formula.",
+        remarks=(
+            "The other nine rows are not in the text used; below is what the guideline gives for"
+            " them. The power of two nearest to the formula."
+        ),
         detail=table(["d", "lg n", *(f"{tenths / 10:.1f}" for tenths in range(2, 21, 2))], rows),
     )
 
@@ -337,16 +358,15 @@ def algorithm_2(settings: Settings) -> Outcome:
         errors[name] = float(np.abs(answers - true).mean())
     return Outcome(
         "scale the parts within the query's own quadrant of each pair",
-        f"three full ranges have the answer {printed:.2f}; error for four attributes {errors['printed']:.3f}, "
-        f"{errors['four']:.3f} with all "
-        "four quadrants of each pair",
+        f"three full ranges have the answer {printed:.2f}; error for four attributes"
+        f" {errors['printed']:.3f}, {errors['four']:.3f} with all four quadrants of each pair",
         errs(
             abs(printed - 1) < 1e-3,
             abs(corrected - 1) < 1e-3 and errors["four"] < errors["printed"] / 2,
         ),
-        "As printed the sum of all parts is free. With all four quadrants, as the constraints of A.8 have it, it is 1 and the "
-        "limit is the "
-        "distribution of most entropy. HDG, Normal data, epsilon = 1.",
+        "As printed the sum of all parts is free. With all four quadrants, as the constraints of"
+        " A.8 have it, it is 1 and the limit is the distribution of most entropy. HDG, Normal data,"
+        " epsilon = 1.",
     )
 
 
@@ -368,11 +388,12 @@ def thresholds(settings: Settings) -> Outcome:
         "results are almost the same for any threshold below 1/n",
         f"answers differ by at most {apart:.1e} from those of a threshold of 10^-12",
         agrees(apart < 1e-3),
-        "Algorithm 2 on HDG's pairs, four attributes; tolerance 0.001, far below the errors. Both stop after 100 rounds.",
+        "Algorithm 2 on HDG's pairs, four attributes; tolerance 0.001, far below the errors. Both"
+        " stop after 100 rounds.",
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- figures 1 to 6
+# --------------------------------------------------------------------------------- figures 1 to 6
 
 EPSILONS = (0.2, 0.6, 1.0, 2.0)
 READ = {
@@ -407,13 +428,12 @@ def figure_1_numbers(settings: Settings) -> Outcome:
                         [name, EPSILONS[k], number, value, f"{ours:.4f}", f"{ratios[-1]:.2f}"]
                     )
     return Outcome(
-        "HDG, Normal, epsilon = 0.2, 0.6, 1, 2: 0.104, 0.051, 0.027, 0.018 (two attributes), 0.141, 0.071, 0.044, 0.032 "
-        "(four); TDG: 0.199 at "
-        "1, 0.057 at 2",
+        "HDG, Normal, epsilon = 0.2, 0.6, 1, 2: 0.104, 0.051, 0.027, 0.018 (two attributes), 0.141,"
+        " 0.071, 0.044, 0.032 (four); TDG: 0.199 at 1, 0.057 at 2",
         f"{min(ratios):.2f} to {max(ratios):.2f} times these",
         agrees(max(abs(r - 1) for r in ratios) < 0.3),
-        f"Read off the published figure. Tolerance 30 %: {100 if not settings.quick else 40} random queries are not those of "
-        "the paper.",
+        f"Read off the published figure. Tolerance 30 %: {100 if not settings.quick else 40} random"
+        " queries are not those of the paper.",
         table(["system", "epsilon", "attributes", "theirs", "ours", "ratio"], rows),
     )
 
@@ -431,10 +451,10 @@ def figure_1_orders(settings: Settings) -> Outcome:
     tdg = best_share(found, "TDG", ["Uni", "MSW", "CALM", "LHIO"], (2, 4))
     calm = best_share(found, "CALM", ["LHIO"], (2, 4))
     return judged(
-        "errors fall with epsilon, but for Uni; HDG better than TDG, both clearly better than all others; CALM better than LHIO",
-        f"HDG ahead of TDG in {hdg_tdg:.0%}, of the others as they are here in {others:.0%}, of MSW with EMS and CALM with "
-        "norm-sub in "
-        f"{published:.0%} of the points",
+        "errors fall with epsilon, but for Uni; HDG better than TDG, both clearly better than all"
+        " others; CALM better than LHIO",
+        f"HDG ahead of TDG in {hdg_tdg:.0%}, of the others as they are here in {others:.0%}, of MSW"
+        f" with EMS and CALM with norm-sub in {published:.0%} of the points",
         {
             "errors fall with epsilon": fall,
             "HDG better than TDG": hdg_tdg > 0.9,
@@ -443,9 +463,12 @@ def figure_1_orders(settings: Settings) -> Outcome:
             "CALM better than LHIO": calm > 0.9,
             "HDG better than MSW with EMS and CALM with norm-sub": published > 0.9,
         },
-        remarks="Two and four attributes, both data sets. The baselines here are better than the paper's: plain EM for MSW, "
-        "CALM and LHIO linear, "
-        "LHIO's levels combined by least squares; TDG's errors are those of the paper. " + DATA,
+        remarks=(
+            "Two and four attributes, both data sets. The baselines here are better than the"
+            " paper's: plain EM for MSW, CALM and LHIO linear, LHIO's levels combined by least"
+            " squares; TDG's errors are those of the paper. "
+        )
+        + DATA,
         detail=detail(found, (f"epsilon = {e}" for e in EPSILONS)),
     )
 
@@ -455,7 +478,7 @@ def figure_1_hio(settings: Settings) -> Outcome:
     at = study(settings, 12, 400_000)
     epsilons = (0.4, 2.0)
     asked = [at.asked(2)]
-    systems = {"HIO": HIO, "LHIO": LHIO, "Uni": Uniform, "CALM": CALM, "HDG": HDG}
+    systems = {"HIO": HIO, "LHIO": LHIO, "Uni": Uniform, "CALM": RangeCALM, "HDG": HDG}
     found = sweep(at, epsilons, lambda kind, e: Setting(at.people(kind), asked, [2], e), systems)
     ratio = [
         [found["HIO", kind, 2][k] / found["LHIO", kind, 2][k] for kind in at.kinds]
@@ -467,7 +490,8 @@ def figure_1_hio(settings: Settings) -> Outcome:
         for k in range(2)
     )
     return judged(
-        "HIO performs worst, mostly worse than Uni; LHIO is an order of magnitude better at low epsilon, less so at high",
+        "HIO performs worst, mostly worse than Uni; LHIO is an order of magnitude better at low"
+        " epsilon, less so at high",
         f"HIO over LHIO: {min(ratio[0]):.0f} at epsilon = 0.4, {min(ratio[1]):.0f} at 2",
         {
             "worst of those that ask": worst,
@@ -477,7 +501,10 @@ def figure_1_hio(settings: Settings) -> Outcome:
             "LHIO at least ten times better at 0.4": min(ratio[0]) > 10,
             "the gain is less at 2": max(ratio[1]) < min(ratio[0]),
         },
-        remarks=f"Two attributes, {at.n} users, one collection: sums over the levels of HIO take minutes for more.",
+        remarks=(
+            f"Two attributes, {at.n} users, one collection: sums over the levels of HIO take"
+            " minutes for more."
+        ),
         detail=detail(found, (f"epsilon = {e}" for e in epsilons)),
     )
 
@@ -521,7 +548,8 @@ def figure_2(settings: Settings) -> Outcome:
     )
     return judged(
         "HDG outperforms all others; errors first rise and then fall with the volume",
-        f"arches in {np.mean(arch):.0%}; HDG ahead of TDG in {tdg:.0%}, of the others in {hdg:.0%} of the points",
+        f"arches in {np.mean(arch):.0%}; HDG ahead of TDG in {tdg:.0%}, of the others in {hdg:.0%}"
+        " of the points",
         {
             "arches, two attributes": float(np.mean(arch)) > 0.8,
             "HDG better than TDG": tdg > 0.8,
@@ -568,7 +596,8 @@ def figure_3(settings: Settings) -> Outcome:
     ]
     return judged(
         "HDG stable as c grows; CALM and LHIO worse; MSW better",
-        f"HDG: largest over least error {max(stable):.1f}; MSW better in {np.mean(msw):.0%} of the cases",
+        f"HDG: largest over least error {max(stable):.1f}; MSW better in {np.mean(msw):.0%} of the"
+        " cases",
         {
             "HDG within a factor of 2": max(stable) < 2,
             "CALM and LHIO err more for more values": grow,
@@ -601,7 +630,8 @@ def figure_4(settings: Settings) -> Outcome:
     tdg = best_share(found, "HDG", ["TDG"], (2, 4))
     return judged(
         "errors basically grow with d; the relative order stays",
-        f"{sum(grow.values())} of {len(grow)} systems err more at d = 10 than at 4; HDG ahead of TDG in {tdg:.0%} of the points",
+        f"{sum(grow.values())} of {len(grow)} systems err more at d = 10 than at 4; HDG ahead of"
+        f" TDG in {tdg:.0%} of the points",
         {
             "most err more at d = 10": sum(grow.values()) >= 0.8 * len(grow),
             "HDG better than TDG": tdg > 0.8,
@@ -623,7 +653,8 @@ def figure_5(settings: Settings) -> Outcome:
     }
     arch = {key: max(errors[1:-1]) > max(errors[0], errors[-1]) for key, errors in found.items()}
     return judged(
-        "on synthetic data errors first grow and then drop with the number of attributes of a query",
+        "on synthetic data errors first grow and then drop with the number of attributes of a"
+        " query",
         f"{sum(arch.values())} of {len(arch)} curves do",
         {
             f"{name}: first up, then down": all(arch[name, kind] for kind in at.kinds)
@@ -660,7 +691,8 @@ def figure_6(settings: Settings) -> Outcome:
     tdg = best_share(found, "HDG", ["TDG"], (2, 4))
     return judged(
         "more users, better results; HDG best",
-        f"{sum(fall.values())} of {len(fall)} errors fall; HDG ahead of TDG in {tdg:.0%} of the points",
+        f"{sum(fall.values())} of {len(fall)} errors fall; HDG ahead of TDG in {tdg:.0%} of the"
+        " points",
         {
             "errors fall": sum(fall.values()) >= 0.9 * len(fall),
             "HDG falls": all(v for key, v in fall.items() if key[0] == "HDG"),
@@ -683,7 +715,8 @@ def of_six(label: str, varied: Callable[[Settings], Errors], settings: Settings)
         f"HDG ahead of TDG in {tdg:.0%} of the points, of "
         + ", ".join(f"{name} {share:.0%}" for name, share in published.items()),
         agrees(tdg > 0.8),
-        f"The table of {label} with queries of six attributes; agreement is that HDG is better than TDG in 80 % of the points.",
+        f"The table of {label} with queries of six attributes; agreement is that HDG is better than"
+        " TDG in 80 % of the points.",
         table(
             ["data", "system", "errors"],
             (
@@ -704,7 +737,7 @@ def six_attributes(settings: Settings) -> Errors:
     return sweep(at, (6, 10) if settings.quick else (6, 8, 10), point, SYSTEMS)
 
 
-# ---------------------------------------------------------------------------------------------------------------- figures 7 on
+# ----------------------------------------------------------------------------------- figures 7 on
 
 
 def guideline_figure(several: tuple[int, ...], settings: Settings) -> Outcome:
@@ -748,8 +781,8 @@ def guideline_figure(several: tuple[int, ...], settings: Settings) -> Outcome:
         "the guideline's granularities are very close to the best",
         f"{np.median(ratios):.2f} times the error of the best (median), at most {max(ratios):.2f}",
         agrees(float(np.median(ratios)) < 1.6 and max(ratios) < 3),
-        "Two attributes. Tolerance: a median of 1.6 and at most 3 times; the best is chosen afterwards, and has luck on its side. "
-        + DATA,
+        "Two attributes. Tolerance: a median of 1.6 and at most 3 times; the best is chosen"
+        " afterwards, and has luck on its side. " + DATA,
         table(
             ["data", "d", "epsilon", "guideline", "its error", "best", "its error", "worst error"],
             rows,
@@ -773,14 +806,18 @@ def components(settings: Settings) -> Outcome:
     ]
     better = best_share(found, "HDG", ["IHDG"], (2, 4))
     return judged(
-        "without Phase 2: ITDG as good as TDG; HDG mostly better and more stable than IHDG, with exceptions on Normal and "
-        "Laplace data",
-        f"ITDG within {np.median(tdg):.0%} of TDG (median), HDG ahead of IHDG in {better:.0%} of the points",
+        "without Phase 2: ITDG as good as TDG; HDG mostly better and more stable than IHDG, with"
+        " exceptions on Normal and Laplace data",
+        f"ITDG within {np.median(tdg):.0%} of TDG (median), HDG ahead of IHDG in {better:.0%} of"
+        " the points",
         {
             "ITDG within 10 % of TDG (median)": float(np.median(tdg)) < 0.1,
             "HDG better than IHDG, but for exceptions": 0.5 < better <= 1,
         },
-        remarks="IHDG's response matrices do not converge: negative cells. Of four attributes it has then no answers (nan).",
+        remarks=(
+            "IHDG's response matrices do not converge: negative cells. Of four attributes it has"
+            " then no answers (nan)."
+        ),
         detail=detail(found, (f"epsilon = {e}" for e in EPSILONS)),
     )
 
@@ -819,7 +856,9 @@ def spread_of_errors(system: type[TDG], settings: Settings) -> Outcome:
 
 @cache
 def all_cells(settings: Settings) -> dict[tuple[str, str, float], tuple[float, float]]:
-    """Mean absolute errors of all single values of all pairs, and of all their ranges of half of the domain."""
+    """Mean absolute errors of all single values of all pairs, and of all their ranges of half of
+    the domain.
+    """
     at = study(settings, 24)
     half, found = at.c // 2, {}
     systems = SYSTEMS | {"CALM, norm-sub": NormSubCALM}
@@ -880,16 +919,20 @@ def figure_11(settings: Settings) -> Outcome:
         for p in points
     ]
     return judged(
-        "all C(6,2) 64^2 = 61440 values of pairs: on Normal and Laplace data TDG better than CALM, HDG best",
+        "all C(6,2) 64^2 = 61440 values of pairs: on Normal and Laplace data TDG better than CALM,"
+        " HDG best",
         f"TDG ahead of CALM in {np.mean(calm):.0%}, HDG best in {np.mean(best):.0%} of the points",
         {
             "61440 queries": math.comb(6, 2) * 64**2 == 61440,
             "TDG better than CALM": all(calm),
             "HDG best": all(best),
         },
-        remarks="CALM linear, whose single cells are mostly noise, and with norm-sub. MSW, which sees no dependence, has "
-        "errors near those of "
-        "the grids since nearly all cells are nearly empty. Epsilon = 0.2 and 1. " + DATA,
+        remarks=(
+            "CALM linear, whose single cells are mostly noise, and with norm-sub. MSW, which sees"
+            " no dependence, has errors near those of the grids since nearly all cells are nearly"
+            " empty. Epsilon = 0.2 and 1. "
+        )
+        + DATA,
         detail=cells_table(settings, 0),
     )
 
@@ -972,8 +1015,8 @@ def counts_of_zero(volume: float, empty: bool, settings: Settings) -> Outcome:
         found[name, kind][-1] > found[name, kind][0] for name in ("TDG", "HDG") for kind in at.kinds
     ]
     return judged(
-        "non-0-count queries, volume 0.7: HDG typically better than existing approaches; errors of TDG and HDG grow with the "
-        "attributes",
+        "non-0-count queries, volume 0.7: HDG typically better than existing approaches; errors of"
+        " TDG and HDG grow with the attributes",
         f"HDG ahead of Uni, CALM, LHIO and TDG in {hdg:.0%} of the points",
         {
             "HDG better than Uni, CALM, LHIO, TDG": float(hdg) > 0.6,
@@ -1027,8 +1070,8 @@ def figure_17(settings: Settings) -> Outcome:
         )
     return judged(
         "Algorithm 1 converges after twenty steps",
-        "with the guideline's granularities after one; with cells that straddle the change after twenty is "
-        f"{max(straddling):.1e} of the first",
+        "with the guideline's granularities after one; with cells that straddle the change after"
+        f" twenty is {max(straddling):.1e} of the first",
         {
             "nothing changes after the first round": max(nested) < 1e-9,
             "straddling cells: below 1 % after twenty": max(straddling) < 0.01,
@@ -1070,8 +1113,8 @@ def appendix_9(_: Settings) -> Outcome:
     users, e = 1000.0, math.exp(1.0)
     one = float(OUE(4, 1.0).variance(1000, 0.0))
     return Outcome(
-        "one cell: 1 * 4 m2 e^eps / (n2 (e^eps - 1)^2) = m2 e^eps / (n2 (e^eps - 1)^2); a quarter of a cell's values: 4/16 of "
-        "its frequency",
+        "one cell: 1 * 4 m2 e^eps / (n2 (e^eps - 1)^2) = m2 e^eps / (n2 (e^eps - 1)^2); a quarter"
+        " of a cell's values: 4/16 of its frequency",
         f"epsilon = 1, n2 / m2 = 1000: {one:.5f}; left {4 * e / (users * (e - 1) ** 2):.5f}, right "
         f"{e / (users * (e - 1) ** 2):.5f}",
         errs(
@@ -1106,14 +1149,17 @@ def figure_28(settings: Settings) -> Outcome:
     best = best_share(found, "HDG", SYSTEMS, (2, 4))
     return judged(
         "covariances from 0 to 1 confirm the superiority of HDG",
-        f"HDG ahead of TDG in {tdg:.0%} (covariance 0.2 and more), best of all systems in {best:.0%} of the points",
+        f"HDG ahead of TDG in {tdg:.0%} (covariance 0.2 and more), best of all systems in"
+        f" {best:.0%} of the points",
         {
             "HDG better than TDG": float(tdg) > 0.8,
             "MSW suffers from covariance": independent,
             "HDG best of all": best > 0.8,
         },
-        remarks="Epsilon = 1. Without covariance MSW's independence is true; its EM, and CALM and LHIO, are better here: see "
-        "Figure 1.",
+        remarks=(
+            "Epsilon = 1. Without covariance MSW's independence is true; its EM, and CALM and LHIO,"
+            " are better here: see Figure 1."
+        ),
         detail=detail(found, (f"covariance {c}" for c in covariances)),
     )
 
@@ -1122,11 +1168,15 @@ REAL = "The data sets Loan and Acs are not part of this repository."
 
 SOURCE = Source(
     "Ranges over several attributes, local privacy",
-    "Yang, Wang, Li, Cheng, Su: Answering Multi-Dimensional Range Queries under Local Differential Privacy, PVLDB 14(3), 2020. "
-    "Its figures "
-    "have no numbers in the text; what is compared is what the text says of them, and what could be read off Figure 1.",
+    "Yang, Wang, Li, Cheng, Su: Answering Multi-Dimensional Range Queries under Local Differential"
+    " Privacy, PVLDB 14(3), 2020. Its figures have no numbers in the text; what is compared is what"
+    " the text says of them, and what could be read off Figure 1.",
     (
-        Claim("Table 1", "notation", not_reproduced("-", "A list of symbols: NOTATION.md has it.")),
+        Claim(
+            "Table 1",
+            "notation",
+            not_reproduced("-", "A list of symbols: docs/notation.md has it."),
+        ),
         Claim("Section 3.5, (8)", "square wave", square_wave),
         Claim("Algorithm 2", "answers about many attributes", algorithm_2),
         Claim("Sections 4.3, 4.4", "thresholds of convergence", thresholds),

@@ -1,7 +1,8 @@
 """Thesis chapter 4: marginals under local privacy.
 
-People are drawn as in `examples/marginal_figures.py`. The trips are those of `--data`; the film viewers of the thesis are not at
-hand, and made-up ones, among whom all attributes go together too, stand in: errors of unbiased estimates hardly depend on them.
+People are drawn as in `examples/marginal_figures.py`. The trips are those of `--data`; the film
+viewers of the thesis are not at hand, and made-up ones, among whom all attributes go together too,
+stand in: errors of unbiased estimates hardly depend on them.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def binary(d: int) -> Domain:
     return Domain.binary(*(f"a{k}" for k in range(d)))
 
 
-# --- 4.2 and 4.3 ---------------------------------------------------------------------------------------------------
+# --- 4.2 and 4.3 ----------------------------------------------------------------------------------
 
 
 def transform(d: int) -> np.ndarray:
@@ -167,7 +168,8 @@ def lemma_6(settings: Settings) -> Outcome:
     betas = [b for b in range(16) if b.bit_count() <= 2]
     used = [a for a in range(16) if a & 0b0101 == a]
     return judged(
-        "coefficients of at most k bits give every k-way marginal: 11 of 16 for d = 4, k = 2; 0000, 0001, 0100, 0101 for β = 0101",
+        "coefficients of at most k bits give every k-way marginal: 11 of 16 for d = 4, k = 2; 0000,"
+        " 0001, 0100, 0101 for β = 0101",
         f"{len(below(d, 2))} of 16; {', '.join(f'{a:04b}' for a in used)}",
         {
             "eq. 4.1 gives all marginals of up to two attributes from them": all(
@@ -175,8 +177,9 @@ def lemma_6(settings: Settings) -> Outcome:
             ),
             "there are 11": len(below(d, 2)) == 11,
             "the four for β = 0101": used == [0b0000, 0b0001, 0b0100, 0b0101],
-            "InpHT asks for all but the constant one": len(InpHT(binary(d), 2, 1.0).channel.parts)
-            == 10,
+            "InpHT asks for all but the constant one": (
+                len(InpHT(binary(d), 2, 1.0).channel.parts) == 10
+            ),
         },
     )
 
@@ -194,7 +197,10 @@ def definition_17(settings: Settings) -> Outcome:
             "Hoeffding's bound holds": all(t <= b for t, b in zip(tails, hoeffding, strict=True)),
             "Bernstein's bound holds": all(t <= b for t, b in zip(tails, bernstein, strict=True)),
         },
-        remarks=f"N = {n} fair signs, c = {', '.join(map(str, cs))}; known results, checked at these points only",
+        remarks=(
+            f"N = {n} fair signs, c = {', '.join(map(str, cs))}; known results, checked at these"
+            " points only"
+        ),
     )
 
 
@@ -205,14 +211,14 @@ def equations_4_2_4_3(settings: Settings) -> Outcome:
         "p x + (1-p) y = -1 and p y + (1-p) x = 1; x = 1/(2p-1), y = -x",
         f"p = 3/4: p x + (1-p) y = {p * x + (1 - p) * y:g}",
         {
-            "the solution solves the equations": near(p * x + (1 - p) * y, -1)
-            and near(p * y + (1 - p) * x, 1)
+            "the solution solves the equations": (
+                near(p * x + (1 - p) * y, -1) and near(p * y + (1 - p) * x, 1)
+            )
         },
         {
-            "with 1 and -1 exchanged, as the two cases above them have it": near(
-                p * x + (1 - p) * y, 1
+            "with 1 and -1 exchanged, as the two cases above them have it": (
+                near(p * x + (1 - p) * y, 1) and near(p * y + (1 - p) * x, -1)
             )
-            and near(p * y + (1 - p) * x, -1)
         },
     )
 
@@ -230,7 +236,8 @@ def equation_4_4(settings: Settings) -> Outcome:
     at = (1 / 36, 0.75)
     return judged(
         "Var[Y] <= 4 pr (1-pr) / (ps (2pr-1)²) + 1 - ps",
-        f"ps = 1/36 (InpHT, d = 8, k = 2), pr = 3/4: {variance_of_sampled(*at):.0f} against {printed[at]:.0f}",
+        f"ps = 1/36 (InpHT, d = 8, k = 2), pr = 3/4: {variance_of_sampled(*at):.0f} against"
+        f" {printed[at]:.0f}",
         {
             "a bound of the variance": all(
                 variance_of_sampled(*c) <= v + 1e-9 for c, v in printed.items()
@@ -241,7 +248,10 @@ def equation_4_4(settings: Settings) -> Outcome:
                 near(variance_of_sampled(*c), v) for c, v in true.items() if v
             )
         },
-        remarks="the estimate of those who are sampled is scaled by 1/ps after its error is taken, not before",
+        remarks=(
+            "the estimate of those who are sampled is scaled by 1/ps after its error is taken, not"
+            " before"
+        ),
     )
 
 
@@ -270,8 +280,10 @@ def theorem_2(settings: Settings) -> Outcome:
                 exact <= true for *_, exact, _, true in rows
             )
         },
-        remarks="N = 10^4, ps = 1, pr = 3/4, exact binomial tails. A factor of two is lost before eq. 4.5; orders of "
-        "magnitude do not change",
+        remarks=(
+            "N = 10^4, ps = 1, pr = 3/4, exact binomial tails. A factor of two is lost before eq."
+            " 4.5; orders of magnitude do not change"
+        ),
         detail=table(
             ["deviations", "c", "exact", "printed bound", "Bernstein"],
             ([s, f"{c:.4f}", *(f"{v:.2e}" for v in rest)] for s, c, *rest in rows),
@@ -282,7 +294,9 @@ def theorem_2(settings: Settings) -> Outcome:
 def of_order(
     kind: type[MarginalProtocol], formula: str, bound: Callable[[int, int], float]
 ) -> Callable[[Settings], Outcome]:
-    """Of the order of a bound: the predicted total variation, times epsilon sqrt(N), over it, for growing d."""
+    """Of the order of a bound: the predicted total variation, times epsilon sqrt(N), over it, for
+    growing d.
+    """
 
     def outcome(settings: Settings) -> Outcome:
         n, dims = 1 << 18, (4, 6, 8) if settings.quick else (4, 6, 8, 12, 16)
@@ -304,8 +318,13 @@ def of_order(
                 "with a constant of at most 1": max(largest) <= 1,
                 "the ratio does not grow with d": all(b <= 1.02 * a for a, b in pairwise(largest)),
             },
-            remarks=f"{kind.__name__}, even records, k = 1, 2, 3; predictions agree with what is measured (Figure 4.3)",
-            detail=f"{kind.__name__}: expected total variation, times ε √N / ({formula})\n\n{detail}",
+            remarks=(
+                f"{kind.__name__}, even records, k = 1, 2, 3; predictions agree with what is"
+                " measured (Figure 4.3)"
+            ),
+            detail=(
+                f"{kind.__name__}: expected total variation, times ε √N / ({formula})\n\n{detail}"
+            ),
         )
 
     return outcome
@@ -319,9 +338,11 @@ def theorem_3_proof(settings: Settings) -> Outcome:
         pr = math.exp(e / 2) / (1 + math.exp(e / 2))
         found[e] = variance_of_sampled(1, pr)
     return judged(
-        "Var = 4α/(1-α)² = 4 exp(-ε/2) / (exp(ε/2) - 1)²; 1/(exp(ε/2) - 1) <= 1/ε and 1 < exp(ε/2) < 4 for 0 < ε < 2",
-        f"ε = 1: variance {found[1.0]:.2f}, printed {4 * math.exp(-0.5) / math.expm1(0.5) ** 2:.2f}; 1/(exp(1/2) - 1) = "
-        f"{1 / math.expm1(0.5):.2f} > 1",
+        "Var = 4α/(1-α)² = 4 exp(-ε/2) / (exp(ε/2) - 1)²; 1/(exp(ε/2) - 1) <= 1/ε and 1 < exp(ε/2)"
+        " < 4 for 0 < ε < 2",
+        f"ε = 1: variance {found[1.0]:.2f}, printed"
+        f" {4 * math.exp(-0.5) / math.expm1(0.5) ** 2:.2f}; 1/(exp(1/2) - 1) ="
+        f" {1 / math.expm1(0.5):.2f} > 1",
         {
             "the variance is 4 exp(-ε/2) / (exp(ε/2) - 1)²": all(
                 near(found[e], 4 * math.exp(-e / 2) / math.expm1(e / 2) ** 2) for e in epsilons
@@ -358,7 +379,8 @@ def theorem_4_proof(settings: Settings) -> Outcome:
             )
         )
     return judged(
-        "errors ps (1-ps) (D/Δ)² where the record is held and (1-ps) (D+ps-1)/Δ² elsewhere; D/Δ = 1/(1-e^-ε) + D/(e^ε-1)",
+        "errors ps (1-ps) (D/Δ)² where the record is held and (1-ps) (D+ps-1)/Δ² elsewhere; D/Δ ="
+        " 1/(1-e^-ε) + D/(e^ε-1)",
         f"{sum(found)} of {len(found)} ε",
         {"these are the variances of InpPS": all(found)},
         remarks="d = 4, relative 1e-6. Here D is the number of records less one",
@@ -379,7 +401,10 @@ def equation_4_6(settings: Settings) -> Outcome:
         f"T = 36, ε = ln 3: {4 * t * 3 / 4 + t - 1:.0f} against {4 * t * 3 / 4 + 1:.0f}",
         {"that is InpHT's": all(printed)},
         {"4 T e^ε / (e^ε - 1)² + T - 1 is": all(true)},
-        remarks="each user reports one of T coefficients, and that choice has a variance of its own; the order stands",
+        remarks=(
+            "each user reports one of T coefficients, and that choice has a variance of its own;"
+            " the order stands"
+        ),
     )
 
 
@@ -416,9 +441,11 @@ def comparison(settings: Settings) -> Outcome:
         }
     factor = [rows[d, k]["MargPS"] / rows[d, k]["MargRR"] for d in dims for k in (2, 3)]
     return judged(
-        "InpHT best in theory; InpPS worse than InpRR by 2^(d/2); MargPS and MargRR close for small k, whatever the factor 2^(k/2)",
-        f"InpPS / InpRR at d = {dims[-1]}, k = 2: {rows[dims[-1], 2]['InpPS'] / rows[dims[-1], 2]['InpRR']:.0f}; "
-        f"MargPS / MargRR {min(factor):.2f} to {max(factor):.2f}",
+        "InpHT best in theory; InpPS worse than InpRR by 2^(d/2); MargPS and MargRR close for small"
+        " k, whatever the factor 2^(k/2)",
+        f"InpPS / InpRR at d = {dims[-1]}, k = 2:"
+        f" {rows[dims[-1], 2]['InpPS'] / rows[dims[-1], 2]['InpRR']:.0f}; MargPS / MargRR"
+        f" {min(factor):.2f} to {max(factor):.2f}",
         {
             "InpHT has the least predicted error for k = 2, 3": all(
                 rows[d, k]["InpHT"] == min(rows[d, k].values()) for d in dims for k in (2, 3)
@@ -426,12 +453,14 @@ def comparison(settings: Settings) -> Outcome:
             "InpPS / InpRR within a factor 2 of 2^(d/2) / 4": all(
                 0.5 < rows[d, 2]["InpPS"] / rows[d, 2]["InpRR"] / 2 ** (d / 2) * 4 < 2 for d in dims
             ),
-            "MargPS has less error than MargRR for k = 2, 3, though its bound is larger": max(
-                factor
-            )
-            < 1,
+            "MargPS has less error than MargRR for k = 2, 3, though its bound is larger": (
+                max(factor) < 1
+            ),
         },
-        remarks="predictions for even records, N = 2^18, e^ε = 3; at that ε the ratio of InpPS and InpRR has the factor 1/4 to 1/3",
+        remarks=(
+            "predictions for even records, N = 2^18, e^ε = 3; at that ε the ratio of InpPS and"
+            " InpRR has the factor 1/4 to 1/3"
+        ),
         detail=table(
             ["d", "k", *(kind.__name__ for kind in SIX)],
             ([d, k, *figures(row.values())] for (d, k), row in rows.items()),
@@ -462,8 +491,10 @@ def table_4_1(settings: Settings) -> Outcome:
             )
             for kind, allowed in printed.items()
         },
-        remarks="fewer where log2 of the number of marginals or coefficients is less than d. The errors are those of Theorems "
-        "3 to 5 and Lemma 7",
+        remarks=(
+            "fewer where log2 of the number of marginals or coefficients is less than d. The errors"
+            " are those of Theorems 3 to 5 and Lemma 7"
+        ),
         detail=table(
             ["d", "k", *(kind.__name__ for kind in printed)],
             ([d, k, *bits.values()] for (d, k), bits in rows.items()),
@@ -473,8 +504,9 @@ def table_4_1(settings: Settings) -> Outcome:
 
 def table_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
     printed = [
-        (16, 8, 1, 0.2, 3, 8), (18, 8, 2, 0.1, 15, 28), (16, 8, 2, 0.2, 3, 28), (16, 12, 2, 0.2, 19, 66),
-        (18, 16, 2, 0.1, 120, 120), (18, 16, 2, 0.2, 72, 120), (19, 24, 2, 0.2, 276, 276),
+        (16, 8, 1, 0.2, 3, 8), (18, 8, 2, 0.1, 15, 28), (16, 8, 2, 0.2, 3, 28),
+        (16, 12, 2, 0.2, 19, 66), (18, 16, 2, 0.1, 120, 120),
+        (18, 16, 2, 0.2, 72, 120), (19, 24, 2, 0.2, 276, 276),
     ]  # fmt: skip
     rng, repeats, rows, shares = np.random.default_rng(42), 1 if settings.quick else 5, [], []
     for power, d, k, epsilon, failed, views in printed:
@@ -511,8 +543,10 @@ def table_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
             "more as d grows (ε = 0.2, k = 2)": mine[2] <= mine[3] <= mine[5] <= mine[6],
             "every share within 0.15 of the printed one": all(abs(a - b) < 0.15 for a, b in shares),
         },
-        remarks=f"mean of {repeats} runs; trips of March 2019, the thesis: 2013-16. Which marginals fail depends on how "
-        f"strong their associations are",
+        remarks=(
+            f"mean of {repeats} runs; trips of March 2019, the thesis: 2013-16. Which marginals"
+            " fail depends on how strong their associations are"
+        ),
         detail=table(["N", "d", "k", "ε", "printed", "here, mean", "range"], rows),
     )
 
@@ -534,16 +568,15 @@ def algorithm_3(settings: Settings) -> Outcome:
         f"sums to {half.sum():g}",
         {"a distribution": near(half.sum(), 1)},
         {
-            "1/4 is; the first step is the same from both, since Bayes' rule normalises": near(
-                quarter.sum(), 1
+            "1/4 is; the first step is the same from both, since Bayes' rule normalises": (
+                near(quarter.sum(), 1) and bool(np.allclose(step(half), step(quarter)))
             )
-            and bool(np.allclose(step(half), step(quarter)))
         },
         remarks="lines 6 and 7 also have the names of their steps exchanged",
     )
 
 
-# --- 4.4 -----------------------------------------------------------------------------------------------------------
+# --- 4.4 ------------------------------------------------------------------------------------------
 
 
 def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
@@ -565,12 +598,15 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
             "Toll and Far (> 0.4)": true["Toll", "Far"] > 0.4,
             "Night_pick and Night_drop (> 0.4)": true["Night_pick", "Night_drop"] > 0.4,
             "all others below 0.3": max(rest) < 0.3,
-            "most others negative or weak (< 0.1)": sum(value < 0.1 for value in rest)
-            > len(rest) / 2,
+            "most others negative or weak (< 0.1)": (
+                sum(value < 0.1 for value in rest) > len(rest) / 2
+            ),
         },
-        remarks=f"trips of March 2019. By their definitions the two nights nearly exclude each other: a trip begun from 8 PM "
-        f"on seldom ends between "
-        f"midnight and 3 AM. Private reports (InpHT, N = 2^18, e^ε = 3) give all correlations to {error:.2f}",
+        remarks=(
+            "trips of March 2019. By their definitions the two nights nearly exclude each other: a"
+            " trip begun from 8 PM on seldom ends between midnight and 3 AM. Private reports"
+            f" (InpHT, N = 2^18, e^ε = 3) give all correlations to {error:.2f}"
+        ),
         detail="Above the diagonal the true correlation, below it that of private reports\n\n"
         + table(
             ["", *names],
@@ -578,9 +614,11 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
                 [
                     a,
                     *(
-                        ""
-                        if a == b
-                        else f"{(true[a, b] if at[a] < at[b] else seen[at[a], at[b]]):.2f}"
+                        (
+                            ""
+                            if a == b
+                            else f"{(true[a, b] if at[a] < at[b] else seen[at[a], at[b]]):.2f}"
+                        )
                         for b in names
                     ),
                 ]
@@ -593,7 +631,9 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
 def sweep(
     settings: Settings, xs: Sequence[tuple[int, float]], dims: Sequence[int], ways: Sequence[int]
 ) -> dict[tuple[int, int], Means]:
-    """Mean total variation for every dimension and size of marginals, protocol, and pair of N and epsilon."""
+    """Mean total variation for every dimension and size of marginals, protocol, and pair of N and
+    epsilon.
+    """
     work, people = study(settings, 2), watching()
 
     def error(kind: type[MarginalProtocol], d: int, k: int, n: int, epsilon: float) -> float:
@@ -652,8 +692,9 @@ def figure_4_3(settings: Settings) -> Outcome:
     marg_rr = [ratio(rows, "MargRR", "InpHT") for (_, k), rows in found.items() if k == 1]
     apart = [ratio(rows, "MargPS", "MargHT") for rows in found.values()]
     return judged(
-        "error ~ 1/√N, growing with d and k; InpHT least or nearly; InpPS large from d = 4 on, InpRR at 16; k = 1: MargPS, "
-        "MargRR, MargHT, InpHT alike; MargPS better than MargRR, near MargHT",
+        "error ~ 1/√N, growing with d and k; InpHT least or nearly; InpPS large from d = 4 on,"
+        " InpRR at 16; k = 1: MargPS, MargRR, MargHT, InpHT alike; MargPS better than MargRR, near"
+        " MargHT",
         f"d = {large}, k = 2: "
         + ", ".join(
             f"{name} {values[powers.index(18)]:.4f}" for name, values in found[large, 2].items()
@@ -669,17 +710,19 @@ def figure_4_3(settings: Settings) -> Outcome:
                 for k in ways
                 for name in ("InpRR", "InpPS")
             ),
-            "errors of InpHT and the marginal methods grow with d and with k": all(
-                typical(found[d, k][name]) < typical(found[e, k][name])
-                for d, e in pairwise(dims)
-                for k in ways
-                for name in ("InpHT", *MARG)
-            )
-            and all(
-                typical(found[d, k][name]) < typical(found[d, m][name])
-                for k, m in pairwise(ways)
-                for d in dims
-                for name in ("InpHT", *MARG)
+            "errors of InpHT and the marginal methods grow with d and with k": (
+                all(
+                    typical(found[d, k][name]) < typical(found[e, k][name])
+                    for d, e in pairwise(dims)
+                    for k in ways
+                    for name in ("InpHT", *MARG)
+                )
+                and all(
+                    typical(found[d, k][name]) < typical(found[d, m][name])
+                    for k, m in pairwise(ways)
+                    for d in dims
+                    for name in ("InpHT", *MARG)
+                )
             ),
             "InpHT within 15 % of the least in every panel": all(
                 worst_for(rows, "InpHT") < 1.15 for rows in found.values()
@@ -704,9 +747,11 @@ def figure_4_3(settings: Settings) -> Outcome:
             ),
             "MargPS and MargHT within 25 %": max(max(apart), 1 / min(apart)) < 1.25,
         },
-        remarks=f"made-up viewers, N = {', '.join(f'2^{p}' for p in powers)}, e^ε = 3, 2 repeats (20 for d <= 8). "
-        f"MargRR perturbs two cells where one bit would do: "
-        "for k = 1 its error is twice that of the others, by its variance too",
+        remarks=(
+            f"made-up viewers, N = {', '.join(f'2^{p}' for p in powers)}, e^ε = 3, 2 repeats (20"
+            " for d <= 8). MargRR perturbs two cells where one bit would do: for k = 1 its error"
+            " is twice that of the others, by its variance too"
+        ),
         detail=panels(found, "N", [f"2^{p}" for p in powers]),
     )
 
@@ -731,8 +776,10 @@ def input_sampling(settings: Settings) -> Outcome:
                 1.5 < value < 2.7 for value in halves
             )
         },
-        remarks="the same section says that the error of all six falls as 1/√N. An error over 1, at small N or large d, may "
-        "have been cut off in the plot",
+        remarks=(
+            "the same section says that the error of all six falls as 1/√N. An error over 1, at"
+            " small N or large d, may have been cut off in the plot"
+        ),
         detail=series("InpPS, k = 2", "N", [f"2^{p}" for p in powers], rows),
     )
 
@@ -742,8 +789,8 @@ def counted(settings: Settings) -> Outcome:
     costs = {d: 2**d / (d + 1) for d in (8, 16)}
     inside = 2 * 0.125 / 32
     return judged(
-        "d = 8, k = 2: InpPS builds 256 values, marginal methods 112; InpRR sends 28 times the bits of InpHT at d = 8, nearly "
-        "4000 at 16; error 0.125 at k = 5 is 0.125/32 = 0.004 an entry",
+        "d = 8, k = 2: InpPS builds 256 values, marginal methods 112; InpRR sends 28 times the bits"
+        " of InpHT at d = 8, nearly 4000 at 16; error 0.125 at k = 5 is 0.125/32 = 0.004 an entry",
         f"{2**8}, {views}; {costs[8]:.1f}, {costs[16]:.0f}; {inside:.4f}",
         {
             "256 and 112": 2**8 == 256 and views == 112,
@@ -752,12 +799,13 @@ def counted(settings: Settings) -> Outcome:
             "mean absolute error an entry = total variation / 32": near(inside, 0.125 / 32),
         },
         {
-            "256 and 112, 28 and nearly 4000": views == 112
-            and round(costs[8]) == 28
-            and 3800 < costs[16] < 4000,
-            "by Definition 15 total variation is half the sum of 32 absolute errors: 0.0078 an entry": near(
-                inside, 0.0078125
+            "256 and 112, 28 and nearly 4000": (
+                views == 112 and round(costs[8]) == 28 and 3800 < costs[16] < 4000
             ),
+            (
+                "by Definition 15 total variation is half the sum of 32 absolute errors: "
+                "0.0078 an entry"
+            ): near(inside, 0.0078125),
         },
         remarks="ratios of 2^d and d + 1, Table 4.1",
     )
@@ -770,8 +818,8 @@ def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
     }
     return judged(
         theirs,
-        f"k = 5: InpHT {found['InpHT'][4]:.3f}; k = 7: InpHT {found['InpHT'][6]:.3f}, InpRR {found['InpRR'][6]:.3f}, MargPS "
-        f"{found['MargPS'][6]:.3f}",
+        f"k = 5: InpHT {found['InpHT'][4]:.3f}; k = 7: InpHT {found['InpHT'][6]:.3f}, InpRR"
+        f" {found['InpRR'][6]:.3f}, MargPS {found['MargPS'][6]:.3f}",
         {
             "InpHT least for k = 2, 3, 4": all(
                 found["InpHT"][k - 1] == min(values[k - 1] for values in found.values())
@@ -786,12 +834,14 @@ def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
                 for a in MARG
                 for b in ("InpHT", "InpRR")
             ),
-            "InpHT at k = 5 between 0.08 and 0.18 (0.125 is read off in the text)": 0.08
-            < found["InpHT"][4]
-            < 0.18,
+            "InpHT at k = 5 between 0.08 and 0.18 (0.125 is read off in the text)": (
+                0.08 < found["InpHT"][4] < 0.18
+            ),
         },
-        remarks=f"trips of March 2019, {work.repeats} repeats. For k = 6 and 7 there are fewer marginals to choose from, "
-        f"which helps MargRR and MargHT",
+        remarks=(
+            f"trips of March 2019, {work.repeats} repeats. For k = 6 and 7 there are fewer"
+            " marginals to choose from, which helps MargRR and MargHT"
+        ),
         detail=series("Mean total variation, d = 8, N = 2^18, e^ε = 3", "k", ways, found),
     )
 
@@ -836,8 +886,10 @@ def figure_4_5(settings: Settings, trips: People, theirs: str) -> Outcome:
             "thousands or tens of thousands of steps": 1000 < max(steps) < 100_000,
             "some marginals stop at the uniform guess": unmoved > 0,
         },
-        remarks=f"trips of March 2019, columns repeated for d > 8, Ω = 0.00001; geometric means over ε = "
-        f"{', '.join(map(str, epsilons))}; d = {', '.join(map(str, dims))}",
+        remarks=(
+            "trips of March 2019, columns repeated for d > 8, Ω = 0.00001; geometric means over ε"
+            f" = {', '.join(map(str, epsilons))}; d = {', '.join(map(str, dims))}"
+        ),
         detail=panels(found, "ε", epsilons),
     )
 
@@ -860,8 +912,8 @@ def figure_4_6(settings: Settings) -> Outcome:
             1 << 18, list(domain)[:widest]
         ) / MargHT(domain, widest, epsilon).total_variation(1 << 18, list(domain)[:widest])
     return judged(
-        "error falls with ε; InpPS, InpRR, MargRR unfavourable for k >= 2; MargPS against MargHT improves with ε, MargHT "
-        "preferable for small ε and large d, k; InpHT best throughout",
+        "error falls with ε; InpPS, InpRR, MargRR unfavourable for k >= 2; MargPS against MargHT"
+        " improves with ε, MargHT preferable for small ε and large d, k; InpHT best throughout",
         f"MargPS / MargHT predicted at d = {large}, k = {widest}: "
         + ", ".join(f"{r:.2f} (ε = {e})" for e, r in exact.items()),
         {
@@ -872,15 +924,17 @@ def figure_4_6(settings: Settings) -> Outcome:
             "MargPS / MargHT falls with ε (predicted)": all(
                 exact[a] > exact[b] for a, b in pairwise(epsilons)
             ),
-            f"MargHT preferable at ε = {epsilons[0]}, d = {large}, k = {widest} (predicted)": exact[
-                epsilons[0]
-            ]
-            > 1,
+            f"MargHT preferable at ε = {epsilons[0]}, d = {large}, k = {widest} (predicted)": (
+                exact[epsilons[0]] > 1
+            ),
             "InpHT within 15 % of the least in every panel": all(
                 worst_for(rows, "InpHT") < 1.15 for rows in found.values()
             ),
         },
-        remarks="made-up viewers, N = 2^18, 2 repeats (20 for d <= 8); geometric means over ε. Not above MargPS: "
+        remarks=(
+            "made-up viewers, N = 2^18, 2 repeats (20 for d <= 8); geometric means over ε. Not"
+            " above MargPS: "
+        )
         + (", ".join(exceptions) or "none"),
         detail=panels(found, "ε", epsilons),
     )
@@ -890,16 +944,18 @@ def figure_4_7(settings: Settings) -> Outcome:
     work, dims = study(settings), (4, 6, 8, 10) if settings.quick else (4, 6, 8, 10, 12, 14, 16)
     found = {
         kind.__name__: [
-            work.error(kind, skewed(d), 1 << 18, 2, LN3, repeats=20 if d == 4 else 0)[0]
-            if kind is not InpOLH or d <= 12
-            else math.nan
+            (
+                work.error(kind, skewed(d), 1 << 18, 2, LN3, repeats=20 if d == 4 else 0)[0]
+                if kind is not InpOLH or d <= 12
+                else math.nan
+            )
             for d in dims
         ]
         for kind in (InpHTCMS, InpOLH, InpHT)
     }
     return judged(
-        "InpOLH as accurate as InpHT for small d, but too slow from d = 12 on; InpHTCMS not competitive; InpHT the method of "
-        "choice",
+        "InpOLH as accurate as InpHT for small d, but too slow from d = 12 on; InpHTCMS not"
+        " competitive; InpHT the method of choice",
         ", ".join(f"{name} {values[2]:.4f}" for name, values in found.items()) + " at d = 8",
         {
             "d = 4: InpOLH within 50 % of InpHT": found["InpOLH"][0] < 1.5 * found["InpHT"][0],
@@ -913,14 +969,16 @@ def figure_4_7(settings: Settings) -> Outcome:
                 )
             ),
         },
-        remarks="lightly skewed records, N = 2^18, k = 2, e^ε = 3. With the linear hash used here InpOLH is decoded by one "
-        "transform "
-        "and d = 12 takes a fraction of a second, where the thesis gave up after 12 hours; it is no more accurate for that",
+        remarks=(
+            "lightly skewed records, N = 2^18, k = 2, e^ε = 3. With the linear hash used here"
+            " InpOLH is decoded by one transform and d = 12 takes a fraction of a second, where the"
+            " thesis gave up after 12 hours; it is no more accurate for that"
+        ),
         detail=series("Mean total variation", "d", dims, found),
     )
 
 
-# --- 4.5 to 4.7 ----------------------------------------------------------------------------------------------------
+# --- 4.5 to 4.7 -----------------------------------------------------------------------------------
 
 
 def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
@@ -958,10 +1016,12 @@ def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
                 tests["MargPS"][pair].statistic > plain for pair in INDEPENDENT
             ),
         },
-        remarks=f"trips of March 2019, drawn with replacement: with N = 2^18 even a correlation of 0.02 is significant, and "
-        f"none of the three is below 3.84. "
-        f"Noise alone reaches the critical values in the table one time in twenty; 3.84 is not what to compare with (next entry). "
-        f"Within a factor 2: {', '.join('-'.join(pair) for pair in close)}",
+        remarks=(
+            "trips of March 2019, drawn with replacement: with N = 2^18 even a correlation of 0.02"
+            " is significant, and none of the three is below 3.84. Noise alone reaches the"
+            " critical values in the table one time in twenty; 3.84 is not what to compare with"
+            f" (next entry). Within a factor 2: {', '.join('-'.join(pair) for pair in close)}"
+        ),
         detail="χ² values, N = 2^18, ε = 1.1\n\n"
         + table(
             [
@@ -986,38 +1046,40 @@ def independence(settings: Settings) -> Outcome:
         for kind in (InpHT, MargPS)
     }
     return judged(
-        'private values against 3.84; MargPS "often commits the type I error (thus failing to reject the null hypothesis)", '
-        "InpHT is close to the truth",
+        'private values against 3.84; MargPS "often commits the type I error (thus failing to'
+        ' reject the null hypothesis)", InpHT is close to the truth',
         "independent pairs declared dependent: "
         + "; ".join(
             f"{name} {plain:.2f} by 3.84, {aware:.3f} by the value that knows the noise"
             for name, (plain, aware, _) in found.items()
         ),
         {
-            "by 3.84, InpHT declares independent pairs dependent at most one time in ten": found[
-                "InpHT"
-            ][0]
-            < 0.1,
+            "by 3.84, InpHT declares independent pairs dependent at most one time in ten": (
+                found["InpHT"][0] < 0.1
+            ),
             "by 3.84, MargPS fails to reject for most independent pairs": found["MargPS"][0] < 0.5,
         },
         {
-            "by 3.84 both reject nearly every true hypothesis (over 0.7): type I errors, rejections": min(
-                plain for plain, _, _ in found.values()
-            )
-            > 0.7,
-            "by critical values that know the noise about one in twenty (0.01 .. 0.11)": all(
-                0.01 <= aware <= 0.11 for _, aware, _ in found.values()
-            )
-            or settings.quick,
+            (
+                "by 3.84 both reject nearly every true hypothesis (over 0.7): "
+                "type I errors, rejections"
+            ): (min(plain for plain, _, _ in found.values()) > 0.7),
+            "by critical values that know the noise about one in twenty (0.01 .. 0.11)": (
+                all(0.01 <= aware <= 0.11 for _, aware, _ in found.values()) or settings.quick
+            ),
         },
-        remarks=f"two independent attributes with shares 0.1 and 0.2 among eight, N = 2^18, ε = 1.1, {repeats} runs. A "
-        f"footnote of the thesis leaves the correction to others; "
-        "failing to reject is type II",
+        remarks=(
+            "two independent attributes with shares 0.1 and 0.2 among eight, N = 2^18, ε = 1.1,"
+            f" {repeats} runs. A footnote of the thesis leaves the correction to others; failing to"
+            " reject is type II"
+        ),
     )
 
 
 def section_2_5_2(settings: Settings) -> Outcome:
-    """A fair test must reject independence as often as its level says; counts decide which scale does."""
+    """A fair test must reject independence as often as its level says; counts decide which scale
+    does.
+    """
     rng, n = np.random.default_rng(3), 5000
     shares = np.outer([0.3, 0.7], [0.4, 0.6])
     fractions, counted_ = [], []
@@ -1029,7 +1091,8 @@ def section_2_5_2(settings: Settings) -> Outcome:
         counted_.append(statistic(m, n) > 3.841)
     return judged(
         "χ² = Σ (m - E)² / E of a marginal (fractions), against a quantile of χ²",
-        f"independence rejected at level 0.05: {np.mean(fractions):.3f} with fractions, {np.mean(counted_):.3f} with counts",
+        f"independence rejected at level 0.05: {np.mean(fractions):.3f} with fractions,"
+        f" {np.mean(counted_):.3f} with counts",
         {"as printed, the level is 0.05 (0.03 .. 0.07)": 0.03 < np.mean(fractions) < 0.07},
         {"times N it is": 0.03 < np.mean(counted_) < 0.07},
         remarks="without privacy, N = 5000, 1000 runs",
@@ -1059,8 +1122,10 @@ def figure_4_9(settings: Settings) -> Outcome:
         ]
     ht, ps = np.array(found["InpHT"]) / best, np.array(found["MargPS"]) / best
     return judged(
-        "trees from InpHT have nearly the mutual information of the true one; MargPS less at small ε, catching up",
-        f"share of the best: InpHT {ht[0]:.3f} (ε = {epsilons[0]}), {ht[-1]:.3f} (1.4); MargPS {ps[0]:.3f}, {ps[-1]:.3f}",
+        "trees from InpHT have nearly the mutual information of the true one; MargPS less at small"
+        " ε, catching up",
+        f"share of the best: InpHT {ht[0]:.3f} (ε = {epsilons[0]}), {ht[-1]:.3f} (1.4); MargPS"
+        f" {ps[0]:.3f}, {ps[-1]:.3f}",
         {
             "InpHT at least 0.9 of the best from ε = 0.4 on": bool(
                 (ht[1 if not settings.quick else -1 :] > 0.9).all()
@@ -1069,8 +1134,11 @@ def figure_4_9(settings: Settings) -> Outcome:
             "MargPS below InpHT at the smallest ε": ps[0] < ht[0],
             "MargPS within 5 % of InpHT at 1.4": ps[-1] > 0.95 * ht[-1],
         },
-        remarks=f"made-up viewers, d = 10, N = 200,000, {work.repeats} repeats; totals are of the true mutual informations. "
-        f"How near the trees come depends on how strong associations are, which for the thesis's viewers is not known",
+        remarks=(
+            f"made-up viewers, d = 10, N = 200,000, {work.repeats} repeats; totals are of the true"
+            " mutual informations. How near the trees come depends on how strong associations are,"
+            " which for the thesis's viewers is not known"
+        ),
         detail=series("Total mutual information of the tree, nats", "ε", epsilons, found),
     )
 
@@ -1085,19 +1153,24 @@ def corollary_1(settings: Settings) -> Outcome:
     whole = InpHT(four, 2, epsilon).total_variation(n, ["a0", "a1"])
     mixed = BinaryEncoding(Domain({"a": 5, "b": 3, "c": 2}))
     return judged(
-        "categories as ⌈log2 r⌉ bits: d2 and k2 are sums of those; a 2-way marginal of 4 values has the error of a 4-way "
-        "binary one",
-        f"error {encoded:.4f} and {as_binary:.4f}; with characters of the values themselves {whole:.4f}",
+        "categories as ⌈log2 r⌉ bits: d2 and k2 are sums of those; a 2-way marginal of 4 values has"
+        " the error of a 4-way binary one",
+        f"error {encoded:.4f} and {as_binary:.4f}; with characters of the values themselves"
+        f" {whole:.4f}",
         {
-            "d2 = 8, k2 = 4 for four attributes of four values": len(encoding.bits) == 8
-            and encoding.way(2) == 4,
-            "5, 3 and 2 values: d2 = 6, k2 = 5 for k = 2": len(mixed.bits) == 6
-            and mixed.way(2) == 5,
+            "d2 = 8, k2 = 4 for four attributes of four values": (
+                len(encoding.bits) == 8 and encoding.way(2) == 4
+            ),
+            "5, 3 and 2 values: d2 = 6, k2 = 5 for k = 2": (
+                len(mixed.bits) == 6 and mixed.way(2) == 5
+            ),
             "the errors are equal": near(encoded, as_binary),
         },
-        remarks=f"predicted, even records, N = 2^18, e^ε = 3. An orthogonal basis of the values needs {whole / encoded:.2f} "
-        f"of the error, for the encoding asks for more "
-        "coefficients than marginals of two attributes use",
+        remarks=(
+            "predicted, even records, N = 2^18, e^ε = 3. An orthogonal basis of the values needs"
+            f" {whole / encoded:.2f} of the error, for the encoding asks for more coefficients than"
+            " marginals of two attributes use"
+        ),
     )
 
 
@@ -1119,8 +1192,10 @@ def calm(settings: Settings) -> Outcome:
             "CALM has less error, on average over k and ε": typical(ratios) < 1,
             "for k = 3 and 4": max(ratios[2:]) < 1,
         },
-        remarks="made-up viewers, d = 8, N = 2^18. CALM's views are made consistent and non-negative, InpHT is unbiased as it is. "
-        "For k = 2 they are about equal",
+        remarks=(
+            "made-up viewers, d = 8, N = 2^18. CALM's views are made consistent and non-negative,"
+            " InpHT is unbiased as it is. For k = 2 they are about equal"
+        ),
         detail=series("Mean total variation", "ε", epsilons, found),
     )
 
@@ -1152,7 +1227,8 @@ def section_4_7(settings: Settings) -> Outcome:
         for shift in (-0.01, 0.01)
     ]
     return judged(
-        "pr = (e^ε + 2^(t-1) - 1) / (e^ε + 2^t - 1); variance 2^(t-1) (e^ε + 2^(t-1) - 1) / (e^ε - 1)², so that t = 1 is best",
+        "pr = (e^ε + 2^(t-1) - 1) / (e^ε + 2^t - 1); variance 2^(t-1) (e^ε + 2^(t-1) - 1) / (e^ε -"
+        " 1)², so that t = 1 is best",
         f"t = 2 is better above ε = ln(1 + 2√2) = {border:.3f}",
         {
             "pr, and pr (1-pr) / (2pr-1)²": all(truth) and all(noise),
@@ -1164,10 +1240,15 @@ def section_4_7(settings: Settings) -> Outcome:
         },
         {
             "the noise of one coefficient is least for t = 1": all(noise),
-            "the whole variance, (e^ε + 2^t - 1)² / (t (e^ε - 1)²) for large D, is less for t = 2 above ε = 1.342": around
-            == [True, False],
+            (
+                "the whole variance, (e^ε + 2^t - 1)² / (t (e^ε - 1)²) for large D, "
+                "is less for t = 2 above ε = 1.342"
+            ): (around == [True, False]),
         },
-        remarks="t coefficients are seen by t times as many users. At e^ε = 3, where the thesis looked, t = 1 is best",
+        remarks=(
+            "t coefficients are seen by t times as many users. At e^ε = 3, where the thesis looked,"
+            " t = 1 is best"
+        ),
         detail=table(
             ["ε", *(f"t = {t}" for t in range(1, 6))],
             (
@@ -1202,16 +1283,18 @@ def figure_4_10(settings: Settings) -> Outcome:
     one, two, three = (np.array(found[f"t = {t}"]) for t in (1, 2, 3))
     return judged(
         "HRR_1 outperforms HRR_2 for all D; at D = 2^12 HRR_3 appears more accurate than both",
-        f"HRR_2 / HRR_1 {', '.join(figures(two / one, 3))}; HRR_3 / HRR_1 {', '.join(figures(three / one, 2))}",
+        f"HRR_2 / HRR_1 {', '.join(figures(two / one, 3))}; HRR_3 / HRR_1"
+        f" {', '.join(figures(three / one, 2))}",
         {
             "HRR_1 below HRR_2 for every D": bool((one < two).all()),
             "HRR_3 below HRR_1 and HRR_2 at the largest D": bool(three[-1] < min(one[-1], two[-1])),
         },
-        remarks=f"D = {', '.join(f'2^{p}' for p in powers)}, N = 2^{exponent}, e^ε = 3, lightly skewed, two readings each. By "
-        f"the variances "
-        f"HRR_2 costs 6 % more than HRR_1 and HRR_3 44 %, at every large D: "
-        "the exception for 2^12, which the text calls anomalous, is not seen. What was done to its estimates (negative ones, "
-        "perhaps) is not said",
+        remarks=(
+            f"D = {', '.join(f'2^{p}' for p in powers)}, N = 2^{exponent}, e^ε = 3, lightly skewed,"
+            " two readings each. By the variances HRR_2 costs 6 % more than HRR_1 and HRR_3 44 %,"
+            " at every large D: the exception for 2^12, which the text calls anomalous, is not"
+            " seen. What was done to its estimates (negative ones, perhaps) is not said"
+        ),
         detail=series("Total variation", "D", [f"2^{p}" for p in powers], found, 5),
     )
 
@@ -1227,7 +1310,8 @@ def orthogonal(settings: Settings) -> Outcome:
         }
         rows[r] = {"InpHT": mine, **rivals}
     return judged(
-        "conjecture: for categories, an orthogonal decomposition (Efron-Stein) would be among the best for low orders",
+        "conjecture: for categories, an orthogonal decomposition (Efron-Stein) would be among the"
+        " best for low orders",
         "error of InpHT over the best other: "
         + ", ".join(
             f"{row['InpHT'] / min(v for k, v in row.items() if k != 'InpHT'):.2f} (r = {r})"
@@ -1238,18 +1322,19 @@ def orthogonal(settings: Settings) -> Outcome:
                 row["InpHT"] == min(row.values()) for row in rows.values()
             )
         },
-        remarks="predicted, six attributes of r values, k = 2, N = 2^20, ε = 1.1; characters of cyclic groups, one orthogonal "
-        "decomposition of this kind",
+        remarks=(
+            "predicted, six attributes of r values, k = 2, N = 2^20, ε = 1.1; characters of cyclic"
+            " groups, one orthogonal decomposition of this kind"
+        ),
         detail=table(["r", *rows[3]], ([r, *figures(row.values())] for r, row in rows.items())),
     )
 
 
 SOURCE = Source(
     "Marginals (thesis, chapter 4)",
-    "Chapter 4 of Tejas Kulkarni's doctoral thesis (University of Warwick), also Cormode, Kulkarni and Srivastava, *Marginal "
-    "Release Under Local "
-    "Differential Privacy* (SIGMOD 2018). Film viewers (MovieLens) are made up here; taxi trips are of March 2019 and not of "
-    "2013 to 2016.",
+    "Chapter 4 of Tejas Kulkarni's doctoral thesis (University of Warwick), also Cormode, Kulkarni"
+    " and Srivastava, *Marginal Release Under Local Differential Privacy* (SIGMOD 2018). Film"
+    " viewers (MovieLens) are made up here; taxi trips are of March 2019 and not of 2013 to 2016.",
     (
         Claim("Figure 4.1, Definition 16", "the Hadamard transform", figure_4_1),
         Claim("Lemma 5", "the transform is linear", lemma_5),
@@ -1307,7 +1392,8 @@ SOURCE = Source(
             "Figure 4.2",
             "correlations of trips",
             of_trips(
-                "pick-up and drop-off places, and times, tip and card are strongly correlated; most others negatively or weakly",
+                "pick-up and drop-off places, and times, tip and card are strongly correlated; most"
+                " others negatively or weakly",
                 figure_4_2,
             ),
         ),
@@ -1318,7 +1404,8 @@ SOURCE = Source(
             "Figure 4.4",
             "error against k",
             of_trips(
-                "InpHT best for k <= d/2; InpRR competitive for larger k; others lose accuracy faster",
+                "InpHT best for k <= d/2; InpRR competitive for larger k; others lose accuracy"
+                " faster",
                 figure_4_4,
             ),
         ),
@@ -1326,7 +1413,8 @@ SOURCE = Source(
             "Figure 4.5",
             "InpEM against ε and d",
             of_trips(
-                "InpEM improves with ε, is several times worse than InpHT and MargPS, takes thousands of steps, or stops at once",
+                "InpEM improves with ε, is several times worse than InpHT and MargPS, takes"
+                " thousands of steps, or stops at once",
                 figure_4_5,
             ),
         ),
@@ -1345,8 +1433,8 @@ SOURCE = Source(
             "Figure 4.8",
             "tests of independence on trips",
             of_trips(
-                "three dependent pairs above 3.84, three independent below; InpHT close to exact; MargPS often above for "
-                "the latter",
+                "three dependent pairs above 3.84, three independent below; InpHT close to exact;"
+                " MargPS often above for the latter",
                 figure_4_8,
             ),
         ),

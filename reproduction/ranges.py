@@ -1,4 +1,6 @@
-"""Cormode, Kulkarni, Srivastava 2019, and chapter 5 of the thesis: range, prefix and quantile queries under local privacy."""
+"""Cormode, Kulkarni, Srivastava 2019, and chapter 5 of the thesis: range, prefix and quantile
+queries under local privacy.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from scipy.optimize import brentq
 from benchmarks.large_domains import Workload
 from benchmarks.published_ranges import EPSILONS, NAMES, PRINTED, N, protocol
 from frequency import HRR, OLH, OUE
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
-from rangeq.decomposition import runs, variance_of_nodes
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, RangeProtocol, Tree
+from rangeq.core.node_decomposition import runs
+from rangeq.core.protocol import AdditiveProtocol, before
 from reproduction.central import ratios, table_of_hierarchies, table_of_sixteen, table_of_wavelets
 from reproduction.report import (
     Claim,
@@ -29,7 +32,9 @@ from reproduction.report import (
 )
 
 SMALL = 0.001
-"""An epsilon at which the variance of an oracle is V_F and nothing else: the other terms are below 10^-6 of it."""
+"""An epsilon at which the variance of an oracle is V_F and nothing else: the other terms are below
+10^-6 of it.
+"""
 
 
 def printed_variance(epsilon: float) -> float:
@@ -45,16 +50,25 @@ def every_range(domain: int) -> tuple[np.ndarray, np.ndarray]:
 def predicted(one: RangeProtocol, first: np.ndarray, last: np.ndarray, n: int = N) -> np.ndarray:
     """Variances for an evenly spread population."""
     users = one._expected_users(n)
-    if isinstance(one, HierarchicalHistogram) and not one.consistent:
-        return variance_of_nodes(one.tree, one._per_node(users), first, last)
+    if isinstance(one, DecomposedHistogram):
+        held = one.tree.padded(np.full(one.domain, 1 / one.domain))
+        r = (last - first + 1) / one.domain
+        even = [before(one.tree.sums(held, level)) for level in range(one.tree.height)]
+        return one._of_ranges(n, users, even, first, last) + r * (1 - r) / n
+    assert isinstance(one, AdditiveProtocol)
     return one._own_range_variance(first, last, users)
+
+
+def unshifted(domain: int, epsilon: float) -> DecomposedHistogram:
+    """Flat as in the paper: the items' estimates need not sum to 1."""
+    return DecomposedHistogram(domain, epsilon, domain)
 
 
 def geometric_mean(values: list[float]) -> float:
     return math.exp(float(np.mean(np.log(values))))
 
 
-# ---------------------------------------------------------------------------------------------------------------- oracles
+# ---------------------------------------------------------------------------------------- oracles
 
 
 def oracles(_: Settings) -> Outcome:
@@ -73,29 +87,34 @@ def oracles(_: Settings) -> Outcome:
         "V_F = 4 e^eps / (N (e^eps - 1)^2) of OUE, OLH and HRR alike",
         f"HRR: that and 1/N; at epsilon = 1.1 {rows[2][4]} and not {rows[2][1]}",
         errs(equal, corrected),
-        "The choice of one of D coefficients has a variance too. OUE to 0.1 %, OLH to 3 % (its hash has a prime power of values). "
-        "Paper, 3.2; thesis, 5.2.",
+        "The choice of one of D coefficients has a variance too. OUE to 0.1 %, OLH to 3 % (its hash"
+        " has a prime power of values). Paper, 3.2; thesis, 5.2.",
         table(["epsilon", "printed, N V_F", "OUE", "OLH", "HRR", "printed + 1"], rows),
     )
 
 
 def estimator(_: Settings) -> Outcome:
-    """The mean of the printed estimator for an item of frequency f: reports of ones have the mean q + f (1/2 - q)."""
+    """The mean of the printed estimator for an item of frequency f: reports of ones have the mean q
+    + f (1/2 - q).
+    """
     n, f = 1000, 0.2
     q = 1 / (math.exp(1.1) + 1)
     ones = q + f * (0.5 - q)
     printed, corrected = (ones + n * q) / (0.5 - q), (ones - q) / (0.5 - q)
     return Outcome(
         "OUE: (sum / N + N / (e^eps + 1)) / (1/2 - 1 / (e^eps + 1))",
-        f"minus 1 / (e^eps + 1): at f = 0.2, N = 1000 the mean is {corrected:.3f}, of the printed estimator {printed:.1f}",
+        f"minus 1 / (e^eps + 1): at f = 0.2, N = 1000 the mean is {corrected:.3f}, of the printed"
+        f" estimator {printed:.1f}",
         errs(abs(printed - f) < 1e-9, abs(corrected - f) < 1e-9),
         "Paper, 3.2; not in chapter 5.",
     )
 
 
 def hadamard(_: Settings) -> Outcome:
-    printed = """1 1 1 1 1 1 1 1  1 -1 1 -1 1 -1 1 -1  1 1 -1 -1 1 1 -1 -1  1 -1 -1 1 1 -1 -1 1
-                 1 1 1 1 -1 -1 -1 -1  1 -1 1 -1 -1 1 -1 1  1 1 -1 -1 -1 -1 1 1  1 -1 -1 1 -1 1 1 -1"""
+    printed = """
+        1 1 1 1 1 1 1 1  1 -1 1 -1 1 -1 1 -1  1 1 -1 -1 1 1 -1 -1  1 -1 -1 1 1 -1 -1 1
+        1 1 1 1 -1 -1 -1 -1  1 -1 1 -1 -1 1 -1 1  1 1 -1 -1 -1 -1 1 1  1 -1 -1 1 -1 1 1 -1
+    """
     matrix = np.array([int(x) for x in printed.split()]).reshape(8, 8)
     own = [[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)]
     return Outcome(
@@ -107,7 +126,7 @@ def hadamard(_: Settings) -> Outcome:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- theory
+# ----------------------------------------------------------------------------------------- theory
 
 
 def flat_average(_: Settings) -> Outcome:
@@ -130,11 +149,12 @@ def flat_average(_: Settings) -> Outcome:
             ]
         )
     return Outcome(
-        "average over all C(D, 2) ranges. Paper: (D + 2) V_F / 3; thesis: (D^2 + 5) V_F / (3 (D - 1)), so O(D V_F)",
+        "average over all C(D, 2) ranges. Paper: (D + 2) V_F / 3; thesis: (D^2 + 5) V_F / (3 (D -"
+        " 1)), so O(D V_F)",
         "(D + 1)(D + 2) V_F / (3 (D - 1))",
         errs(paper or thesis, corrected),
-        "Sums over lengths r = 1 .. D, as in both proofs. (D + 2) / 3 is the average over the D (D + 1) / 2 ranges of all lengths. "
-        "The orders are right.",
+        "Sums over lengths r = 1 .. D, as in both proofs. (D + 2) / 3 is the average over the D (D"
+        " + 1) / 2 ranges of all lengths. The orders are right.",
         table(["D", "paper", "thesis", "exact"], rows),
     )
 
@@ -180,9 +200,10 @@ def fact_3(_: Settings) -> Outcome:
         for a, e, s, z in (runs(Tree.of(32, 2), first, last, level) for level in range(5))
     )
     return judged(
-        "a range of length r is at most (B-1)(2 log_B r + 1) nodes (paper), (B-1)(2 ceil(log_B r) - 1) (thesis); [2, 22] is six",
-        f"[2, 22]: {six}; the paper's bounds hold for {'all' if paper else 'not all'} ranges, the thesis's fail, for single "
-        "items first",
+        "a range of length r is at most (B-1)(2 log_B r + 1) nodes (paper), (B-1)(2 ceil(log_B r) -"
+        " 1) (thesis); [2, 22] is six",
+        f"[2, 22]: {six}; the paper's bounds hold for {'all' if paper else 'not all'} ranges, the"
+        " thesis's fail, for single items first",
         {
             "paper, Fact 3: (B-1)(2 log_B r + 1)": paper,
             "paper, worst case: 2 (B-1)(log_B D + 1/2) - 1": worst_paper,
@@ -218,7 +239,9 @@ def bounded_nodes() -> bool:
 
 
 def theorem_4_3(_: Settings) -> Outcome:
-    """Each node has the variance h V_F when levels are drawn evenly, so that bounds are numbers of nodes."""
+    """Each node has the variance h V_F when levels are drawn evenly, so that bounds are numbers of
+    nodes.
+    """
     rows, paper, thesis, prefixes = [], True, True, True
     for d, b in TREES:
         used, length = nodes_of_ranges(d, b)
@@ -230,7 +253,8 @@ def theorem_4_3(_: Settings) -> Outcome:
         prefixes &= bool((used[prefix] <= (b - 1) * (levels[prefix] + 1)).all())
         rows.append([d, b, *(f"{share.mean():.1%}" for share in over)])
     return judged(
-        "V_r <= (2B-1) V_F h (ceil(log_B r) + 1) (paper, Theorem 4.3); 2(B-1) V_F h ceil(log_B r) (thesis, Theorem 6)",
+        "V_r <= (2B-1) V_F h (ceil(log_B r) + 1) (paper, Theorem 4.3); 2(B-1) V_F h ceil(log_B r)"
+        " (thesis, Theorem 6)",
         "the paper's bound holds, the thesis's is 0 for single items",
         {
             "paper, Theorem 4.3 and (1)": paper,
@@ -253,7 +277,8 @@ def even_levels(_: Settings) -> Outcome:
         "sum of 1 / p_l is least for p_l = 1/h",
         f"h = 8: 64, and at least {least:.2f} in 20,000 random others",
         agrees(least >= 64),
-        "Of the bound. For the average over all ranges other probabilities are better: `rangeq.optimise`.",
+        "Of the bound. For the average over all ranges other probabilities are better:"
+        " `rangeq.optimise`.",
     )
 
 
@@ -261,18 +286,20 @@ def against_flat(_: Settings) -> Outcome:
     """2 B log_B^2 D as printed, and where the exact averages cross."""
     small, large = (2 * 2 * math.log2(d) ** 2 for d in (64, 1 << 16))
     d = 1 << 16
-    tree, flat = HierarchicalHistogram(d, 1.1, 2, "OUE", False), Flat(d, 1.1, consistent=False)
+    tree, flat = DecomposedHistogram(d, 1.1, 2, "OUE"), unshifted(d, 1.1)
     crossing = next(
         r
         for r in range(1, 4096)
         if predicted(tree, *positions(d, r)).mean() < predicted(flat, *positions(d, r)).mean()
     )
     return Outcome(
-        "hierarchies win for r > 2 B log_B^2 D: 128 at D = 64, B = 2; 1024 at D = 2^16, about 1.5 % of it",
-        f"{small:.0f} and {large:.0f} ({large / d:.2%}); exact variances cross at r = {crossing} at 2^16",
+        "hierarchies win for r > 2 B log_B^2 D: 128 at D = 64, B = 2; 1024 at D = 2^16, about 1.5 %"
+        " of it",
+        f"{small:.0f} and {large:.0f} ({large / d:.2%}); exact variances cross at r = {crossing} at"
+        " 2^16",
         errs(small == 128 and large == 1024, small == 144 and large == 1024 and crossing < 1024),
-        "4 log2(64)^2 = 144; the conclusion, more than D, is the same. Exact crossing: averages over positions, OUE, epsilon = "
-        "1.1.",
+        "4 log2(64)^2 = 144; the conclusion, more than D, is the same. Exact crossing: averages"
+        " over positions, OUE, epsilon = 1.1.",
     )
 
 
@@ -297,16 +324,17 @@ def theorem_4_5(_: Settings) -> Outcome:
             * float((np.log(r) / math.log(b) * (d - r + 1)).sum())
             / (d * (d - 1) / 2)
         )
-        one = HierarchicalHistogram(d, SMALL, b, "OUE", consistent=False)
+        one = DecomposedHistogram(d, SMALL, b, "OUE")
         exact = one.average_rmse(1) ** 2 / printed_variance(SMALL)
         holds &= exact <= bound <= printed
         rows.append([f"2^{bits}", b, f"{printed:.1f}", f"{bound:.1f}", f"{exact:.1f}"])
     return Outcome(
         "the worst case average error is about 2(B-1) V_F log_B D log_B(3D^2 / (1 + 2D))",
-        f"a bound, {float(rows[3][2]) / float(rows[3][4]):.1f} times the exact average for B = 2 at 2^16, "
-        f"{float(rows[5][2]) / float(rows[5][4]):.1f} times for B = 16",
+        f"a bound, {float(rows[3][2]) / float(rows[3][4]):.1f} times the exact average for B = 2 at"
+        f" 2^16, {float(rows[5][2]) / float(rows[5][4]):.1f} times for B = 16",
         agrees(holds),
-        "In units of V_F; the sum is the proof's second line. All ranges a < b, without consistency.",
+        "In units of V_F; the sum is the proof's second line. All ranges a < b, without"
+        " consistency.",
         table(["D", "B", "printed", "its sum over lengths", "exact average"], rows),
     )
 
@@ -317,13 +345,13 @@ def branching(_: Settings) -> Outcome:
         "B = 4.922 without consistency, 9.18 with",
         ", ".join(f"{b:.4f}" for b in found),
         agrees(abs(found[0] - 4.922) < 1e-3 and abs(found[1] - 9.18) < 0.01),
-        "Roots of the printed derivatives; tolerance one unit of the last digit. They minimise bounds for the worst case, not "
-        "averages: see Figure 4.",
+        "Roots of the printed derivatives; tolerance one unit of the last digit. They minimise"
+        " bounds for the worst case, not averages: see Figure 4.",
     )
 
 
 def lemma_4_6(_: Settings) -> Outcome:
-    """One level of B leaves and their parent: exact; deeper trees by the spectrum of least squares."""
+    """A parent of B leaves: exact; deeper trees by the spectrum of least squares."""
     single, most = True, True
     for b in (2, 3, 4, 8, 16):
         inverse = [[Fraction(int(i == j)) - Fraction(1, b + 1) for j in range(b)] for i in range(b)]
@@ -345,7 +373,8 @@ def lemma_4_6(_: Settings) -> Outcome:
             deep &= found <= b / (b + 1)
             tight &= found <= b**i / sum(b**j for j in range(i + 1))
     return judged(
-        "least squares: nodes have at most B / (B+1) V_F; of one level, r leaves (rB - r(r-1)) / (B+1) V_F, at most (B+1)/4 V_F",
+        "least squares: nodes have at most B / (B+1) V_F; of one level, r leaves (rB - r(r-1)) /"
+        " (B+1) V_F, at most (B+1)/4 V_F",
         "exactly so",
         {
             "one level: B / (B+1) and (rB - r(r-1)) / (B+1)": single,
@@ -353,7 +382,10 @@ def lemma_4_6(_: Settings) -> Outcome:
             "deeper trees: every node at most B / (B+1)": deep,
             "level i (the leaves are 1): at most B^i / (1 + B + ... + B^i)": tight,
         },
-        remarks="One level in rational arithmetic; trees of 2^8, 4^4, 8^3 and 16^2 leaves, the root known.",
+        remarks=(
+            "One level in rational arithmetic; trees of 2^8, 4^4, 8^3 and 16^2 leaves, the root"
+            " known."
+        ),
     )
 
 
@@ -368,10 +400,11 @@ def equation_2(_: Settings) -> Outcome:
     rounded = (b + 1) / 2 * 3 * (rounded_up(length, b) + 1)
     ratio = 7 / math.log2(4) ** 2
     return judged(
-        "HH8 with consistency: V_F log2 r log2 D / 2; HH4 without: 7/4 V_F log2 r log2 D / 4 (paper), 7/4 of it (thesis)",
-        f"{(variance <= literal).mean():.2%} of all ranges of 2^9 keep it, all longer than {length[variance > literal].max()} "
-        "items; with "
-        f"ceil(log_B r) + 1 levels all do. (2B-1) / log2(4)^2 = {ratio}",
+        "HH8 with consistency: V_F log2 r log2 D / 2; HH4 without: 7/4 V_F log2 r log2 D / 4"
+        " (paper), 7/4 of it (thesis)",
+        f"{(variance <= literal).mean():.2%} of all ranges of 2^9 keep it, all longer than"
+        f" {length[variance > literal].max()} items; with ceil(log_B r) + 1 levels all do. (2B-1) /"
+        f" log2(4)^2 = {ratio}",
         {
             "9 / (2 log2(8)^2) = 1/2": 9 / (2 * math.log2(8) ** 2) == 0.5,
             "paper: 7/16 for HH4 without consistency": ratio == 7 / 16,
@@ -384,9 +417,8 @@ def equation_2(_: Settings) -> Outcome:
                 (variance <= rounded).all()
             ),
         },
-        "The paper divides by 4 twice; by the thesis's own (5.1) it would be 6/4. (2) drops the rounding of Theorem 4.3: log2 "
-        "1 = 0 "
-        "for single items.",
+        "The paper divides by 4 twice; by the thesis's own (5.1) it would be 6/4. (2) drops the"
+        " rounding of Theorem 4.3: log2 1 = 0 for single items.",
     )
 
 
@@ -435,15 +467,17 @@ def equation_3(_: Settings) -> Outcome:
             )
     return Outcome(
         "HaarHRR: V_r <= log2(D)^2 V_F / 2 for every range; prefixes half of it",
-        "holds with HRR's whole variance, V_F + 1/N; with the printed V_F it fails at large epsilon",
+        "holds with HRR's whole variance, V_F + 1/N; with the printed V_F it fails at large"
+        " epsilon",
         errs(printed, corrected and halved),
-        "Exact variances of all ranges, N = 1. The largest weight is 2^l in the paper, 2^(l-1) in the thesis; the zeroth "
-        "coefficient N / sqrt D in the paper, N / D in the thesis, which scales it otherwise.",
+        "Exact variances of all ranges, N = 1. The largest weight is 2^l in the paper, 2^(l-1) in"
+        " the thesis; the zeroth coefficient N / sqrt D in the paper, N / D in the thesis, which"
+        " scales it otherwise.",
         table(["epsilon", "D", "printed bound", "with V_F + 1/N", "largest variance"], rows),
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- figure 4
+# --------------------------------------------------------------------------------------- figure 4
 
 FRACTIONS = (
     Fraction(1, 256),
@@ -466,16 +500,16 @@ def bits_of_figure_4(settings: Settings) -> tuple[int, ...]:
 
 @cache
 def by_length(bits: int) -> dict[tuple[str, int, bool], list[float]]:
-    """Mean squared errors at the lengths, keyed by method, branching and consistency; epsilon = ln 3."""
+    """Mean squared errors at the lengths, keyed by method, branching and consistency; epsilon = ln
+    3.
+    """
     d, epsilon, found = 1 << bits, math.log(3), {}
     ones: dict[tuple[str, int, bool], RangeProtocol] = {("Haar", 2, True): HaarHRR(d, epsilon)}
-    ones["Flat", d, False] = Flat(d, epsilon, consistent=False)
+    ones["Flat", d, False] = unshifted(d, epsilon)
     for oracle in ("OUE", "HRR", *(["OLH"] if bits == 8 else [])):
         for b in (2, 4, 8, 16, 64) if bits > 8 else (2, 4, 8, 16):
-            for consistent in (False, True):
-                ones[oracle, b, consistent] = HierarchicalHistogram(
-                    d, epsilon, b, oracle, consistent
-                )
+            ones[oracle, b, False] = DecomposedHistogram(d, epsilon, b, oracle)
+            ones[oracle, b, True] = HierarchicalHistogram(d, epsilon, b, oracle)
     for key, one in ones.items():
         found[key] = [float(predicted(one, *positions(d, r)).mean()) for r in lengths(bits)]
     return found
@@ -509,12 +543,15 @@ def figure_4_consistency(settings: Settings) -> Outcome:
                 gains += gain.tolist()
                 long += gain[-3:].tolist()
     return Outcome(
-        "consistency never increases the error; two to four times better in many cases, especially in the right three columns",
-        f"factor {min(gains):.2f} to {max(gains):.1f}; for the three longest ranges, median {np.median(long):.2f}",
+        "consistency never increases the error; two to four times better in many cases, especially"
+        " in the right three columns",
+        f"factor {min(gains):.2f} to {max(gains):.1f}; for the three longest ranges, median"
+        f" {np.median(long):.2f}",
         agrees(min(gains) > 0.9999 and 2 < float(np.median(long)) < 4),
         "Exact variances, an even population, N = 2^26, epsilon = ln 3; D = "
         + ", ".join(f"2^{bits}" for bits in bits_of_figure_4(settings))
-        + ". Tolerance: the median of the long ranges within 2 to 4. Simulations of the same protocols agree: Table 5.2.",
+        + ". Tolerance: the median of the long ranges within 2 to 4. Simulations of the same"
+        " protocols agree: Table 5.2.",
         figure_4_table(settings),
     )
 
@@ -534,9 +571,10 @@ def figure_4_flat(settings: Settings) -> Outcome:
         ratio[bits] = [a / b for a, b in zip(flat, best, strict=True)]
     largest = max(ratio)
     return judged(
-        "flat is best for r = 1, where larger B is better; the best hierarchy is at least 16 times better for long ranges of "
-        "large D",
-        f"at 2^{largest}: {ratio[largest][-1]:.0f} times for r = 0.95 D; at 2^8: {ratio[8][-1]:.1f}",
+        "flat is best for r = 1, where larger B is better; the best hierarchy is at least 16 times"
+        " better for long ranges of large D",
+        f"at 2^{largest}: {ratio[largest][-1]:.0f} times for r = 0.95 D; at 2^8:"
+        f" {ratio[8][-1]:.1f}",
         {
             "flat is best for single items": points,
             "single items: the larger B, the better": shallower,
@@ -545,7 +583,10 @@ def figure_4_flat(settings: Settings) -> Outcome:
             ),
             "flat loses for long ranges of every domain": all(r[-1] > 1 for r in ratio.values()),
         },
-        remarks="As above; ratios of mean squared errors. Flat is OUE as in the papers, its errors added up.",
+        remarks=(
+            "As above; ratios of mean squared errors. Flat is OUE as in the papers, its errors"
+            " added up."
+        ),
         detail=table(
             [
                 "flat over the best hierarchy",
@@ -578,13 +619,13 @@ def figure_4_branching(settings: Settings) -> Outcome:
         for row in ([value("5.2", 16, name, k) for name in NAMES[:3]] for k in range(len(EPSILONS)))
     )
     return Outcome(
-        "B = 4, 8 or 16 consistently gives the best results for medium to large ranges; the differences are small",
-        f"B = 2 is best in {sum(row[2] == 2 for row in rows)} of {len(rows)} cases; the best of 4, 8, 16 is within "
-        f"{max(near) - 1:.0%} of it",
+        "B = 4, 8 or 16 consistently gives the best results for medium to large ranges; the"
+        " differences are small",
+        f"B = 2 is best in {sum(row[2] == 2 for row in rows)} of {len(rows)} cases; the best of 4,"
+        f" 8, 16 is within {max(near) - 1:.0%} of it",
         agrees(best_are),
-        f"TreeOUECI, r >= D / 64. Figure 5 of the same paper has B = 2 ahead of 4 and 16 at 2^16 for {ahead} of 8 epsilons. "
-        "That the "
-        "choice between 2 and 4 hardly matters is so.",
+        "TreeOUECI, r >= D / 64. Figure 5 of the same paper has B = 2 ahead of 4 and 16 at 2^16"
+        f" for {ahead} of 8 epsilons. That the choice between 2 and 4 hardly matters is so.",
         table(["D", "r", "best B", *(f"B = {b}, over the best" for b in (2, 4, 8, 16))], rows),
     )
 
@@ -607,19 +648,19 @@ def figure_4_haar(settings: Settings) -> Outcome:
                 middle += [every] if 0.001 <= r / (1 << bits) <= 0.1 else []
             rows.append([f"2^{bits}", r, f"{every:.2f}", f"{hrr:.2f}"])
     return judged(
-        "HaarHRR: not competitive for r = 1; single best or equal best for all ranges except the shortest; preferred for 0.1 % "
-        "to 10 % of D",
-        f"r >= 16: {min(rest):.2f} to {max(rest):.2f} times the mean squared error of the best other, {min(same):.2f} to "
-        f"{max(same):.2f} "
-        "times that of the best TreeHRR",
+        "HaarHRR: not competitive for r = 1; single best or equal best for all ranges except the"
+        " shortest; preferred for 0.1 % to 10 % of D",
+        f"r >= 16: {min(rest):.2f} to {max(rest):.2f} times the mean squared error of the best"
+        f" other, {min(same):.2f} to {max(same):.2f} times that of the best TreeHRR",
         {
             "not competitive for single items": min(single) > 2,
             "from r = 16 within 25 % of the best": max(rest) < 1.25,
             "single best from 0.1 % to 10 % of D": max(middle) < 1,
         },
-        remarks="Exact variances at epsilon = ln 3, where trees with OUE are ahead, in Table 5.2 too; of what has HRR's short "
-        "reports it is "
-        "the best.",
+        remarks=(
+            "Exact variances at epsilon = ln 3, where trees with OUE are ahead, in Table 5.2 too;"
+            " of what has HRR's short reports it is the best."
+        ),
         detail=table(["D", "r", "over the best other", "over the best TreeHRR"], rows),
     )
 
@@ -635,11 +676,12 @@ def figure_4_olh(settings: Settings) -> Outcome:
         "TreeOLH, D = 2^8: equalled or beaten by others",
         f"{min(ratio):.3f} to {max(ratio):.3f} times the mean squared error of TreeOUE",
         agrees(min(ratio) > 0.97 and max(ratio) < 1.1),
-        "Tolerance 3 % better to 10 % worse. Its price, O(N D) at the server, is not one here: characters of a field decode it.",
+        "Tolerance 3 % better to 10 % worse. Its price, O(N D) at the server, is not one here:"
+        " characters of a field decode it.",
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables
+# ----------------------------------------------------------------------------------------- tables
 
 
 def value(which: str, bits: int, name: str, k: int) -> float:
@@ -657,7 +699,9 @@ def population(
 def simulated(
     one: RangeProtocol, held: np.ndarray, repeats: int, rng: np.random.Generator, step: int = 1
 ) -> np.ndarray:
-    """Mean squares over the ranges from every ``step``-th item, and over prefixes, scaled to N users: shape (repeats, 2)."""
+    """Mean squares over the ranges from every ``step``-th item, and over prefixes, scaled to N
+    users: shape (repeats, 2).
+    """
     n = int(held.sum())
     truth = np.concatenate([[0.0], np.cumsum(held) / n])
     found = []
@@ -671,7 +715,9 @@ def simulated(
 
 @cache
 def measured(bits: int, quick: bool) -> dict[tuple[str, float], tuple[float, float]]:
-    """Root mean squares x 1000 over all ranges and over prefixes. HaarHRR, simulated user by user, from 2^20 users, scaled."""
+    """Root mean squares x 1000 over all ranges and over prefixes. HaarHRR, simulated user by user,
+    from 2^20 users, scaled.
+    """
     rng, found = np.random.default_rng([5, bits]), {}
     repeats = (2 if quick else 30) if bits == 8 else (1 if quick else 4)
     for epsilon in EPSILONS:
@@ -717,7 +763,8 @@ def cells(which: str, bits: int, settings: Settings) -> str:
         for name in NAMES:
             printed, exact = value(which, bits, name, k), expected(which, bits, name, epsilon)
             row.append(
-                f"{printed:.3f} / {exact:.3f} / {measured(bits, settings.quick)[name, epsilon][at]:.3f}"
+                f"{printed:.3f} / {exact:.3f} /"
+                f" {measured(bits, settings.quick)[name, epsilon][at]:.3f}"
             )
         rows.append(row)
     head = [f"{name}: printed (thesis = paper) / predicted / simulated" for name in NAMES]
@@ -743,12 +790,11 @@ def caption(which: str, _: Settings) -> Outcome:
                 roots.append(printed / exact)
     return Outcome(
         "mean squared error x 1000",
-        f"root mean squared error x 1000: printed over predicted {geometric_mean(roots):.2f}; over mean squares "
-        f"{geometric_mean(squares):.0f}",
+        f"root mean squared error x 1000: printed over predicted {geometric_mean(roots):.2f}; over"
+        f" mean squares {geometric_mean(squares):.0f}",
         errs(max(squares) < 3, min(roots) > 0.75 and max(roots) < 1.45),
-        "All 64 numbers of parts (a) and (b), the same in both texts. They fall as 1 / epsilon and not as its square. "
-        "Tolerance: each root "
-        "within 0.75 to 1.45 of its prediction.",
+        "All 64 numbers of parts (a) and (b), the same in both texts. They fall as 1 / epsilon and"
+        " not as its square. Tolerance: each root within 0.75 to 1.45 of its prediction.",
     )
 
 
@@ -768,9 +814,9 @@ def columns(
         + ", ".join(f"{mean:.3f}" for mean in means.values())
         + f"; simulated over predicted {own:.3f}",
         agrees(all(abs(mean - 1) < tolerance for mean in means.values())),
-        f"As root mean squared errors; geometric means over eight epsilons, tolerance {tolerance:.0%}. Printed numbers are "
-        "means of five "
-        "runs and scatter by 2 to 15 %. Thesis and paper print the same." + remark,
+        "As root mean squared errors; geometric means over eight epsilons, tolerance"
+        f" {tolerance:.0%}. Printed numbers are means of five runs and scatter by 2 to 15 %. Thesis"
+        " and paper print the same." + remark,
         cells(which, bits, settings) if len(names) > 1 else "",
     )
 
@@ -781,15 +827,16 @@ def table_5_2_b(settings: Settings) -> Outcome:
     own = simulation_agrees("5.2", 16, settings)
     return Outcome(
         "all ranges of 2^16 items",
-        f"printed over predicted: all ranges {', '.join(f'{x:.3f}' for x in every.values())}; those from every 2^8th item "
-        f"{', '.join(f'{x:.3f}' for x in some.values())}; simulated over predicted, all ranges {own:.3f}",
+        f"printed over predicted: all ranges {', '.join(f'{x:.3f}' for x in every.values())}; those"
+        f" from every 2^8th item {', '.join(f'{x:.3f}' for x in some.values())}; simulated over"
+        f" predicted, all ranges {own:.3f}",
         errs(
             all(abs(x - 1) < 0.07 for x in every.values()),
             all(abs(x - 1) < 0.07 for x in some.values()),
         ),
-        "HH2c, HH4c, HH16c, HaarHRR; tolerance 7 %. The numbers are those of ranges that begin at every 2^8th item, as the "
-        "larger domains "
-        "are sampled (the thesis so samples 2^17): their starts cut few large nodes.",
+        "HH2c, HH4c, HH16c, HaarHRR; tolerance 7 %. The numbers are those of ranges that begin at"
+        " every 2^8th item, as the larger domains are sampled (the thesis so samples 2^17): their"
+        " starts cut few large nodes.",
         cells("5.2", 16, settings),
     )
 
@@ -799,9 +846,11 @@ def table_5_3_b_hh2(_: Settings) -> Outcome:
     ranges = geometric_mean(over_expected("5.3", 16, "HH2c", True))
     return Outcome(
         "prefixes of 2^16 items, HH2c",
-        f"printed over predicted: prefixes {prefixes:.3f}, the ranges of Table 5.2 (b) {ranges:.3f}",
+        f"printed over predicted: prefixes {prefixes:.3f}, the ranges of Table 5.2 (b)"
+        f" {ranges:.3f}",
         errs(abs(prefixes - 1) < 0.07, abs(ranges - 1) < 0.07),
-        "Tolerance 7 %. The column is not of prefixes but of the ranges that the table before it has.",
+        "Tolerance 7 %. The column is not of prefixes but of the ranges that the table before it"
+        " has.",
     )
 
 
@@ -834,7 +883,8 @@ def large_parts(which: str, settings: Settings) -> Outcome:
         Verdict.NOT_REPRODUCED,
         "Nothing to compare with; predictions are root mean squared errors x 1000, N = 2^26."
         + (
-            " The paper starts ranges at every 2^15th and 2^16th item, the thesis at every 2^14th and 2^17th."
+            " The paper starts ranges at every 2^15th and 2^16th item, the thesis at every 2^14th"
+            " and 2^17th."
             if which == "5.2"
             else ""
         ),
@@ -855,22 +905,23 @@ def text_of_5_2(_: Settings) -> Outcome:
     own = [expected("5.2", 8, name, 1.0) for name in ("HaarHRR", "HH4c")]
     small = min(trees[0]) / haar[0] - 1
     return judged(
-        "HaarHRR is at most 10 % better (2^8, epsilon = 0.2), at most 11 % worse, never the worst; epsilon = 1, 2^8: 0.787 "
-        "against 0.763",
-        f"its own table: up to {worst:.0%} worse, the worst in {len(last)} of 16 rows; {at_1[0]} against {at_1[1]}; predicted "
-        f"{own[0]:.3f} "
-        f"against {own[1]:.3f}",
+        "HaarHRR is at most 10 % better (2^8, epsilon = 0.2), at most 11 % worse, never the worst;"
+        " epsilon = 1, 2^8: 0.787 against 0.763",
+        f"its own table: up to {worst:.0%} worse, the worst in {len(last)} of 16 rows; {at_1[0]}"
+        f" against {at_1[1]}; predicted {own[0]:.3f} against {own[1]:.3f}",
         {
             "2^8, epsilon = 0.2: at most 10 % better than the best tree": 0 < small <= 0.10,
             "at most 11 % (10 %) worse than the best tree": worst <= 0.11,
             "in no instance the least accurate": not last,
             "the readings at epsilon = 1, 2^8 are 0.787 and 0.763": at_1 == [0.787, 0.763],
-            "HH4c is the most accurate there": at_1[1]
-            == min(trees[EPSILONS.index(1.0)] + [at_1[0]]),
+            "HH4c is the most accurate there": (
+                at_1[1] == min(trees[EPSILONS.index(1.0)] + [at_1[0]])
+            ),
         },
         {
-            f"the table has {at_1[0]} and {at_1[1]}, 9 % apart": abs(at_1[0] / at_1[1] - 1.09)
-            < 0.005,
+            f"the table has {at_1[0]} and {at_1[1]}, 9 % apart": (
+                abs(at_1[0] / at_1[1] - 1.09) < 0.005
+            ),
             "it has HaarHRR last at 2^8, epsilon = 1.2 and 1.4": len(last) == 2,
             "it has HaarHRR 23 % behind at 2^16, epsilon = 1.4": abs(worst - 0.226) < 0.005,
         },
@@ -900,17 +951,19 @@ def crossover(settings: Settings) -> Outcome:
         regret = max(regret, *map(abs, ends))
         rows.append([f"2^{bits}", f"{crossings[-1]:.2f}", *(f"{end:+.1%}" for end in ends)])
     return judged(
-        "the wavelet is preferred below epsilon of about 0.8, consistent trees above; the threshold falls slightly with D; the "
-        "loss by the "
-        "wrong choice is at most about 10 %",
-        f"crossing at {crossings[0]:.2f} (2^8), {crossings[-1]:.2f} (2^{sizes[-1]}); at most {regret:.0%}",
+        "the wavelet is preferred below epsilon of about 0.8, consistent trees above; the threshold"
+        " falls slightly with D; the loss by the wrong choice is at most about 10 %",
+        f"crossing at {crossings[0]:.2f} (2^8), {crossings[-1]:.2f} (2^{sizes[-1]}); at most"
+        f" {regret:.0%}",
         {
             "crossing between 0.6 and 1.1 at all sizes": all(0.6 < x < 1.1 for x in crossings),
             "lower for larger domains": crossings[-1] < crossings[0],
             "at most 15 % at epsilon from 0.2 to 1.4": regret < 0.15,
         },
-        remarks="Predicted, HaarHRR against the best of HH2c, HH4c, HH8c, HH16c with OUE, all ranges. 'Typically no more than "
-        "10 %': tolerance 15 %.",
+        remarks=(
+            "Predicted, HaarHRR against the best of HH2c, HH4c, HH8c, HH16c with OUE, all ranges."
+            " 'Typically no more than 10 %': tolerance 15 %."
+        ),
         detail=table(["D", "equal at epsilon", "HaarHRR over the best tree, 0.2", "1.4"], rows),
     )
 
@@ -935,18 +988,18 @@ def prefixes(_: Settings) -> Outcome:
     rows = [row + [""] * (9 - len(row)) for row in rows]
     large = [expected("5.3", 16, name, 1.1) / expected_of_some(name, 1.1) for name in NAMES]
     return judged(
-        "prefixes: up to 30 % less than ranges; theory: half of the variance, 1/sqrt 2 = 0.7072 of the error; less noticeable "
-        "for larger D, "
-        "perhaps through the sampling of ranges",
-        f"{min(ratio.values()):.3f} to {max(ratio.values()):.3f} of the error of all ranges, the same for all D; "
-        f"{min(large):.2f} to {max(large):.2f} of that of sampled ranges",
+        "prefixes: up to 30 % less than ranges; theory: half of the variance, 1/sqrt 2 = 0.7072 of"
+        " the error; less noticeable for larger D, perhaps through the sampling of ranges",
+        f"{min(ratio.values()):.3f} to {max(ratio.values()):.3f} of the error of all ranges, the"
+        f" same for all D; {min(large):.2f} to {max(large):.2f} of that of sampled ranges",
         {
             "less than ranges everywhere": max(ratio.values()) < 1,
             "20 to 30 % less at 2^8 with HH2c, HH4c and HaarHRR": all(
                 0.7 < ratio[8, n] < 0.8 for n in ("HH2c", "HH4c", "HaarHRR")
             ),
-            "the sampling explains what is less noticeable": min(large) > 0.8
-            and max(ratio[22, n] for n in NAMES) < 0.76,
+            "the sampling explains what is less noticeable": (
+                min(large) > 0.8 and max(ratio[22, n] for n in NAMES) < 0.76
+            ),
         },
         remarks="Predicted, epsilon = 1.1. 1/sqrt 2 is 0.7071.",
         detail=table(
@@ -974,19 +1027,20 @@ def sampling(_: Settings) -> Outcome:
         for (bits, step), count in found.items()
     ]
     return Outcome(
-        "paper: 2^20 from every 2^15th item 17 M ranges, 2^22 from every 2^16th 69 M; thesis: 33.3 M (2^17 to 2^21) and 67.1 M "
-        "(2^22, 2^17th)",
+        "paper: 2^20 from every 2^15th item 17 M ranges, 2^22 from every 2^16th 69 M; thesis: 33.3"
+        " M (2^17 to 2^21) and 67.1 M (2^22, 2^17th)",
         "; ".join(f"2^{bits}, 2^{step}: {count:.1f} M" for (bits, step), count in found.items()),
         errs(
             all(abs(found[place] / count - 1) < 0.05 for place, count in paper.items()),
             abs(found[22, 17] / 69 - 1) < 0.01 and abs(found[20, 15] / 17 - 1) < 0.02,
         ),
-        "69 M is the number from every 2^17th item. The thesis's are within 6 %: D^2 / (2 step), without the ends.",
+        "69 M is the number from every 2^17th item. The thesis's are within 6 %: D^2 / (2 step),"
+        " without the ends.",
         table(["D", "starts", "paper, M", "thesis, M", "counted, M"], rows),
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- populations
+# ------------------------------------------------------------------------------------ populations
 
 
 def figure_8(settings: Settings) -> Outcome:
@@ -1025,16 +1079,20 @@ def figure_8(settings: Settings) -> Outcome:
         large += errors
         rows.append([f"2^{bits}, simulated", name, *(f"{x:.3f}" for x in errors)])
     return judged(
-        "the centre of the distribution makes no noticeable difference at small and medium D; HaarHRR slightly behind HH4c; at "
-        "most 0.0035",
-        f"largest over least error {max(even):.3f} at 2^8 and 2^10; at most {max(large) / 1000:.4f} at 2^{bits}",
+        "the centre of the distribution makes no noticeable difference at small and medium D;"
+        " HaarHRR slightly behind HH4c; at most 0.0035",
+        f"largest over least error {max(even):.3f} at 2^8 and 2^10; at most {max(large) / 1000:.4f}"
+        f" at 2^{bits}",
         {
             "no difference at small and medium domains (2 %)": max(even) < 1.02,
             "HaarHRR behind HH4c for all centres": all(ahead),
             "at most 0.0035, as a root mean square": max(large) < 3.5,
         },
-        remarks="Paper only. RMSE x 1000, N = 2^26, epsilon = 1.1. That the error rises at 2^22 for P = 0.1 to 0.3 is not seen in "
-        f"{repeats} runs from 2^20 users, scaled; ranges begin at every 2^{bits - 5 if bits == 22 else 8}th item.",
+        remarks=(
+            "Paper only. RMSE x 1000, N = 2^26, epsilon = 1.1. That the error rises at 2^22 for P"
+            f" = 0.1 to 0.3 is not seen in {repeats} runs from 2^20 users, scaled; ranges begin at"
+            f" every 2^{bits - 5 if bits == 22 else 8}th item."
+        ),
         detail=table(["D", "protocol", *(f"P = {centre}" for centre in centres)], rows),
     )
 
@@ -1087,17 +1145,19 @@ def figure_9(settings: Settings) -> Outcome:
                 )
     searched_off, here = (float(np.mean(errors)) for errors in off.values())
     return judged(
-        "deciles: the value is off by at most about 35,000 of 2^22, less than 1 %; quantile errors are flat, 0.5004 for the median",
-        f"at most {worst:.2%} of the domain; quantile errors {searched_off:.5f} on average, at most "
-        f"{max(off['binary search']):.5f}",
+        "deciles: the value is off by at most about 35,000 of 2^22, less than 1 %; quantile errors"
+        " are flat, 0.5004 for the median",
+        f"at most {worst:.2%} of the domain; quantile errors {searched_off:.5f} on average, at most"
+        f" {max(off['binary search']):.5f}",
         {
             "values within 1 % of the domain": worst < 0.01,
             "quantiles within 0.005": max(off["binary search"]) < 0.005,
         },
-        remarks=f"D = 2^{bits}, {users} users, {repeats} run of HH2c (OUE) and HaarHRR, epsilon = 1.1, by the binary search of "
-        "section 4.7. "
-        f"`quantile` takes the middle of what reaches the fraction: {here:.5f} on average. The thesis's Figure 5.5 is of other "
-        "data.",
+        remarks=(
+            f"D = 2^{bits}, {users} users, {repeats} run of HH2c (OUE) and HaarHRR, epsilon = 1.1,"
+            " by the binary search of section 4.7. `quantile` takes the middle of what reaches the"
+            f" fraction: {here:.5f} on average. The thesis's Figure 5.5 is of other data."
+        ),
         detail=table(
             ["P", "protocol", "quantile by", "error of the", *(f"{x:.1f}" for x in phi)], rows
         ),
@@ -1108,15 +1168,16 @@ def datasets(_: Settings) -> Outcome:
     """What the stated spans and buckets make of the number of buckets."""
     stack, taxi = 2774 * 24 * 60 / 12, (30 + 31 + 30 + 31) * 24 * 60 / 30
     return Outcome(
-        "stackoverflow: 2774 days, 12 min., D = 2^18; NYC taxis: 9/2017 to 12/2017, 30 min., D = 2^17",
+        "stackoverflow: 2774 days, 12 min., D = 2^18; NYC taxis: 9/2017 to 12/2017, 30 min., D ="
+        " 2^17",
         f"2^{math.log2(stack):.1f} and 2^{math.log2(taxi):.1f} buckets",
         errs(
             abs(math.log2(taxi) - 17) < 0.6 and abs(math.log2(stack) - 18) < 0.6,
             math.log2(taxi) < 13,
         ),
-        "Thesis only. Four months have 5856 half hours; 2^17 buckets would be of 80 seconds. The four data sets are not part "
-        "of this "
-        "repository; Gowalla's and movielens's sizes cannot be checked without them.",
+        "Thesis only. Four months have 5856 half hours; 2^17 buckets would be of 80 seconds. The"
+        " four data sets are not part of this repository; Gowalla's and movielens's sizes cannot be"
+        " checked without them.",
     )
 
 
@@ -1129,7 +1190,7 @@ def heavy_intervals(settings: Settings) -> Outcome:
     first, last = np.sort(rng.integers(0, d, (2, 1 << 15)), axis=0)
     truth, shares, rows, found = sums[last + 1] - sums[first], np.arange(10, 100, 10), [], {}
     ones = {
-        "Flat": Flat(d, 1.1, consistent=False),
+        "Flat": unshifted(d, 1.1),
         "HH4c": protocol("HH4c", d, 1.1),
         "HaarHRR": HaarHRR(d, 1.1),
     }
@@ -1144,32 +1205,33 @@ def heavy_intervals(settings: Settings) -> Outcome:
         found[name] = [float((error / truth)[truth >= x / 100].mean()) for x in shares]
         rows.append([name, *(f"{x:.3%}" for x in found[name])])
     return judged(
-        "relative errors of queries with at least x % of the mass fall with x; flat is worse by far; movielens: at most 2 % "
-        "for x >= 10",
-        f"x = 10: {found['HH4c'][0]:.2%} (HH4c), {found['HaarHRR'][0]:.2%} (HaarHRR), {found['Flat'][0]:.0%} (flat)",
+        "relative errors of queries with at least x % of the mass fall with x; flat is worse by"
+        " far; movielens: at most 2 % for x >= 10",
+        f"x = 10: {found['HH4c'][0]:.2%} (HH4c), {found['HaarHRR'][0]:.2%} (HaarHRR),"
+        f" {found['Flat'][0]:.0%} (flat)",
         {
             "falling from x = 10 to x = 90": all(
                 errors[-1] < errors[0] for errors in found.values()
             ),
-            "flat at least three times worse": min(
-                a / max(b, c) for a, b, c in zip(*found.values(), strict=True)
-            )
-            > 3,
+            "flat at least three times worse": (
+                min(a / max(b, c) for a, b, c in zip(*found.values(), strict=True)) > 3
+            ),
             "hierarchies: at most 2 %": max(found["HH4c"] + found["HaarHRR"]) < 0.02,
         },
-        remarks=f"Thesis only, **on other data**: its four sets are not here. Cauchy, D = 2^{bits}, N = 2^21, epsilon = 1.1, "
-        f"{repeats} runs.",
+        remarks=(
+            f"Thesis only, **on other data**: its four sets are not here. Cauchy, D = 2^{bits}, N ="
+            f" 2^21, epsilon = 1.1, {repeats} runs."
+        ),
         detail=table(["", *(f"x = {x}" for x in shares)], rows),
     )
 
 
 SOURCE = Source(
     "Range queries, local privacy",
-    "Cormode, Kulkarni, Srivastava: Answering Range Queries Under Local Differential Privacy, PVLDB 12, 2019 (paper); "
-    "Kulkarni's thesis, "
-    "chapter 5 (thesis). Tables 5.2 and 5.3 of the thesis are Figures 5 and 6 of the paper and have the same numbers, digit by "
-    "digit; "
-    "where the two differ both are shown.",
+    "Cormode, Kulkarni, Srivastava: Answering Range Queries Under Local Differential Privacy, PVLDB"
+    " 12, 2019 (paper); Kulkarni's thesis, chapter 5 (thesis). Tables 5.2 and 5.3 of the thesis are"
+    " Figures 5 and 6 of the paper and have the same numbers, digit by digit; where the two differ"
+    " both are shown.",
     (
         Claim("Section 3.2", "variances of the oracles", oracles),
         Claim("Section 3.2, OUE", "its estimator", estimator),
@@ -1250,7 +1312,8 @@ SOURCE = Source(
             "quantiles of movielens and stackoverflow",
             not_reproduced(
                 "values within 6 % of D = 2^18 (15,000), medians at 0.5002 and 0.5003",
-                "The data sets are not part of this repository; Figure 9 is the same for the paper's Cauchy populations.",
+                "The data sets are not part of this repository; Figure 9 is the same for the"
+                " paper's Cauchy populations.",
             ),
         ),
     ),

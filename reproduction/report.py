@@ -1,4 +1,4 @@
-"""What a source claims, what this toolkit makes of it, and the page that sets the two side by side."""
+"""What a source claims, what this toolkit makes of it, and the page that compares the two."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ class Verdict(Enum):
     """How a claim fared."""
 
     REPRODUCED = "reproduced"
-    """What was computed agrees with what is printed, within the tolerance that the remarks state."""
+    """What was computed agrees with what is printed, within the tolerance of the remarks."""
     SOURCE_ERRS = "the source errs"
     """What is printed contradicts the source's own definitions; the remarks show how."""
     DIFFERS = "differs"
-    """What was computed disagrees with what is printed, and the remarks say how far the cause is known."""
+    """What was computed disagrees with what is printed, and the remarks say how far the cause is
+    known.
+    """
     NOT_REPRODUCED = "not reproduced"
     """Nothing was computed, for the reason in the remarks."""
 
@@ -26,8 +28,8 @@ class Verdict(Enum):
 class Outcome:
     """A claim held against a computation.
 
-    `theirs` and `ours` are short texts, a few numbers each; `remarks` says settings, tolerance and causes; `detail` is a longer
-    table in Markdown, shown below the summary.
+    `theirs` and `ours` are short texts, a few numbers each; `remarks` says settings, tolerance and
+    causes; `detail` is a longer table in Markdown, shown below the summary.
     """
 
     theirs: str
@@ -43,13 +45,17 @@ def agrees(holds: bool, otherwise: Verdict = Verdict.DIFFERS) -> Verdict:
 
 
 def errs(printed: bool, corrected: bool) -> Verdict:
-    """`SOURCE_ERRS` if what is printed fails and the corrected statement holds; `REPRODUCED` if what is printed holds."""
+    """`SOURCE_ERRS` if what is printed fails and the corrected statement holds; `REPRODUCED` if
+    what is printed holds.
+    """
     return Verdict.REPRODUCED if printed else Verdict.SOURCE_ERRS if corrected else Verdict.DIFFERS
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How thoroughly to compute: `quick` proves that everything runs; `data` is a directory with `adult.csv` and `taxis.csv`."""
+    """How thoroughly to compute: `quick` proves that everything runs; `data` is a directory with
+    `adult.csv` and `taxis.csv`.
+    """
 
     quick: bool
     data: Path | None
@@ -96,7 +102,8 @@ def judged(
 ) -> Outcome:
     """For a claim made of statements: reproduced if all that are `printed` hold.
 
-    If not, the source errs if all corrections, `true`, hold; without corrections a statement that fails is a difference.
+    If not, the source errs if all corrections, `true`, hold; without corrections a statement that
+    fails is a difference.
     """
     true = true or {}
     failing = [statement for statement, holds in printed.items() if not holds]

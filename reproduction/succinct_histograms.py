@@ -1,4 +1,6 @@
-"""Bassily and Smith 2015: succinct histograms. Its statements have no printed numbers; orders of magnitude are measured."""
+"""Bassily and Smith 2015: succinct histograms. Its statements have no printed numbers; orders of
+magnitude are measured.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
 
 def basic_randomiser(_: Settings) -> Outcome:
-    """Each sign's mean times c is the true sign; no pair of reports' probabilities exceeds e^epsilon."""
+    """Each sign's mean times c is the true sign; no pair of reports' probabilities exceeds
+    e^epsilon.
+    """
     rows, private, unbiased = [], True, True
     for epsilon in EPSILONS:
         channel = UniqueHeavyHitter(8, epsilon).channel
@@ -47,7 +51,9 @@ def basic_randomiser(_: Settings) -> Outcome:
 
 
 def isometry(settings: Settings) -> Outcome:
-    """Of the differences of all pairs of some columns, which is what the oracle asks of the projection."""
+    """Of the differences of all pairs of some columns, which is what the oracle asks of the
+    projection.
+    """
     found = {}
     for rows in (256, 1024, 4096):
         worst = []
@@ -64,11 +70,13 @@ def isometry(settings: Settings) -> Outcome:
         rows: value / math.sqrt(math.log(200 * 199 / 2) / rows) for rows, value in found.items()
     }
     return Outcome(
-        "random signs, m = O(log(points / beta) / gamma^2) rows: squared distances within a factor 1 +- gamma",
+        "random signs, m = O(log(points / beta) / gamma^2) rows: squared distances within a factor"
+        " 1 +- gamma",
         "; ".join(f"m = {rows}: gamma = {value:.3f}" for rows, value in found.items()),
         agrees(max(scaled.values()) < 1.6 and max(scaled.values()) < 1.3 * min(scaled.values())),
-        f"200 columns of the 5-wise independent matrix. Over sqrt(ln pairs / m): {', '.join(f'{x:.2f}' for x in scaled.values())}; "
-        "tolerance: at most 1.6, and the same within 30 %.",
+        "200 columns of the 5-wise independent matrix. Over sqrt(ln pairs / m):"
+        f" {', '.join(f'{x:.2f}' for x in scaled.values())}; tolerance: at most 1.6, and the same"
+        " within 30 %.",
     )
 
 
@@ -99,7 +107,8 @@ def codes(_: Settings) -> Outcome:
         sent[wrong] *= -1
         corrected += code.decode(sent[None])[0] == word
     return judged(
-        "binary codes of constant rate and relative distance, decoded from any share of errors below half of it",
+        "binary codes of constant rate and relative distance, decoded from any share of errors"
+        " below half of it",
         f"distance above 1/4; rate 1/32 for symbols of 8 bits; {corrected} of 50 words corrected",
         {
             "the relative distance is above 1/4 for 8 to 64 bits": holds,
@@ -161,7 +170,8 @@ def error_of_oracle(settings: Settings) -> Outcome:
         "largest error O(sqrt(log(d / beta) / (epsilon^2 n))) with probability 1 - beta",
         f"{min(constants):.2f} to {max(constants):.2f} times that",
         agrees(max(constants) < 1.4 * min(constants)),
-        f"beta = 0.1, {repeats} runs of real reports, rows as in section 2.2. Tolerance: the same constant within 40 %.",
+        f"beta = 0.1, {repeats} runs of real reports, rows as in section 2.2. Tolerance: the same"
+        " constant within 40 %.",
         table(
             [
                 "users",
@@ -193,15 +203,19 @@ def hoeffding(settings: Settings) -> Outcome:
         for beta in (0.5, 0.1, 0.01)
     }
     return Outcome(
-        "the inner product with a sign vector is off by more than O(c sqrt(log(1/beta) / n)) with probability at most beta",
+        "the inner product with a sign vector is off by more than O(c sqrt(log(1/beta) / n)) with"
+        " probability at most beta",
         ", ".join(f"beta = {beta}: {share:.4f}" for beta, share in exceed.items()),
         agrees(all(share <= beta for beta, share in exceed.items())),
-        f"With Hoeffding's constant, c sqrt(2 ln(2/beta) / n); {runs} runs, {d} vectors each. The constant in the text is lost.",
+        f"With Hoeffding's constant, c sqrt(2 ln(2/beta) / n); {runs} runs, {d} vectors each. The"
+        " constant in the text is lost.",
     )
 
 
 def rounding(_: Settings) -> Outcome:
-    """Lemma 3.2 in the form of its proof: a coordinate whose sign is wrong adds at least 1/m to the squared distance."""
+    """Lemma 3.2 in the form of its proof: a coordinate whose sign is wrong adds at least 1/m to the
+    squared distance.
+    """
     rng, worst = np.random.default_rng(2), -1.0
     for scale in np.linspace(0.1, 3, 300):
         word = rng.choice([-1.0, 1.0], 128) / math.sqrt(128)
@@ -213,12 +227,15 @@ def rounding(_: Settings) -> Outcome:
         "a unit vector near a codeword is rounded to within its Hamming distance",
         f"share of wrong signs minus squared distance: at most {worst:.3f}",
         agrees(worst <= 0),
-        "300 random vectors; the constants of the text are lost, the inequality is that of its proof.",
+        "300 random vectors; the constants of the text are lost, the inequality is that of its"
+        " proof.",
     )
 
 
 def half_decoded(bits: int, n: int, epsilon: float, soft: bool, repeats: int) -> float:
-    """The share of users at which the item is decoded in half of the runs, between the two nearest of a grid."""
+    """The share of users at which the item is decoded in half of the runs, between the two nearest
+    of a grid.
+    """
     protocol, before = UniqueHeavyHitter(bits, epsilon, soft=soft), (0.0, 0.0)
     for share in np.geomspace(0.5, 16, 24) * math.sqrt(bits * math.log(2) / n) / epsilon:
         counts, items = [], []
@@ -248,10 +265,12 @@ def unique_heavy_hitter(settings: Settings) -> Outcome:
         rows.append([bits, n, epsilon, f"{hard:.3f}", f"{hard / order:.2f}", f"{soft:.3f}"])
     return Outcome(
         "an item of O(sqrt(log(d / beta) / (epsilon^2 n))) of the users is found",
-        f"by half of the runs at {min(constants):.2f} to {max(constants):.2f} times sqrt(ln d / n) / epsilon",
+        f"by half of the runs at {min(constants):.2f} to {max(constants):.2f} times sqrt(ln d / n)"
+        " / epsilon",
         agrees(max(constants) < 1.7 * min(constants)),
-        f"{repeats} runs of real reports; tolerance: the same constant within 70 %. Decoding the sums and not their signs, "
-        f"as here by default, needs {np.mean(gains):.2f} times fewer holders.",
+        f"{repeats} runs of real reports; tolerance: the same constant within 70 %. Decoding the"
+        f" sums and not their signs, as here by default, needs {np.mean(gains):.2f} times fewer"
+        " holders.",
         table(
             [
                 "bits",
@@ -280,10 +299,12 @@ def privacy_of_histogram(_: Settings) -> Outcome:
         )
     return Outcome(
         "epsilon-private with epsilon / (2T + 1) for each sign",
-        f"true, but it spends (T + 1) / (2T + 1) of epsilon: {spent[2]:.3f} for T = 3; epsilon / (T + 1) suffices",
+        f"true, but it spends (T + 1) / (2T + 1) of epsilon: {spent[2]:.3f} for T = 3; epsilon / (T"
+        " + 1) suffices",
         agrees(holds),
-        "A channel that only one of two items uses tells p against 1/2, or 1/2 against q; the two together p / q, one sign's loss. "
-        "`SuccinctHistogram` uses epsilon / (T + 1); its audit is exact, by enumeration in the tests.",
+        "A channel that only one of two items uses tells p against 1/2, or 1/2 against q; the two"
+        " together p / q, one sign's loss. `SuccinctHistogram` uses epsilon / (T + 1); its audit is"
+        " exact, by enumeration in the tests.",
         table(
             ["T", "loss with the paper's shares, epsilon = 1", "(T+1) / (2T+1)", "loss here"], rows
         ),
@@ -291,7 +312,9 @@ def privacy_of_histogram(_: Settings) -> Outcome:
 
 
 def isolation(settings: Settings) -> Outcome:
-    """Every item of sqrt(n) heavy ones has a channel without any other user's item, under one of T hash functions."""
+    """Every item of sqrt(n) heavy ones has a channel without any other user's item, under one of T
+    hash functions.
+    """
     n, beta, runs = 200, 0.3, 20 if settings.quick else 300
     failures, hashes, channels = 0, 0, 0
     for seed in range(runs):
@@ -303,11 +326,13 @@ def isolation(settings: Settings) -> Outcome:
         met = (heavy[:, None] == cells[None]).sum(axis=1) > 1  # itself is one
         failures += bool(met.all(axis=1).any())
     return Outcome(
-        "T hash functions into K channels leave every heavy item alone in one of them, but for beta / 3",
+        "T hash functions into K channels leave every heavy item alone in one of them, but for"
+        " beta / 3",
         f"K = {channels}, T = {hashes}: {failures} of {runs} runs fail (beta / 3 = {beta / 3:.2f})",
         agrees(failures <= beta / 3 * runs + 3 * math.sqrt(beta / 3 * runs)),
-        f"n = {n} users of different items, sqrt(n) of them heavy, beta = {beta}. The formulas of T and K are lost; used are "
-        "K = n^(3/2), in powers of two, and T = 1 + log(3 / beta) / log(K / n).",
+        f"n = {n} users of different items, sqrt(n) of them heavy, beta = {beta}. The formulas of T"
+        " and K are lost; used are K = n^(3/2), in powers of two, and T = 1 + log(3 / beta) /"
+        " log(K / n).",
     )
 
 
@@ -331,11 +356,10 @@ def error_of_histogram(settings: Settings) -> Outcome:
             for row in found
         ),
         agrees(bool(clear) and all(float(row[5]) == 1 for row in clear)),
-        f"n = {n} users, 12 bits, items held by 40 % and 30 %, with the paper's sizes. "
-        "Threshold (T + 1) / eps sqrt(ln d ln(1/beta) / n), that of Algorithm 5. Tolerance: items above three times that are "
-        "always listed. "
-        "A user sends n^(3/2) signs: not practical "
-        "beyond a thousand users.",
+        f"n = {n} users, 12 bits, items held by 40 % and 30 %, with the paper's sizes. Threshold (T"
+        " + 1) / eps sqrt(ln d ln(1/beta) / n), that of Algorithm 5. Tolerance: items above three"
+        " times that are always listed. A user sends n^(3/2) signs: not practical beyond a"
+        " thousand users.",
         table(head, [row[:7] for row in found]),
     )
 
@@ -360,18 +384,22 @@ def one_bit_privacy(_: Settings) -> Outcome:
             ]
         )
     return Outcome(
-        "accepting with probability Pr[y | v] / (2 Pr[y | none]) is epsilon-private: the ratio of rejections is in [e^-eps, e^eps]",
+        "accepting with probability Pr[y | v] / (2 Pr[y | none]) is epsilon-private: the ratio of"
+        " rejections is in [e^-eps, e^eps]",
         "rejections have the ratio 1 / (2 - e^eps): "
         + "; ".join(f"{row[2]} against {row[1]}" for row in rows),
         errs(printed, corrected),
-        "Of GRR with 10^7 items and a uniform default: one item e^eps as likely as the mean, others as likely as it; "
-        "infinite at ln 2. `OneBit` accepts with the largest c <= 1/2 that keeps epsilon, exactly audited.",
+        "Of GRR with 10^7 items and a uniform default: one item e^eps as likely as the mean, others"
+        " as likely as it; infinite at ln 2. `OneBit` accepts with the largest c <= 1/2 that keeps"
+        " epsilon, exactly audited.",
         table(["epsilon", "e^eps", "ratio of rejections with 1/2", "c here", "loss here"], rows),
     )
 
 
 def conditional(_: Settings) -> Outcome:
-    """Given acceptance, the blank report is distributed like a real one: exactly, for all reports and items of GRR."""
+    """Given acceptance, the blank report is distributed like a real one: exactly, for all reports
+    and items of GRR.
+    """
     oracle = GRR(5, 0.5)
     low, high = oracle._likelihoods[0]
     kept = OneBit(oracle).channel.kept
@@ -381,7 +409,8 @@ def conditional(_: Settings) -> Outcome:
     accepted = blank * kept * (high + 4 * low)
     halves = [OneBit(kind(1000, 0.5)).kept for kind in (HRR, JLOracle)]
     return judged(
-        "given acceptance reports are distributed as in the original protocol; a user accepts with probability 1/2",
+        "given acceptance reports are distributed as in the original protocol; a user accepts with"
+        " probability 1/2",
         f"so they are; c = {float(kept):.4f} for GRR of 5 items, 1/2 for single signs",
         {
             "Pr[y | accepted, v] = Pr[y | v], GRR of 5 items": exact,
@@ -406,12 +435,14 @@ def sampling_resilience(settings: Settings) -> Outcome:
         for row in rows
     ]
     return Outcome(
-        "one-bit versions have the original's error up to a constant: that of half of the users, sqrt 2",
+        "one-bit versions have the original's error up to a constant: that of half of the users,"
+        " sqrt 2",
         "; ".join(f"{row[0]}: {row[5]} (c: {row[7]})" for row in rows),
         agrees(
             all(abs(ratio / predicted - 1) < 0.05 + 3 * error for ratio, predicted, error in ratios)
         ),
-        "RMSE over that of the original, 50,000 users, epsilon = ln 2; predicted 1 / sqrt(c). Tolerance 5 % and 3 standard errors.",
+        "RMSE over that of the original, 50,000 users, epsilon = ln 2; predicted 1 / sqrt(c)."
+        " Tolerance 5 % and 3 standard errors.",
         one_bit_table(settings),
     )
 
@@ -437,7 +468,8 @@ def one_bit_histogram(settings: Settings) -> Outcome:
         "the same guarantee as without: the additional error is swamped",
         f"RMSE {row[5]} times the original's, with {row[1]} bits instead of 1",
         agrees(abs(ratio / float(row[7]) - 1) < 0.05 + 3 * error),
-        f"SuccinctHistogram of 16 bits and 64 channels, T = 1; predicted {row[7]}. Tolerance 5 % and three standard errors.",
+        f"SuccinctHistogram of 16 bits and 64 channels, T = 1; predicted {row[7]}. Tolerance 5 %"
+        " and three standard errors.",
     )
 
 
@@ -462,9 +494,11 @@ def lower(settings: Settings) -> Outcome:
     far = lower_bound(10**9, 1 << 60, 0.01) / (math.sqrt(math.log(1 << 60) / 10**9) / 0.01)
     return Outcome(
         "every protocol errs by Omega(sqrt(log d / (epsilon^2 n)))",
-        f"{min(constants):.2f} to {max(constants):.2f} times that; in the limit 0.385 (2^60 items: {far:.3f})",
+        f"{min(constants):.2f} to {max(constants):.2f} times that; in the limit 0.385 (2^60 items:"
+        f" {far:.3f})",
         agrees(holds and min(constants) > 0.1),
-        "The constant is derived here. On the proof's hardest instances subset selection errs by more than the bound.",
+        "The constant is derived here. On the proof's hardest instances subset selection errs by"
+        " more than the bound.",
         table(
             [
                 "users",
@@ -487,13 +521,13 @@ def mutual_information(table_: np.ndarray) -> float:
 
 def channels_of(epsilon: float) -> dict[str, np.ndarray]:
     """Some private channels as tables of probabilities, rows are reports."""
-    odds = math.exp(epsilon)
+    ratio = math.exp(epsilon)
     tables = {
-        f"GRR of {d}": (np.ones((d, d)) + (odds - 1) * np.eye(d)) / (odds + d - 1)
+        f"GRR of {d}": (np.ones((d, d)) + (ratio - 1) * np.eye(d)) / (ratio + d - 1)
         for d in (2, 5, 50)
     }
     signs_of_8 = np.array([[1 - 2 * ((i & j).bit_count() & 1) for j in range(8)] for i in range(8)])
-    truth = odds / (odds + 1)
+    truth = ratio / (ratio + 1)
     tables["Hadamard signs of 8"] = (
         np.concatenate([np.where(signs_of_8 == s, truth, 1 - truth) for s in (1, -1)]) / 8
     )
@@ -513,7 +547,8 @@ def information(_: Settings) -> Outcome:
         "a private report tells O(epsilon^2) about a uniform item",
         "at most sinh^2(epsilon / 2) nats",
         agrees(holds),
-        "Exact mutual information of four channels. Only delta = 0: this toolkit has pure privacy alone.",
+        "Exact mutual information of four channels. Only delta = 0: this toolkit has pure privacy"
+        " alone.",
         table(["epsilon", *channels_of(1.0), "sinh^2(epsilon / 2)"], rows),
     )
 
@@ -553,14 +588,16 @@ def privacy_of_one_bit(_: Settings) -> Outcome:
             all(loss <= epsilon for epsilon, loss in losses.items())
             and one_bit_protocol(0.5).report_bits == 1
         ),
-        f"With c = {float(one_bit_protocol(0.5).kept):.4f} at epsilon = 0.5, not 1/2: exact losses for epsilon = 0.1, 0.5, ln 2.",
+        f"With c = {float(one_bit_protocol(0.5).kept):.4f} at epsilon = 0.5, not 1/2: exact losses"
+        " for epsilon = 0.1, 0.5, ln 2.",
     )
 
 
 SOURCE = Source(
     "Succinct histograms, heavy hitters",
-    "Bassily, Smith: Local, Private, Efficient Protocols for Succinct Histograms, STOC 2015. No experiments: one diagram, and "
-    "theorems, whose formulas are lost in the text used and were derived again.",
+    "Bassily, Smith: Local, Private, Efficient Protocols for Succinct Histograms, STOC 2015. No"
+    " experiments: one diagram, and theorems, whose formulas are lost in the text used and were"
+    " derived again.",
     (
         Claim("Figure 1", "the local model", not_reproduced("-", "A diagram.")),
         Claim("Theorem 2.1", "the basic randomiser", basic_randomiser),

@@ -1,4 +1,6 @@
-"""The comparison with other libraries: workers, environments and the page, with this project alone and without a network."""
+"""The comparison with other libraries: workers, environments and the page, with this project alone
+and without a network.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,8 @@ def test_a_worker_answers(worker: Any) -> None:
     assert worker.ask("client", kind="OUE, one by one", **oracle, budget=0.001)["value"]["rate"] > 0
     assert worker.ask("client", kind="nothing", **oracle, budget=0.001) == {"absent": True}
     assert "error" in worker.ask("client", kind="GRR", domain=8, epsilon=-1.0, budget=0.001)
-    assert (
-        worker.ask("client", kind="GRR", **oracle, budget=0.001)["value"]["rate"] > 0
-    )  # an error ends nothing
+    # An error ends nothing
+    assert worker.ask("client", kind="GRR", **oracle, budget=0.001)["value"]["rate"] > 0
 
 
 def test_errors_are_of_ranges_and_ranks(peers: SimpleNamespace) -> None:
@@ -71,6 +72,7 @@ def test_a_worker_that_cannot_start_says_why(peers: SimpleNamespace) -> None:
             }
 
 
+@pytest.mark.slow
 def test_what_fails_is_recorded_and_shown(
     peers: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,9 +80,8 @@ def test_what_fails_is_recorded_and_shown(
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     environments, tasks = peers.environments, peers.tasks
     missing = environments.Peer("opendp", "no-such-library")
-    broken = environments.Peer(
-        "pure_ldp", "pip", (), (("pip",),)
-    )  # installs, being there; the adapter's library is not
+    # Installs, being there; the adapter's library is not
+    broken = environments.Peer("pure_ldp", "pip", (), (("pip",),))
     records = {peer.adapter: environments.install(tmp_path, peer) for peer in (missing, broken)}
     assert records["opendp"]["error"].startswith(
         "ERROR: No matching distribution found for no-such-library"
@@ -90,9 +91,8 @@ def test_what_fails_is_recorded_and_shown(
         == "ModuleNotFoundError: No module named 'pure_ldp'"
     )
     assert records["pure_ldp"]["steps"][0]["features"] == records["pure_ldp"]["features"]
-    assert (
-        environments.installed(tmp_path, broken) == records["pure_ldp"]
-    )  # and nothing is made again
+    # And nothing is made again
+    assert environments.installed(tmp_path, broken) == records["pure_ldp"]
 
     ours = environments.Peer("here", "mechdesign")
     tiny = tasks.Size(
@@ -123,8 +123,8 @@ def test_what_fails_is_recorded_and_shown(
 
     assert len(reported) > 60
     assert (
-        "| no-such-library | – | **no**: `ERROR: No matching distribution found for no-such-library` |"
-        in text
+        "| no-such-library | – | **no**: `ERROR: No matching distribution found for"
+        " no-such-library` |" in text
     )
     assert "0 of 5 work; fails: import, frequency oracles" in text
     assert "| GRR | pure-ldp | fails: ModuleNotFoundError: No module named 'pure_ldp' |" in text

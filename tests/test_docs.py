@@ -1,4 +1,6 @@
-"""The pages of the site say what the code does: their examples run, and no protocol is without a page."""
+"""The pages of the site say what the code does: their examples run, and no protocol is without a
+page.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,12 @@ def test_examples_print_what_is_shown(
 
 
 def test_every_block_is_run() -> None:
-    """Sessions here, the only other one by `tests/test_docs_oracle.py`."""
+    """Sessions here, the others by `tests/test_docs_oracle.py` and `tests/test_tutorial.py`."""
     text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}
-    assert [page for page in text if "```python\n" in text[page]] == ["add/oracle.md"]
+    assert [page for page in text if "```python\n" in text[page]] == [
+        "add/oracle.md",
+        "tutorial.md",
+    ]
 
 
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:

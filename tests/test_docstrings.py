@@ -46,7 +46,9 @@ def after(statements: list[ast.stmt]) -> set[str]:
 
 @functools.cache
 def described(cls: type) -> tuple[str, set[str]]:
-    """The docstrings of a class and what it inherits from, and the attributes that have one of their own."""
+    """The docstrings of a class and what it inherits from, and the attributes that have one of
+    their own.
+    """
     family = [base for base in cls.__mro__ if ours(base)]
     bodies = (ast.parse(textwrap.dedent(inspect.getsource(base))).body[0] for base in family)
     return "\n".join(base.__doc__ or "" for base in family if is_described(base)), {
@@ -80,7 +82,9 @@ def silent_code(cls: type) -> set[str]:
 
 
 def silent_attributes(cls: type) -> set[str]:
-    """Fields and other attributes that no docstring of the class names and that have none of their own."""
+    """Fields and other attributes that no docstring of the class names and that have none of their
+    own.
+    """
     fields = (
         [field.name for field in dataclasses.fields(cls)]
         if dataclasses.is_dataclass(cls)

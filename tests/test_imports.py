@@ -1,4 +1,6 @@
-"""Importing a package is quick: it loads what most who import it need, and the rest when it is used."""
+"""Importing a package is quick: it loads what most who import it need, and the rest when it is
+used.
+"""
 
 from __future__ import annotations
 

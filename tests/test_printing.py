@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR, IncompatibleAggregate, InvalidReport, choose
-from frequency.aggregate import Aggregate
+from frequency.collector_checks import check_collectors
+from frequency.core.aggregate import Aggregate
 from frequency.marginals import CALM, Domain, InpHT, InpRR, chow_liu
-from frequency.screening import screen
 from frequency.storage import (
     aggregate_files,
     save_aggregate,
@@ -27,10 +27,10 @@ from mechdesign import (
     named,
     plan,
 )
+from mechdesign._support.strict_json import digest_of
+from mechdesign._support.text import printable
 from mechdesign.cli import main
 from mechdesign.comparison import compare
-from mechdesign.formats import digest_of
-from mechdesign.text import printable
 from rangeq.grids import TDG
 
 HOSTILE = "x\x1b[2J\r\nforged  9\x07\x9b\u202e\u2066\u200b\u2028\u034fx"
@@ -59,7 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         content["digest"] = digest_of(content)
         Path(f"{HOSTILE}-{key}.json").write_text(json.dumps(content))
     ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, people=[HOSTILE, "others"])
+    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "others"])
     ledger.save(f"{HOSTILE}-ledger.json")
     domain = Domain({HOSTILE: 2, "b": 3})
     for name, protocol in {
@@ -110,7 +110,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("plan count --domain 2 --ledger @.json", 1, 0),
         ("collect marginals-reports --protocol marginals.json --out @.ldp --refused @.csv", 2, 0),
         ("collect marginals-reports --protocol marginals.json --out @.ldp --refused @3.csv", 1, 4),
-        ("collect grid-reports/@.parquet --protocol marginals.json --out @.ldp", 1, 3),
+        ("collect grid-reports/@.parquet --protocol marginals.json --out @.ldp", 1, 2),
         ("collect @ --protocol grid.json --out out", 2, 0),
         ("query marginals.ldp --protocol marginals.json", 0, 7),
         ("query marginals.ldp --protocol marginals.json --out @3.csv", 0, 1),
@@ -144,7 +144,7 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path) -> None:
     ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, people=[HOSTILE, "b"])
+    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "b"])
     ledger.spend("0.5", HOSTILE + "2")
     check(str(ledger), 13)
     assert str(ledger).count(SAFE) == 3
@@ -183,7 +183,7 @@ def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path)
 
     oracle = GRR(8, 1.0)
     counted = oracle.aggregate(oracle.privatize(np.arange(400) % 8, np.random.default_rng(1)))
-    check(str(screen(oracle, {HOSTILE: counted, "b": counted})), 4)
+    check(str(check_collectors(oracle, {HOSTILE: counted, "b": counted})), 4)
     assert repr(Aggregate(f'"{HOSTILE}"', 0, np.zeros(8, dtype=np.int64))).isprintable()
     check(str(choose(8, 1.0, n=1000)))
 

@@ -1,4 +1,6 @@
-"""What is published: versions, licence, citation, the files of the packages, and the releases that they run with."""
+"""What is published: versions, licence, citation, the files of the packages, and the releases that
+they run with.
+"""
 
 from __future__ import annotations
 

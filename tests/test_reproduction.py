@@ -1,4 +1,6 @@
-"""The page that holds the sources against what is computed here can be made, and its verdicts are computed."""
+"""The page that holds the sources against what is computed here can be made, and its verdicts are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ QUICK = Settings(quick=True, data=None)
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_can_be_computed(name: str) -> None:
     mine = [place for place in PLACES if place[0] == name]
@@ -36,7 +39,7 @@ def test_labels_are_distinct() -> None:
 
 
 def test_the_page_of_the_repository_is_of_these_claims() -> None:
-    text = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| \*\*(.*?)\*\* \|", text, re.MULTILINE) == [
         load(name).claims[k].label for name, k in PLACES
     ]

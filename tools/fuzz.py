@@ -304,7 +304,9 @@ def distances(neighbours: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
 
 
 def false_table(content: dict[str, Any]) -> str | None:
-    """Why a mechanism's table is no exact distribution for each input, or not as private as claimed."""
+    """Why a mechanism's table is no exact distribution for each input, or not as private as
+    claimed.
+    """
     weights = [[whole(entry) for entry in row] for row in content["weights"]]
     denominator, alpha = whole(content["denominator"]), rational(content["alpha"])
     if not 0 < alpha <= 1:
@@ -377,7 +379,9 @@ class MechanismFile(JSONFormat):
     def _false_certificate(
         self, content: dict[str, Any], table: list[list[Fraction]]
     ) -> str | None:
-        """The loss by its definition; and no better a bound than a valid file's for the same program."""
+        """The loss by its definition; and no better a bound than a valid file's for the same
+        program.
+        """
         proof = content["certificate"]
         if proof is None:
             return None
@@ -870,7 +874,7 @@ FORMATS: dict[str, type[Format]] = {
 }
 
 
-# ---------------------------------------------------------------------------------------------- work
+# --------------------------------------------------------------------------------------------- work
 
 
 class Outcome(NamedTuple):

@@ -1,6 +1,8 @@
-"""The oldest releases that pyproject.toml allows, as constraints for pip: ``python tools/oldest.py > oldest.txt``.
+"""The oldest releases that pyproject.toml allows, as constraints for pip: ``python tools/oldest.py
+> oldest.txt``.
 
-Every requirement, those of the extras too, is at its lower bound; of two bounds on one project the higher counts.
+Every requirement, those of the extras too, is at its lower bound; of two bounds on one project the
+higher counts.
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ from packaging.version import Version
 
 
 def oldest(requirements: Iterable[str], own: str) -> dict[str, Version]:
-    """Project -> the lower bound of its requirement; those on ``own``, the project itself, are left out.
+    """Project -> the lower bound of its requirement; those on ``own``, the project itself, are left
+    out.
 
     Raises
     ------
     ValueError
         A requirement without a single lower bound, which would let any old release in.
 
-    >>> oldest(["numpy>=2.0", "Dask[dataframe]>=2024.8.0,!=2024.9.0", "numpy>=2.1", "here[extra]"], "here")
+    >>> dask = "Dask[dataframe]>=2024.8.0,!=2024.9.0"
+    >>> oldest(["numpy>=2.0", dask, "numpy>=2.1", "here[extra]"], "here")
     {'numpy': <Version('2.1')>, 'dask': <Version('2024.8.0')>}
     """
     found: dict[str, Version] = {}

@@ -1,5 +1,7 @@
-"""This project beside other libraries: each in an environment of its own, all measured by the same code, in turn.
+"""This project beside other libraries: each in an environment of its own, all measured by the same
+code, in turn.
 
-`environments` installs them and records what fails; `worker` runs inside each and measures, through the library's file in
-`adapters`; `tasks` says what is measured; `page` writes the report. `benchmarks/compare.py` runs it all.
+`environments` installs them and records what fails; `worker` runs inside each and measures, through
+the library's file in `adapters`; `tasks` says what is measured; `page` writes the report.
+`benchmarks/compare.py` runs it all.
 """

@@ -82,7 +82,9 @@ class Worker:
         )
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The worker's answer: see `worker`. A worker that died or took too long gives an error, then and ever after."""
+        """The worker's answer: see `worker`. A worker that died or took too long gives an error,
+        then and ever after.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -101,11 +103,13 @@ class Worker:
         self._errors.seek(0)
         last = [text for text in self._errors.read().splitlines() if text.strip()]
         return {
-            "error": f"no answer in {TIME_LIMIT:g} s"
-            if late
-            else last[-1].strip()
-            if last
-            else "the process ended"
+            "error": (
+                f"no answer in {TIME_LIMIT:g} s"
+                if late
+                else last[-1].strip()
+                if last
+                else "the process ended"
+            )
         }
 
     def __enter__(self) -> Worker:
@@ -135,10 +139,12 @@ def run(command: list[str]) -> str | None:
 
 
 def install(folder: Path, peer: Peer) -> dict[str, Any]:
-    """Make the environment anew and try the library; the record, that is also kept as record.json in the environment.
+    """Make the environment anew and try the library; the record, that is also kept as record.json
+    in the environment.
 
-    Members: "seconds" of installing; "error" if that failed; "versions" in the end; "features", of each the error or None; and
-    "steps", for each that was needed its requirements and the features after it.
+    Members: "seconds" of installing; "error" if that failed; "versions" in the end; "features", of
+    each the error or None; and "steps", for each that was needed its requirements and the features
+    after it.
     """
     home = folder.resolve() / peer.adapter
     shutil.rmtree(home, ignore_errors=True)
@@ -166,9 +172,8 @@ def install(folder: Path, peer: Peer) -> dict[str, Any]:
                 "value", {}
             )
     home.mkdir(exist_ok=True)
-    text = json.dumps(record).replace(
-        str(folder.resolve()), folder.name
-    )  # errors name files; where the folder is does not matter
+    # Errors name files; where the folder is does not matter
+    text = json.dumps(record).replace(str(folder.resolve()), folder.name)
     (home / "record.json").write_text(text)
     return json.loads(text)
 

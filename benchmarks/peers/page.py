@@ -72,7 +72,7 @@ def root(answers: Answers | None, unit: float = 1.0) -> str:
     return f"{rmse / unit:.3g} ± {off / (2 * rmse) / unit:.1g}" if rmse else "0"
 
 
-# ---------------------------------------------------------------------------------------------------------------- sections
+# --------------------------------------------------------------------------------------- sections
 
 
 def machine() -> str:
@@ -84,7 +84,10 @@ def machine() -> str:
         )
     except (OSError, StopIteration):
         pass
-    return f"{model}, {os.cpu_count()} cores of which one is used, {platform.system()}, Python {platform.python_version()}"
+    return (
+        f"{model}, {os.cpu_count()} cores of which one is used, {platform.system()}, Python"
+        f" {platform.python_version()}"
+    )
 
 
 def failures(features: Mapping[str, str | None]) -> dict[str, list[str]]:
@@ -126,9 +129,11 @@ def glance(peers: Sequence[Peer], records: Mapping[str, dict[str, Any]]) -> str:
                 + (f", numpy {versions['numpy']}" if "numpy" in versions else ""),
                 f"yes, {record['seconds']:.0f} s",
                 "**no**" if features["import"] else "yes",
-                f"{works} of {len(features)} work; fails: {words(features)}"
-                if works < len(features)
-                else f"all {works} work",
+                (
+                    f"{works} of {len(features)} work; fails: {words(features)}"
+                    if works < len(features)
+                    else f"all {works} work"
+                ),
                 "; ".join(steps) or NONE,
             ]
         )
@@ -216,7 +221,8 @@ def spreads(rows: Mapping[str, Mapping[str, Answers]], unit: float) -> str:
             for label, answers in cells.items():
                 times = answers[0]["value"]["times"] if "value" in answers[0] else []
                 spent = (
-                    f"{1e3 * statistics.median(times):.3g} ({1e3 * min(times):.3g} to {1e3 * max(times):.3g})"
+                    f"{1e3 * statistics.median(times):.3g} ({1e3 * min(times):.3g} to"
+                    f" {1e3 * max(times):.3g})"
                     if times
                     else NONE
                 )
@@ -315,7 +321,7 @@ def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
     return table(["mechanism", "library", "wrong", "exactly", "mean distance", "exactly"], lines())
 
 
-# ---------------------------------------------------------------------------------------------------------------- remarks
+# ---------------------------------------------------------------------------------------- remarks
 
 
 LIKE = {
@@ -346,7 +352,9 @@ def faster(results: Results) -> list[str]:
 
 
 def nearer(results: Results) -> list[str]:
-    """Where another library's mean squared error is lower for the same kind, by more than three standard errors."""
+    """Where another library's mean squared error is lower for the same kind, by more than three
+    standard errors.
+    """
     found = []
     for part in ("accuracy", "local ranges", "ranges", "quantiles"):
         for name, cells in results.get(part, {}).items():
@@ -360,7 +368,8 @@ def nearer(results: Results) -> list[str]:
                 for other, (mean, off) in errors.items():
                     if not other.startswith("here") and mean < own - 3 * math.hypot(off, own_off):
                         found.append(
-                            f'{part}, {name}: {other}, RMSE {math.sqrt(mean / own):.2f} of "{label}"'
+                            f"{part}, {name}: {other}, RMSE {math.sqrt(mean / own):.2f} of"
+                            f' "{label}"'
                         )
     return found
 
@@ -379,9 +388,11 @@ def page(
     return TEMPLATE.read_text().format(
         machine=machine(),
         size=size,
-        trial=""
-        if size == FULL
-        else "**A trial: too little is measured for numbers to be quoted.**\n\n",
+        trial=(
+            ""
+            if size == FULL
+            else "**A trial: too little is measured for numbers to be quoted.**\n\n"
+        ),
         many=MANY,
         glance=glance(peers, records),
         probes=probes(peers, said),

@@ -1,4 +1,6 @@
-"""What is measured of every library that has it. Repeats of the libraries alternate, so that a slow minute slows them all."""
+"""What is measured of every library that has it. Repeats of the libraries alternate, so that a slow
+minute slows them all.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +202,7 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
     return results
 
 
-# ---------------------------------------------------------------------------------------------------------------- theory
+# ----------------------------------------------------------------------------------------- theory
 
 
 def oracle_theory(size: Size) -> dict[str, float]:

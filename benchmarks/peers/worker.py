@@ -1,9 +1,11 @@
-"""Runs inside a library's environment: reads tasks, one a line of JSON, and answers with measurements, one a line of JSON.
+"""Runs inside a library's environment: reads tasks, one a line of JSON, and answers with
+measurements, one a line of JSON.
 
     PYTHONPATH=benchmarks python -m peers.worker ADAPTER
 
-A task is an object whose "do" names one of `TASKS`; the other members are its arguments. The answer is {"value": ...},
-{"absent": true} if the library has no such thing, or {"error": "the last line of the traceback"}. Needs the standard library only.
+A task is an object whose "do" names one of `TASKS`; the other members are its arguments. The answer
+is {"value": ...}, {"absent": true} if the library has no such thing, or {"error": "the last line of
+the traceback"}. Needs the standard library only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def seconds(call) -> float:
 
 
 def people(domain: int, users: int) -> list[int]:
-    """How many users hold each item: Zipf with exponent 1 over the first half of the items, nobody holds the others."""
+    """How many users hold each item: Zipf with exponent 1 over the first half of the items, nobody
+    holds the others.
+    """
     return shared_out(
         users, [1 / (rank + 1) if rank < domain // 2 else 0.0 for rank in range(domain)]
     )
@@ -77,7 +81,9 @@ def part(adapter, name: str):
 
 
 def affordable(work, budget: float) -> int:
-    """How many users (or draws) ``work`` can do within the budget, at most `MOST_USERS`; the first call warms up."""
+    """How many users (or draws) ``work`` can do within the budget, at most `MOST_USERS`; the first
+    call warms up.
+    """
     work(10)
     count = 10
     while count < MOST_USERS:
@@ -88,7 +94,7 @@ def affordable(work, budget: float) -> int:
     return count
 
 
-# ---------------------------------------------------------------------------------------------------------------- tasks
+# ------------------------------------------------------------------------------------------ tasks
 
 
 def versions(adapter, packages: list[str]) -> dict[str, str]:
@@ -137,7 +143,9 @@ def server(adapter, users: int, **options) -> dict[str, float]:
 
 
 def accuracy(adapter, users: int, budget: float, least: int, **options) -> dict[str, object]:
-    """Squared error of all items, and the mean estimate of the items that nobody holds, each with its standard error."""
+    """Squared error of all items, and the mean estimate of the items that nobody holds, each with
+    its standard error.
+    """
     counts = people(options["domain"], users)
     values = prepared(adapter, values_of(counts))
     make = part(adapter, "oracle")
@@ -190,7 +198,8 @@ def ranges(adapter, users: int, budget: float, least: int, **options) -> dict[st
         began = time.perf_counter()
         cells = release(counts)
         times.append(time.perf_counter() - began)
-        # Ranges are differences of prefixes, and the sum of all squared differences is m * (sum of squares) - (sum)^2.
+        # Ranges are differences of prefixes, and the sum of all squared differences is m * (sum of
+        # squares) - (sum)^2.
         off, prefixes = 0.0, [0.0]
         for cell, count in zip(cells, counts, strict=True):
             off += float(cell) - count
@@ -201,7 +210,9 @@ def ranges(adapter, users: int, budget: float, least: int, **options) -> dict[st
 
 
 def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict[str, object]:
-    """Squared distance, in fractions of the people, from each quantile asked for to the ranks of the cell answered."""
+    """Squared distance, in fractions of the people, from each quantile asked for to the ranks of
+    the cell answered.
+    """
     counts = spread(options["domain"], users)
     release = part(adapter, "quantiles")(**options)
     release(counts)
@@ -224,7 +235,9 @@ def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict
 
 
 def heavy(adapter, users: int, k: int, seed: int, **options) -> dict[str, float]:
-    """Seconds of the clients and the server, and how many of the k most frequent items are among at most k that are found."""
+    """Seconds of the clients and the server, and how many of the k most frequent items are among at
+    most k that are found.
+    """
     support = random.Random(1).sample(range(1 << options["bits"]), 1000)
     weights = [(rank + 1) ** -1.5 for rank in range(len(support))]
     values = random.Random(seed + 2).choices(support, weights, k=users)
@@ -261,7 +274,9 @@ _KEPT: dict[str, object] = {}
 
 
 def kept(task: str, options: dict, ready):
-    """What is made once for all repeats of a task: of the last few tasks only, since reports can be large."""
+    """What is made once for all repeats of a task: of the last few tasks only, since reports can be
+    large.
+    """
     key = json.dumps([task, options])
     if key not in _KEPT:
         while len(_KEPT) > 3:

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,11 @@
 # %% [markdown]
 # # Absolute and squared error
 #
-# *A count that is off by five hurts more than one that is off by one. Why not ask for the mechanism of least absolute, or squared,
-# error?*
+# *A count that is off by five hurts more than one that is off by one. Why not ask for the mechanism
+# of least absolute, or squared, error?*
 #
-# Because you get what you asked for. Thesis, section 6.3 (Figure 6.1) and 6.7.4 (Figures 6.14 to 6.17): what goes wrong, which
-# properties cure it, and what the cure costs.
+# Because you get what you asked for. Thesis, section 6.3 (Figure 6.1) and 6.7.4 (Figures 6.14 to
+# 6.17): what goes wrong, which properties cure it, and what the cure costs.
 
 # %%
 # %matplotlib inline
@@ -35,16 +36,17 @@ full, data = arguments()  # nothing here needs data
 # %% [markdown]
 # ## The optimum that does not listen
 #
-# Figure 6.1: four optimal mechanisms at alpha = 0.62. None of them ever answers 0 or n, and some answers are given far more often
-# than others.
+# Figure 6.1: four optimal mechanisms at alpha = 0.62. None of them ever answers 0 or n, and some
+# answers are given far more often than others.
 
 # %%
 fig = figure_6_1()
 fig
 
 # %% [markdown]
-# The thesis's "always report 2", for squared error and four people, is not the optimum at this alpha. It is from about 0.773 on,
-# for every alpha up to 1: `parametric` proves such statements for all alpha at once.
+# The thesis's "always report 2", for squared error and four people, is not the optimum at this
+# alpha. It is from about 0.773 on, for every alpha up to 1: `parametric` proves such statements for
+# all alpha at once.
 
 # %%
 always = symbolic.parametric(4, L2())[-1]
@@ -57,9 +59,9 @@ assert not any(design(4, Privacy("62/100"), L2()).mechanism.table[2][j] == 1 for
 # %% [markdown]
 # ## Which properties cure it
 #
-# For seven people, at moderate and at strong privacy: which answers are never given, how often the rarest and the likeliest one
-# occur if all counts are equally likely (1 is as often as a blind guess), and how much more the design costs than the one without
-# properties.
+# For seven people, at moderate and at strong privacy: which answers are never given, how often the
+# rarest and the likeliest one occur if all counts are equally likely (1 is as often as a blind
+# guess), and how much more the design costs than the one without properties.
 
 # %%
 EVERYTHING = ("RM", "CM", "F", "S")  # imply the other three of the seven
@@ -86,7 +88,8 @@ designs: dict[tuple[Fraction, str, str], Mechanism] = {}
 for alpha in (Fraction(62, 100), Fraction(9, 10)):
     for error, loss in losses.items():
         print(
-            f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9} {'cost':>6}  never"
+            f"\n{error} error, alpha = {float(alpha)}\n{'':10} {'rarest':>7} {'likeliest':>9}"
+            f" {'cost':>6}  never"
         )
         for wish, properties in wishes.items():
             found = design(n, Privacy(alpha), loss, properties)
@@ -95,16 +98,19 @@ for alpha in (Fraction(62, 100), Fraction(9, 10)):
             often = (n + 1) * mechanism.matrix.mean(axis=1)
             cost = float(mechanism.loss(loss) / designs[alpha, error, "none"].loss(loss))
             print(
-                f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f}  {never(mechanism) or '-'}"
+                f"{wish:10} {often.min():7.2f} {often.max():9.2f} {cost:6.3f} "
+                f" {never(mechanism) or '-'}"
             )
 
 # %% [markdown]
-# - WH gives every answer at least some probability: its own input is told with 1 / (n + 1). What is left are spikes.
+# - WH gives every answer at least some probability: its own input is told with 1 / (n + 1). What is
+#   left are spikes.
 # - RM alone cures nothing at strong privacy: a mechanism that ignores its input is row monotone.
-# - CH or CM even out the spikes. For absolute error they cost 4 % at alpha = 0.62 and 19 % at 9/10; for squared error 15 and 64 %:
-#   at strong privacy a large part of that is the price of listening at all.
-# - OR, not one of the seven, lets neighbouring answers to one truth differ by a factor of 1 / alpha at most: even, and the dearest
-#   of all.
+# - CH or CM even out the spikes. For absolute error they cost 4 % at alpha = 0.62 and 19 % at 9/10;
+#   for squared error 15 and 64 %: at strong privacy a large part of that is the price of listening
+#   at all.
+# - OR, not one of the seven, lets neighbouring answers to one truth differ by a factor of 1 / alpha
+#   at most: even, and the dearest of all.
 
 # %%
 for alpha in (Fraction(62, 100), Fraction(9, 10)):
@@ -136,10 +142,11 @@ fig = plot.heatmaps(
 fig
 
 # %% [markdown]
-# ## Errors on people
+# ## Errors on binomial counts
 #
-# Figures 6.14 and 6.15: the root mean square error if each of n people has the bit with probability p. The thesis's names: UCM
-# without properties, WM with WH, FM with F, AM with all seven, UM a blind guess.
+# Figures 6.14 and 6.15: the root mean square error if each of n people has the bit with probability
+# p. The thesis's names: UCM without properties, WM with WH, FM with F, AM with all seven, UM a
+# blind guess.
 
 # %%
 names = {"UCM": (), "WM": ("WH",), "FM": ("F",), "AM": EVERYTHING}
@@ -166,7 +173,7 @@ panels = fig.subplots(len(settings), 2, squeeze=False, sharey="row")
 for row, (alpha, people) in zip(panels, settings, strict=True):
     for axes, (error, loss) in zip(row, losses.items(), strict=True):
         rmse = {
-            name: [mechanism.spread(binomial(people, p)).rmse for p in grid]
+            name: [mechanism.error_distribution(binomial(people, p)).rmse for p in grid]
             for name, mechanism in contest(people, alpha, loss).items()
         }
         for name, line in rmse.items():
@@ -189,19 +196,23 @@ panels[0, 0].legend(frameon=False, ncols=3, fontsize=8)
 fig
 
 # %% [markdown]
-# UCM is best in the middle because that is where it always answers. At alpha = 0.67 and p = 1/10 it has lost its lead for squared
-# error: the fair one is better there.
+# UCM is best in the middle because that is where it always answers. At alpha = 0.67 and p = 1/10 it
+# has lost its lead for squared error: the fair one is better there.
 
 # %%
 loose = contest(8, Fraction(67, 100), L2())
-skewed = {name: mechanism.spread(binomial(8, "1/10")).rmse for name, mechanism in loose.items()}
+skewed = {
+    name: mechanism.error_distribution(binomial(8, "1/10")).rmse
+    for name, mechanism in loose.items()
+}
 print({name: round(value, 2) for name, value in skewed.items()})
 assert skewed["FM"] < skewed["WM"] < skewed["UCM"]
 
 # %% [markdown]
-# Figures 6.16 and 6.17: what errors of more than d steps alone contribute. At alpha = 0.91 and p = 1/10 UCM is the worst of the
-# four designs for absolute errors at d = 0 and d = 1, and the best from d = 3 on: it trades small errors for no large ones. For
-# squared errors it is the best at every d.
+# Figures 6.16 and 6.17: what errors of more than d steps alone contribute. At alpha = 0.91 and p =
+# 1/10 UCM is the worst of the four designs for absolute errors at d = 0 and d = 1, and the best
+# from d = 3 on: it trades small errors for no large ones. For squared errors it is the best at
+# every d.
 
 # %%
 prior = binomial(8, "1/10")
@@ -224,10 +235,12 @@ for error, loss in (("absolute", L1), ("squared", L2)):
 # %% [markdown]
 # ## What does it cost?
 #
-# By how much the loss exceeds that of the unconstrained design. At little privacy, where that one gives every answer of its own
-# accord (shaded), WH and CM are free, and only fairness costs something. Then all costs grow with alpha: for absolute error CM
-# stays below 10 % to alpha = 0.75, and that is the design to take. Where the curves of squared error climb, privacy is so strong
-# that the best guess hardly looks at the count: ask yourself whether such a guess is what you want to publish.
+# By how much the loss exceeds that of the unconstrained design. At little privacy, where that one
+# gives every answer of its own accord (shaded), WH and CM are free, and only fairness costs
+# something. Then all costs grow with alpha: for absolute error CM stays below 10 % to alpha = 0.75,
+# and that is the design to take. Where the curves of squared error climb, privacy is so strong that
+# the best guess hardly looks at the count: ask yourself whether such a guess is what you want to
+# publish.
 
 # %%
 alphas = [Fraction(k, 40 if full else 20) for k in range(4 if full else 2, 39 if full else 20)]

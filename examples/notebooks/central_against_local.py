@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,15 +14,17 @@
 # %% [markdown]
 # # A curator, or nobody: what does trust buy?
 #
-# A histogram of ordered cells is to answer every range. Either a *trusted curator* holds everybody's answer and publishes noisy
-# counts once (`rangeq.central`), or people randomise their answers themselves and trust nobody (`rangeq`). The ε is the same. How
-# much worse are the answers, and does what works for one work for the other?
+# A histogram of ordered cells is to answer every range. Either a *trusted curator* holds
+# everybody's answer and publishes noisy counts once (`rangeq.central`), or users randomise their
+# answers themselves and trust nobody (`rangeq`). The ε is the same. How much worse are the answers,
+# and does what works for one work for the other?
 #
-# One thing is not the same: the curator hides whether a person is *in* the data, the local protocol which of the answers it is. To
-# hide an answer that changes, the curator's noise must be twice as large: then halve the prices below.
+# One thing is not the same: the curator hides whether a person is *in* the data, the local protocol
+# which of the answers it is. To hide an answer that changes, the curator's noise must be twice as
+# large: then halve the prices below.
 #
-# Sources: Qardaji, Yang and Li, *Understanding Hierarchical Methods for Differentially Private Histograms* (central), and
-# Kulkarni's thesis, sections 5.4 and 5.5 (local).
+# Sources: Qardaji, Yang and Li, *Understanding Hierarchical Methods for Differentially Private
+# Histograms* (central), and Kulkarni's thesis, sections 5.4 and 5.5 (local).
 
 # %%
 # %matplotlib inline
@@ -32,7 +35,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 from settings import arguments
 
-from rangeq import HaarHRR, HierarchicalHistogram, central
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, central
 
 full, data = arguments()
 rng = np.random.default_rng(3)
@@ -49,8 +52,8 @@ truth = np.bincount(values.clip(0, domain - 1), minlength=domain) / len(values)
 # %% [markdown]
 # ## The same people, with and without trust
 #
-# The curator's tree has 8 children a node, the local one 4: below is why. Both answer ranges, prefixes and intervals; the curator
-# in people, the local protocol in fractions of them.
+# The curator's tree has 8 children a node, the local one 4: below is why. Both answer ranges,
+# prefixes and intervals; the curator in people, the local protocol in fractions of them.
 
 # %%
 n = len(values)
@@ -70,8 +73,9 @@ print("a   b   truth    curator                    nobody trusted")
 for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
     (low, high), (left, right) = trusted.interval(a, b), untrusted.interval(a, b)
     print(
-        f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f} [{low / n:.4f}, {high / n:.4f}]"
-        f"   {untrusted.range(a, b):7.4f} [{left:7.4f}, {right:7.4f}]"
+        f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f}"
+        f" [{low / n:.4f}, {high / n:.4f}]   {untrusted.range(a, b):7.4f} [{left:7.4f},"
+        f" {right:7.4f}]"
     )
 for low, high in (
     np.array(trusted.interval(0, cells, 1 - 1e-9)) / n,
@@ -82,8 +86,8 @@ for low, high in (
 # %% [markdown]
 # ## The price is √n
 #
-# A curator adds noise once, whatever the number of people: the error in people does not grow. Without trust everybody adds noise,
-# and that of n people adds up to √n times that of one.
+# A curator adds noise once, whatever the number of people: the error in people does not grow.
+# Without trust everybody adds noise, and that of n users adds up to √n times that of one.
 
 
 # %%
@@ -112,38 +116,41 @@ def measured(n, repeats=20):
 
 
 central_rmse = math.sqrt(curator.sampled_average_variance())
-local_rmse = protocol.average_rmse(
-    1, "all ranges"
-)  # of one person; of n it is √n times as much, in people
+# Of one person; of n it is √n times as much, in people
+local_rmse = protocol.average_rmse(1, "all ranges")
 users = [10**k for k in range(3, 9 if full else 8)]
 errors = np.array([measured(n) for n in users])
 print("n           RMSE in people: curator  predicted   nobody trusted  predicted   price")
 for n, (a, b) in zip(users, errors, strict=True):
     print(
-        f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f}  {b / a:6.0f}"
+        f"{n:<11,d} {a:23.1f}  {central_rmse:9.1f}  {b:15.0f}  {local_rmse * math.sqrt(n):9.0f} "
+        f" {b / a:6.0f}"
     )
 ratios = errors / np.stack([np.full(len(users), central_rmse), local_rmse * np.sqrt(users)], axis=1)
 assert ratios.min() > 0.5  # squares of 20 x 2.5 degrees of freedom or more
 assert ratios.max() < 1.6
 
 # %% [markdown]
-# Turned around: to answer as well as a curator who has m people, a protocol that trusts nobody needs people in the order of m².
+# Turned around: to answer as well as a curator who has m people, a protocol that trusts nobody
+# needs users in the order of m².
 
 # %%
 m = 1000
 needed = round((local_rmse / central_rmse * m) ** 2)
 with_trust, without = measured(m)[0] / m, measured(needed)[1] / needed
 print(
-    f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people: {without:.4f}"
+    f"curator, {m} people: RMSE {with_trust:.4f} of the people; nobody trusted, {needed:,} people:"
+    f" {without:.4f}"
 )
 assert 0.4 < with_trust / without < 2.5
 
 # %% [markdown]
 # ## Why the best tree is another one
 #
-# A tree of h levels splits what there is: the curator its ε, so that noise has h² times the variance; the local protocol its
-# people, so that noise has h times the variance. Height is dearer for the curator, who takes more children a node: an average range
-# uses about (b - 1) h nodes, h = log D / log b, so that the curator minimises (b - 1) / log³ b and the others (b - 1) / log² b.
+# A tree of h levels splits what there is: the curator its ε, so that noise has h² times the
+# variance; the local protocol its people, so that noise has h times the variance. Height is dearer
+# for the curator, who takes more children a node: an average range uses about (b - 1) h nodes, h =
+# log D / log b, so that the curator minimises (b - 1) / log³ b and the others (b - 1) / log² b.
 
 # %%
 for power, best in ((3, 16.8), (2, 4.92)):
@@ -154,8 +161,9 @@ for power, best in ((3, 16.8), (2, 4.92)):
     assert abs(found - best) < 0.05
 
 # %% [markdown]
-# Those are for sums of the fewest nodes. With *constrained inference*, least squares over all levels, every node helps, most of all
-# in deep trees. Exact average variances over all ranges, no simulation:
+# Those are for sums of the fewest nodes. With *constrained inference*, least squares over all
+# levels, every node helps, most of all in deep trees. Exact average variances over all ranges, no
+# simulation:
 
 # %%
 many = 4096
@@ -168,10 +176,7 @@ rows = {
         central.Hierarchy(many, epsilon, b).average_variance() for b in branchings
     ],
     "local": [
-        HierarchicalHistogram(many, epsilon, b, "OUE", consistent=False).average_rmse(
-            1, "all ranges"
-        )
-        ** 2
+        DecomposedHistogram(many, epsilon, b, "OUE").average_rmse(1, "all ranges") ** 2
         for b in branchings
     ],
     "local, consistent": [
@@ -180,8 +185,8 @@ rows = {
     ],
 }
 print(
-    f"D = {many}, ε = {epsilon:g}: variance in people², local ones for each user\nb                 "
-    + "".join(f"{b:9d}" for b in branchings)
+    f"D = {many}, ε = {epsilon:g}: variance in people², local ones for each user\nb            "
+    "     " + "".join(f"{b:9d}" for b in branchings)
 )
 for name, row in rows.items():
     print(f"{name:18s}" + "".join(f"{value:9.1f}" for value in row))
@@ -194,16 +199,18 @@ for name, inferred in (("curator", "curator, inference"), ("local", "local, cons
     assert gain.min() > 1.9
 
 # %% [markdown]
-# The curator's choice is not free: with b = 2 inference leaves 2.6 times the variance of b = 16. For local protocols with
-# consistency 2, 4 and 8 are within an eighth of each other; the thesis's b = 9.18 is the minimum of an upper bound. Wavelets are
-# binary trees in both worlds: as good as b = 2 for the curator, so never the best; within a tenth of the best tree locally, in
-# reports of a few bits.
+# The curator's choice is not free: with b = 2 inference leaves 2.6 times the variance of b = 16.
+# For local protocols with consistency 2, 4 and 8 are within an eighth of each other; the thesis's b
+# = 9.18 is the minimum of an upper bound. Wavelets are binary trees in both worlds: as good as b =
+# 2 for the curator, so never the best; within a tenth of the best tree locally, in reports of a few
+# bits.
 
 # %%
 wavelet = central.Wavelet(many, epsilon).average_variance()
 haar = HaarHRR(many, epsilon).average_rmse(1, "all ranges") ** 2
 print(
-    f"over the best tree's variance: curator's wavelet {wavelet / min(rows['curator, inference']):.2f}, ",
+    "over the best tree's variance: curator's wavelet"
+    f" {wavelet / min(rows['curator, inference']):.2f}, ",
     end="",
 )
 print(f"HaarHRR {haar / min(rows['local, consistent']):.2f}")
@@ -215,7 +222,8 @@ assert 2.6 < rows["curator, inference"][0] / rows["curator, inference"][3] < 2.6
 # %% [markdown]
 # ## The picture
 #
-# Left, the cdf of the real answers from both, bands of 95 %; middle, the price; right, why one does not copy the other's tree.
+# Left, the cdf of the real answers from both, bands of 95 %; middle, the price; right, why one does
+# not copy the other's tree.
 
 # %%
 BLUE, RED = "#0072B2", "#D55E00"

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,17 +14,17 @@
 # %% [markdown]
 # # Choosing a frequency oracle
 #
-# *Every person answers once, on their own device, and trusts nobody. There are ten protocols for estimating how frequent each
-# answer is. Which one?*
+# *Every user answers once, on their own device, and trusts nobody. There are ten protocols for
+# estimating how frequent each answer is. Which one?*
 #
-# Thesis, section 2.4, and *Answering Range Queries Under Local Differential Privacy*, section 3.2. The short answer is
-# `frequency.choose`; this page shows what it weighs, and checks that what is predicted is what is measured.
+# Thesis, section 2.4, and *Answering Range Queries Under Local Differential Privacy*, section 3.2.
+# The short answer is `frequency.choose`; this page shows what it weighs, and checks that what is
+# predicted is what is measured.
 
 # %%
 # %matplotlib inline
 import csv
 import math
-import time
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -51,7 +52,8 @@ rng = np.random.default_rng(4)  # reproducible, for this page; leave it out in e
 # %% [markdown]
 # ## The short answer
 #
-# Errors are those of one frequency, as fractions of the population; the bits are those of a report; the steps are orders of growth.
+# Errors are those of one frequency, as fractions of the population; the bits are those of a report;
+# the steps are orders of growth.
 
 # %%
 n = 10_000
@@ -63,9 +65,9 @@ assert isinstance(frequency.choose(1024, 1.0, n).recommended, ProjectiveGeometry
 # %% [markdown]
 # ## Error against the number of items
 #
-# GRR tells an item, and its error grows with their number: below 3 e^epsilon + 2 items it beats OUE for a rare item (thesis 2.4.2),
-# far beyond it is hopeless. The error of the others hardly changes. SubsetSelection has the least of all, at every size; for 2
-# items it is GRR.
+# GRR tells an item, and its error grows with their number: below 3 e^epsilon + 2 items it beats OUE
+# for a rare item (thesis 2.4.2), far beyond it is hopeless. The error of the others hardly changes.
+# SubsetSelection has the least of all, at every size; for 2 items it is GRR.
 
 # %%
 domains = [2**k for k in range(1, 13)]
@@ -89,14 +91,15 @@ for epsilon in (0.5, 1.0, 2.0):
     assert GRR(many, epsilon).variance(n) > OUE(many, epsilon).variance(n)
 
 # %% [markdown]
-# HRR sends a single sign and is as good as OUE at small epsilon only: a user who reports one of D coefficients leaves the others to
-# chance, which is a variance of its own (the sources leave it out, see NOTATION). ProjectiveGeometry has reports as short as OLH's,
-# and the error of SubsetSelection to within a few per cent.
+# HRR sends a single sign and is as good as OUE at small epsilon only: a user who reports one of D
+# coefficients leaves the others to chance, which is a variance of its own (the sources leave it
+# out, see docs/notation.md). ProjectiveGeometry has reports as short as OLH's, and the error of
+# SubsetSelection to within a few per cent.
 
 # %%
 for epsilon in epsilons:
-    odds = math.exp(epsilon)
-    expected = (odds + 1) / (odds - 1) / math.sqrt(n)
+    ratio = math.exp(epsilon)
+    expected = (ratio + 1) / (ratio - 1) / math.sqrt(n)
     assert math.isclose(rmse(HRR, 1 << 16, epsilon), expected, rel_tol=1e-3)
 excess = {
     epsilon: rmse(ProjectiveGeometry, 256, epsilon) / rmse(SubsetSelection, 256, epsilon) - 1
@@ -109,36 +112,31 @@ assert hadamard[0] < 1.02
 assert hadamard[-1] > 2
 
 # %% [markdown]
-# ## Bits, and what the server does
+# ## Bits, and what the server keeps
 #
-# Measured here, on one core; only the sizes are asserted. SubsetSelection and OUE send a bit for each item: no matter for 256
-# items, too much for a million. OLH's servers in the literature try every item for every user; here the hash is linear and one
-# transform does it.
+# SubsetSelection and OUE send a bit for each item: no matter for 256 items, too much for a million.
+# An aggregate is a few counts, however many users there are. `benchmarks/frequency_oracles.py`
+# measures the time that clients and servers take.
 
 # %%
 users = 200_000 if full else 20_000
 values = rng.integers(0, 256, users)
-print(f"{'256 items':20}{'bits':>6}{'client us':>11}{'server us':>11}{'aggregate':>11}")
+print(f"{'256 items':20}{'bits':>6}{'aggregate':>11}")
 for kind in kinds:
     oracle = kind(256, 1.0)
-    start = time.perf_counter()
-    reports = oracle.privatize(values, rng)
-    sent = time.perf_counter()
-    aggregate = oracle.aggregate(reports)
-    oracle.estimate(aggregate)
-    done = time.perf_counter()
+    aggregate = oracle.aggregate(oracle.privatize(values, rng))
     bits, size = oracle.report_bits, len(aggregate.to_bytes())
-    client, server = 1e6 * (sent - start) / users, 1e6 * (done - sent) / users
-    print(f"{kind.__name__:20}{bits:6d}{client:11.2f}{server:11.2f}{size:9d} B")
+    print(f"{kind.__name__:20}{bits:6d}{size:9d} B")
     assert bits == 256 if kind in (SUE, OUE, SubsetSelection) else bits <= 10
-    assert size < 4096  # however many users there are
+    assert size < 4096
 
 # %% [markdown]
 # ## Predicted and measured
 #
-# With `--data` the people are those of the census extract Adult, and the items schooling and marital status; without, the
-# respondents of statsmodels's survey, and schooling and faith. `simulate` draws an aggregate directly from the true counts. The
-# mean square error of many runs must be the predicted one, within seven standard errors.
+# With `--data` the users are those of the census extract Adult, and the items schooling and marital
+# status; without, the respondents of statsmodels's survey, and schooling and faith. `simulate`
+# draws an aggregate directly from the true counts. The mean square error of many runs must be the
+# predicted one, within seven standard errors.
 
 
 # %%
@@ -165,9 +163,8 @@ for oracle in oracles:
     pair = f"RMSE predicted {math.sqrt(predicted):.5f}, measured {math.sqrt(errors.mean()):.5f}"
     print(f"{name:20} {pair} ({deviation:+.1f} standard errors)")
     assert abs(deviation) < 7
-    assert (
-        7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted
-    )  # a mean square error that is 30 % off does not pass for right
+    # A mean square error that is 30 % off does not pass for right
+    assert 7 * errors.std() / math.sqrt(repeats) < 0.3 * predicted
 
 # %% [markdown]
 # ## Intervals, and estimates that are a distribution
@@ -194,8 +191,9 @@ print(f"{oracle}: {100 * covered.mean():.1f} % of the intervals cover the truth"
 assert abs(covered.mean() - 0.95) < 0.015
 
 # %% [markdown]
-# Unbiased estimates may be negative and need not sum to 1. Postprocessing costs no privacy. `norm_sub` is the nearest distribution:
-# since the truth is a distribution, too, it is never farther from it, in any run. It is biased, and the intervals are not its.
+# Unbiased estimates may be negative and need not sum to 1. Postprocessing costs no privacy.
+# `norm_sub` is the nearest distribution: since the truth is a distribution, too, it is never
+# farther from it, in any run. It is biased, and the intervals are not its.
 
 # %%
 for name, values in squares.items():
@@ -217,9 +215,10 @@ fig
 # %% [markdown]
 # ## Which one?
 #
-# A few items: GRR. Many: ProjectiveGeometry, the least error that fits in a few bytes; SubsetSelection if the bits are no matter.
-# The others when something else speaks for them: HRR for one sign and for linear transforms, OUE for the simplest client, OLH for
-# comparison with the literature.
+# A few items: GRR. Many: ProjectiveGeometry, the least error that fits in a few bytes;
+# SubsetSelection if the bits are no matter. The others when something else speaks for them: HRR for
+# one sign and for linear transforms, OUE for the simplest client, OLH for comparison with the
+# literature.
 
 # %%
 colours = dict(

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # Designing a mechanism for counts
 #
-# *You hold how many people of each small group, a ward, a class, a street, have something that is nobody's business, and want to
-# publish those counts. Which mechanism tells the truth most often?*
+# *You hold how many people of each small group, a ward, a class, a street, have something that is
+# nobody's business, and want to publish those counts. Which mechanism tells the truth most often?*
 #
-# Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the best by a linear program with
-# chosen properties; and UM, a blind guess. `alpha = exp(-epsilon)`: nearer 1 is more private.
+# Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the
+# best by a linear program with chosen properties; and UM, a blind guess. `alpha = exp(-epsilon)`:
+# nearer 1 is more private.
 
 # %%
 # %matplotlib inline
@@ -40,9 +42,9 @@ full, data = arguments()
 # %% [markdown]
 # ## Two people, or what goes wrong without properties
 #
-# GM is optimal for the chance of a true answer, *averaged over all counts alike* (Theorem 12). It pays for that in the middle: of
-# two people at alpha = 9/10, if one has the bit, it says 1 one time in nineteen, and 0 or 2 nine times as often each (the thesis's
-# Example 1).
+# GM is optimal for the chance of a true answer, *averaged over all counts alike* (Theorem 12). It
+# pays for that in the middle: of two people at alpha = 9/10, if one has the bit, it says 1 one time
+# in nineteen, and 0 or 2 nine times as often each (the thesis's Example 1).
 
 # %%
 alpha = Fraction(9, 10)
@@ -52,8 +54,9 @@ assert example.table[1][1] == Fraction(1, 19)
 assert example.table[0][1] == example.table[2][1] == 9 * example.table[1][1]
 
 # %% [markdown]
-# Properties forbid that. Weak honesty (WH): the truth is told at least as often as by a blind guess. Column monotone (CM): answers
-# are less likely the farther they are from the truth. `design` finds the best mechanism that has them, and proves it.
+# Properties forbid that. Weak honesty (WH): the truth is told at least as often as by a blind
+# guess. Column monotone (CM): answers are less likely the farther they are from the truth. `design`
+# finds the best mechanism that has them, and proves it.
 
 # %%
 n = 8
@@ -68,7 +71,8 @@ cost = {name: mechanism.scaled_l0() for name, mechanism in mechanisms.items()}
 assert cost["GM"] < cost["WM"] < cost["EM"] < cost["UM"] == 1
 
 # %% [markdown]
-# The properties cost 2 % of the score and change the table beyond recognition (as Figure 6.6, there for n = 4).
+# The properties cost 2 % of the score and change the table beyond recognition (as Figure 6.6, there
+# for n = 4).
 
 # %%
 assert cost["WM"] < Fraction(102, 100) * cost["GM"]
@@ -78,7 +82,8 @@ fig
 # %% [markdown]
 # ## Which one when
 #
-# `named.recommend` follows the thesis's flowchart (Figure 6.4): often the optimum has a closed form.
+# `named.recommend` follows the thesis's flowchart (Figure 6.4): often the optimum has a closed
+# form.
 
 # %%
 for asked, a in (
@@ -98,11 +103,11 @@ assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10"
 ]
 
 # %% [markdown]
-# ## On people
+# ## On survey data
 #
-# Section 6.7.2 takes three yes-no attributes of the census extract Adult, with rows put into groups as they come. Without `--data`
-# the people are the 6,366 respondents of Redbook's 1974 survey, as shipped by statsmodels, in a random order since the file is
-# sorted.
+# Section 6.7.2 takes three yes-no attributes of the census extract Adult, with rows put into groups
+# as they come. Without `--data` the people are the 6,366 respondents of Redbook's 1974 survey, as
+# shipped by statsmodels, in a random order since the file is sorted.
 
 
 # %%
@@ -137,8 +142,9 @@ for name, bits in targets.items():
     print(f"{name:20} {bits.mean():.3f} of {len(bits)}")
 
 # %% [markdown]
-# What part of the groups is answered wrongly follows exactly from a table and the true counts. It is also measured here, by
-# releasing everything several times, as the thesis does: both must agree, to within seven standard errors.
+# What part of the groups is answered wrongly follows exactly from a table and the true counts. It
+# is also measured here, by releasing everything several times, as the thesis does: both must agree,
+# to within seven standard errors.
 
 # %%
 sizes = range(2, 21) if full else (2, 4, 6, 9, 12, 15, 18, 20)
@@ -166,11 +172,12 @@ print(f"{len(expected) * len(sizes)} cells, the largest deviation is {worst:.1f}
 assert worst < 7  # by chance less than once in 10^9 pages
 
 # %% [markdown]
-# In groups of 6 to 15 people GM is worse than a blind guess: it was optimal for counts that are all equally frequent, and here few
-# are near 0 or n. From n = 18 = 2 alpha / (1 - alpha) on it is weakly honest (Lemma 13), and no population can make it worse than a
-# guess. EM errs equally often whatever the counts are. WM lies near EM; on a rare attribute in large groups (income, in Adult) it
-# errs a little less. The thesis has WM closer to UM: an optimum of a linear program need not be unique, and tables that agree on
-# average differ on real counts.
+# In groups of 6 to 15 people GM is worse than a blind guess: it was optimal for counts that are all
+# equally frequent, and here few are near 0 or n. From n = 18 = 2 alpha / (1 - alpha) on it is
+# weakly honest (Lemma 13), and no population can make it worse than a guess. EM errs equally often
+# whatever the counts are. WM lies near EM; on a rare attribute in large groups (income, in Adult)
+# it errs a little less. The thesis has WM closer to UM: an optimum of a linear program need not be
+# unique, and tables that agree on average differ on real counts.
 
 # %%
 for target in targets:
@@ -214,8 +221,9 @@ fig
 # %% [markdown]
 # ## A loss that knows more
 #
-# If you know from public sources about how many have the bit, say so: a prior of independent bits, and design for it. This one
-# knows only that about a third has it, and owes nothing to the data. The price is in the counts it takes for unlikely.
+# If you know from public sources about how many have the bit, say so: a prior of independent bits,
+# and design for it. This one knows only that about a third has it, and owes nothing to the data.
+# The price is in the counts it takes for unlikely.
 
 # %%
 n = 8
@@ -232,9 +240,10 @@ assert min(wrong, key=wrong.__getitem__) == "prior"
 # %% [markdown]
 # ## What to take
 #
-# How often each is wrong against the privacy asked for, in groups of 8, for the attribute of all three that is rarest and the one
-# that is nearest to one half. At little privacy (alpha near 1/2) GM and WM are the same. At alpha = 9/10 and beyond take EM or WM,
-# and expect little: eight people cannot hide and be counted at once.
+# How often each is wrong against the privacy asked for, in groups of 8, for the attribute of all
+# three that is rarest and the one that is nearest to one half. At little privacy (alpha near 1/2)
+# GM and WM are the same. At alpha = 9/10 and beyond take EM or WM, and expect little: eight people
+# cannot hide and be counted at once.
 
 # %%
 grid = [Fraction(k, 20) for k in range(8, 20)] + [Fraction(99, 100)]

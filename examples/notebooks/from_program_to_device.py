@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # From a linear program to a device
 #
-# *A mechanism that was designed on my laptop shall run on devices with no packages at all, in hands that I do not know. What
-# exactly is proved, what is drawn there, and what happens when the file was tampered with?*
+# *A mechanism that was designed on my laptop shall run on devices with no packages at all, in hands
+# that I do not know. What exactly is proved, what is drawn there, and what happens when the file
+# was tampered with?*
 #
-# The chain: program (thesis, sections 6.3 and 6.4) - exact table and proof - file - a sampler of the standard library. Each link is
-# checked by the next one.
+# The chain: program (thesis, sections 6.3 and 6.4) - exact table and proof - file - a sampler of
+# the standard library. Each link is checked by the next one.
 
 # %%
 # %matplotlib inline
@@ -42,8 +44,9 @@ full, data = arguments()  # nothing here needs data
 # %% [markdown]
 # ## The proof
 #
-# The solver works in floats and only suggests. Table and multipliers are then computed exactly, and by weak duality the multipliers
-# prove that no mechanism with these properties has a smaller loss. The objective is a fraction, and the gap is exactly 0.
+# The solver works in floats and only suggests. Table and multipliers are then computed exactly, and
+# by weak duality the multipliers prove that no mechanism with these properties has a smaller loss.
+# The objective is a fraction, and the gap is exactly 0.
 
 # %%
 n = 8
@@ -76,8 +79,8 @@ assert audit.ratio <= 1 / privacy.alpha
 # %% [markdown]
 # ## The file
 #
-# JSON with integers as text: what is loaded is what was proved. `load` trusts nothing and checks digest, table, privacy and
-# certificate again.
+# JSON with integers as text: what is loaded is what was proved. `load` trusts nothing and checks
+# digest, table, privacy and certificate again.
 
 # %%
 folder = Path(tempfile.mkdtemp())
@@ -90,8 +93,9 @@ assert Mechanism.load(file) == mechanism
 # %% [markdown]
 # ## The device
 #
-# `mechdesign/device.py` depends on no other file: copy it beside the mechanism. Here it runs in an interpreter that finds no
-# packages (`-I -S`: isolated, without site-packages); numpy cannot even be imported there.
+# `mechdesign/device.py` depends on no other file: copy it beside the mechanism. Here it runs in an
+# interpreter that finds no packages (`-I -S`: isolated, without site-packages); numpy cannot even
+# be imported there.
 
 # %%
 device = folder / "device.py"
@@ -109,14 +113,15 @@ answer = subprocess.run(
     text=True,
     check=True,
 )
-print(f"true {counts}, released {[int(count) for count in answer.stdout.split()]}")
-assert all(0 <= int(count) <= n for count in answer.stdout.split())
+released = [int(count) for count in answer.stdout.split()]  # drawn anew each time
+assert len(released) == len(counts)
+assert all(0 <= count <= n for count in released)
 
 # %% [markdown]
 # ## What is really drawn
 #
-# The device draws a uniform integer below the table's common denominator, and looks up where it falls. So its distribution can be
-# counted, without statistics: feed it every integer once.
+# The device draws a uniform integer below the table's common denominator, and looks up where it
+# falls. So its distribution can be counted, without statistics: feed it every integer once.
 
 # %%
 from mechdesign.device import Device
@@ -127,14 +132,16 @@ sampler = Device(str(file), below=lambda bound: next(integers))
 answers = [sampler.release(truth) for _ in range(mechanism.denominator)]
 often = [answers.count(i) for i in range(n + 1)]
 print(
-    f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is {truth}"
+    f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is"
+    f" {truth}"
 )
 assert often == [row[truth] for row in mechanism.weights]
 
 # %% [markdown]
-# With real randomness, which a device takes from the operating system: many releases of each count. A G-test against the exact
-# table has 72 degrees of freedom and exceeds 160 by chance less than once in ten million pages. The same test rejects a device that
-# ignores the truth and guesses once in five times.
+# With real randomness, which a device takes from the operating system: many releases of each count.
+# A G-test against the exact table has 72 degrees of freedom and exceeds 160 by chance less than
+# once in ten million pages. The same test rejects a device that ignores the truth and guesses once
+# in five times.
 
 # %%
 draws = 20_000 if full else 4_000
@@ -158,16 +165,17 @@ def g_test(observed: np.ndarray, table: np.ndarray) -> float:
 
 lazy = 0.8 * mechanism.matrix + 0.2 / (n + 1)
 print(
-    f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one {g_test(seen, lazy):.0f}"
+    f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one"
+    f" {g_test(seen, lazy):.0f}"
 )
 assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 
 # %% [markdown]
 # ## A file that lies
 #
-# Somebody edits the file. Without a new digest, that is an accident and is called so; with one, the claims themselves are checked,
-# by the library and by the device. The last lie is about quality and harms nobody's privacy: only the library, which reads the
-# proof, refuses it.
+# Somebody edits the file. Without a new digest, that is an accident and is called so; with one, the
+# claims themselves are checked, by the library and by the device. The last lie is about quality and
+# harms nobody's privacy: only the library, which reads the proof, refuses it.
 
 
 # %%
@@ -217,15 +225,16 @@ for name, change, seal in (
 ):
     library, on_device = verdicts(forged(change, seal))
     print(
-        f"{name}\n  library: {library[:110]}\n  device:  {on_device[:110] or 'accepted, with the privacy that it claims'}"
+        f"{name}\n  library: {library[:110]}\n  device: "
+        f" {on_device[:110] or 'accepted, with the privacy that it claims'}"
     )
     assert library
     assert bool(on_device) == ("bound" not in name)
 assert verdicts(file) == ("", "")
 
 # %% [markdown]
-# A digest is no signature: whoever can write the file can also write another honest one, with a larger epsilon. Sign what crosses a
-# boundary of trust, and pin the alpha that you expect.
+# A digest is no signature: whoever can write the file can also write another honest one, with a
+# larger epsilon. Sign what crosses a boundary of trust, and pin the alpha that you expect.
 
 # %%
 assert Mechanism.load(file).privacy == privacy
@@ -233,8 +242,9 @@ assert Mechanism.load(file).privacy == privacy
 # %% [markdown]
 # ## From end to end
 #
-# Left: what the device answered, and the exact table. Right: the odds of every answer between neighbouring counts, as the audit
-# sees them: those of the file stay in the band that alpha allows, and the bolder table leaves it.
+# Left: what the device answered, and the exact table. Right: the likelihood ratio of every answer
+# between neighbouring counts, as the audit sees them: those of the file stay in the band that alpha
+# allows, and the bolder table leaves it.
 
 # %%
 fig = Figure(figsize=(10, 4), layout="constrained")
@@ -258,16 +268,22 @@ right.axhspan(
     float(privacy.alpha), 1 / float(privacy.alpha), color="0.9", label="allowed: alpha to 1 / alpha"
 )
 for shift, (name, (table, colour, marker)) in zip((-0.1, 0.1), tables.items(), strict=True):
-    odds = table[:, :-1] / table[:, 1:]
-    inside = (odds >= float(privacy.alpha) - 1e-12) & (odds <= 1 / float(privacy.alpha) + 1e-12)
+    ratios = table[:, :-1] / table[:, 1:]
+    inside = (ratios >= float(privacy.alpha) - 1e-12) & (ratios <= 1 / float(privacy.alpha) + 1e-12)
     assert inside.all() == (name == "the file")
     place = np.repeat(np.arange(n + 1), n) + shift
     right.semilogy(
-        place, odds.ravel(), marker, color=colour, markersize=4, markerfacecolor="none", label=name
+        place,
+        ratios.ravel(),
+        marker,
+        color=colour,
+        markersize=4,
+        markerfacecolor="none",
+        label=name,
     )
 right.set(
     xlabel="answer",
-    ylabel="odds of it between neighbouring counts",
+    ylabel="its likelihood ratio between neighbouring counts",
     xticks=range(n + 1),
     ylim=(0.05, 60),
 )

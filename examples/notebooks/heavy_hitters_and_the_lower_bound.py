@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -11,13 +12,15 @@
 # ---
 
 # %% [markdown]
-# # What do people type, and could anybody find out more?
+# # What do users type, and could anybody find out more?
 #
-# Words, addresses, identifiers: the answers cannot be listed beforehand, and nobody trusts the server with theirs. Which are
-# frequent? What may the list have missed? And is that the protocol's fault, or would every protocol miss it?
+# Words, addresses, identifiers: the answers cannot be listed beforehand, and nobody trusts the
+# server with theirs. Which are frequent? What may the list have missed? And is that the protocol's
+# fault, or would every protocol miss it?
 #
-# Source: Bassily and Smith, *Local, Private, Efficient Protocols for Succinct Histograms* (STOC 2015): protocols in sections 3 and
-# 4, the lower bound of Theorem 5.2. It has no figures; those here draw its theorems.
+# Source: Bassily and Smith, *Local, Private, Efficient Protocols for Succinct Histograms* (STOC
+# 2015): protocols in sections 3 and 4, the lower bound of Theorem 5.2. It has no figures; those
+# here draw its theorems.
 
 # %%
 # %matplotlib inline
@@ -41,14 +44,14 @@ from heavy_hitters import STYLES, People, error, typed
 # %% [markdown]
 # ## Strings in, strings out
 #
-# `PrefixExtension` asks each person for the first bits of what they type, how many of them at random; the server keeps the heavy
-# prefixes and extends them. Any string of up to 8 bytes is possible. The list says how far to trust it.
+# `PrefixExtension` asks each user for the first bits of what they type, how many of them at random;
+# the server keeps the heavy prefixes and extends them. Any string of up to 8 bytes is possible. The
+# list says how far to trust it.
 
 # %%
 if data is None:
-    values = typed(
-        200_000, rng
-    )  # names of towns, and in one case of three a string that hardly anybody else types
+    # Names of towns, and in one case of three a string that hardly anybody else types
+    values = typed(200_000, rng)
 else:
     with (data / "adult.csv").open(newline="", encoding="utf-8") as stream:
         values = rng.choice(
@@ -66,13 +69,14 @@ assert (np.abs(found.frequencies - true) < 7 * np.sqrt(found.variances)).all()
 sure = found.recall(list(truth.values())) > 1 - 1e-8
 assert np.isin(np.array(list(truth))[sure], found.items).all()
 assert sure.sum() >= 5
-plot.found(found, truth)
+plot.heavy_hitters(found, truth)
 
 # %% [markdown]
 # ## What the list misses
 #
-# `found.recall(f)` is a lower bound on the probability that an item which a fraction f of the people hold is on the list. Items
-# planted at many frequencies show how low it is: integers of 16 bits here, everybody else with a random one.
+# `found.recall(f)` is a lower bound on the probability that an item which a fraction f of the users
+# have is on the list. Items planted at many frequencies show how low it is: integers of 16 bits
+# here, everybody else with a random one.
 
 # %%
 n, epsilon, bits = 100_000, 1.0, 16
@@ -90,13 +94,14 @@ print("held by   " + "".join(f"{share:7.1%}" for share in shares))
 print("promised  " + "".join(f"{value:7.0%}" for value in promised))
 print("listed    " + "".join(f"{value:7.0%}" for value in hits))
 assert (binom.cdf(np.rint(hits * runs), runs, promised) > 1e-7).all()
-assert hits[0] < 0.5  # 1 % of 100,000 people are too few
+assert hits[0] < 0.5  # 1 % of 100,000 users are too few
 
 # %% [markdown]
 # ## Could anybody do better?
 #
-# Theorem 5.2: whatever the protocol, for some distribution of the items the largest error of all frequencies is on average at least
-# a constant times √(log d / n) / ε. `lower_bound` has the constant (its docstring, the proof). The error of a list is the largest
+# Theorem 5.2: whatever the protocol, for some distribution of the items the largest error of all
+# frequencies is on average at least a constant times √(log d / n) / ε. `lower_bound` has the
+# constant (its docstring, the proof). The error of a list is the largest
 # |estimate - frequency| over all items, unlisted ones being estimated 0.
 
 # %%
@@ -105,7 +110,7 @@ repeats = 5 if full else 2
 
 
 def mean_error(make, bits, n):
-    """Over a few collections from people with items of a Zipf distribution."""
+    """Over a few collections from users with items of a Zipf distribution."""
     return float(np.mean([error(make(), People.draw(bits, n, rng), rng) for _ in range(repeats)]))
 
 
@@ -132,13 +137,14 @@ for name in systems:
     assert 0.4 < by_users[name][0] / by_users[name][-1] / math.sqrt(users[-1] / users[0]) < 2
 
 # %% [markdown]
-# OLH needs a list of all items; the prefixes need none, and that costs hardly anything. The bound is for the worst distribution, of
-# which the Zipf distribution here need not be one; against that, nobody can gain more than the factor in brackets.
+# OLH needs a list of all items; the prefixes need none, and that costs hardly anything. The bound
+# is for the worst distribution, of which the Zipf distribution here need not be one; against that,
+# nobody can gain more than the factor in brackets.
 #
 # ## Longer strings
 #
-# The bound grows with √log d: strings of 64 bits instead of 8 may cost a factor of 3. They do, with some loss for the several
-# lengths of prefix that the people are split over.
+# The bound grows with √log d: strings of 64 bits instead of 8 may cost a factor of 3. They do, with
+# some loss for the several lengths of prefix that the users are split over.
 
 # %%
 lengths = (4, 8, 12, 16, 24, 32, 40, 48, 56, 64) if full else (8, 16, 32, 64)
@@ -154,8 +160,9 @@ for b, e, least in zip(lengths, by_bits, bound_bits, strict=True):
 # %% [markdown]
 # ## One bit from each
 #
-# Section 4.1 of the source: with public coins one private bit from each person is enough for any of these, if ε ≤ ln 2. The coins
-# draw a report, and the bit says whether to keep it. About half are kept, so that errors grow by √2 for signs such as those of HRR.
+# Section 4.1 of the source: with public coins one private bit from each user is enough for any of
+# these, if ε ≤ ln 2. The coins draw a report, and the bit says whether to keep it. About half are
+# kept, so that errors grow by √2 for signs such as those of HRR.
 
 # %%
 whole = HRR(1 << 10, math.log(2))
@@ -169,7 +176,8 @@ for one in (whole, single):
         np.sqrt(np.mean([(estimate.frequencies - shares_of) ** 2 for estimate in estimates]))
     )
 print(
-    f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f}, {rmse[1] / rmse[0]:.3f} times as much"
+    f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f},"
+    f" {rmse[1] / rmse[0]:.3f} times as much"
 )
 assert single.audit().holds
 assert abs(rmse[1] / rmse[0] - math.sqrt(2)) < 0.15
@@ -178,8 +186,9 @@ one_bit = [mean_error(lambda: OneBit(PrefixExtension(bits, math.log(2))), bits, 
 # %% [markdown]
 # ## The picture
 #
-# Left and middle, errors against people and length, and the dotted bound. The grey line is where nothing is listed: the share of
-# the most frequent item. Right, what the list promises and what it keeps.
+# Left and middle, errors against users and length, and the dotted bound. The grey line is where
+# nothing is listed: the share of the most frequent item. Right, what the list promises and what it
+# keeps.
 
 # %%
 figure = Figure(figsize=(13, 4.4), layout="constrained")
@@ -212,7 +221,7 @@ middle.plot(lengths, nothing, color="0.6", label="nothing listed")
 left.set(
     xscale="log",
     yscale="log",
-    xlabel="people",
+    xlabel="users",
     ylabel="largest |estimate − frequency|",
     title=f"$2^{{{bits}}}$ items, ε = 1",
 )
@@ -226,7 +235,7 @@ middle.set(
 right.plot(shares, hits, "o-", color="#009E73", label=f"listed, of {runs} times")
 right.plot(shares, promised, "--", color="#009E73", label="promised")
 right.set(
-    xlabel="fraction of the people who hold the item",
+    xlabel="fraction of the users who have the item",
     ylabel="probability to be listed",
     title="100,000 people, $2^{16}$ items, ε = 1",
 )

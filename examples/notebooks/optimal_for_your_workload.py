@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,18 +14,18 @@
 # %% [markdown]
 # # The best protocol for your own questions
 #
-# *I know which questions I shall ask about the answers of people who trust nobody. Is there a protocol that is made for those
-# questions, and how much better is it than one off the shelf?*
+# *I know which questions I shall ask about the answers of users who trust nobody. Is there a
+# protocol that is made for those questions, and how much better is it than one off the shelf?*
 #
-# Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose outputs are the items: GRR. It
-# leaves rectangular tables to "a separate investigation"; `mechdesign.local` has them.
+# Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose
+# outputs are the items: GRR. It leaves rectangular tables to "a separate investigation";
+# `mechdesign.local` has them.
 
 # %%
 import os
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # before numpy: many small matrices, which threads only slow down
+# Before numpy: many small matrices, which threads only slow down
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # %matplotlib inline
 import csv
@@ -59,10 +60,11 @@ assert square.certificate.gap == 0
 assert square.mechanism == named.krr(6, square.mechanism.privacy.alpha)
 
 # %% [markdown]
-# But what is a report good for? Say what you do with it, and let the outputs be anything. The optimal rows then have two values
-# only, of ratio e^epsilon (Kairouz, Oh and Viswanath 2016): a report says "my item is probably among these". Which sets, and how
-# large, a program decides, with a proof. For information about the item: pairs of items at epsilon = 1, single items, which is GRR,
-# at epsilon = 2.
+# But what is a report good for? Say what you do with it, and let the outputs be anything. The
+# optimal rows then have two values only, of ratio e^epsilon (Kairouz, Oh and Viswanath 2016): a
+# report says "my item is probably among these". Which sets, and how large, a program decides, with
+# a proof. For information about the item: pairs of items at epsilon = 1, single items, which is
+# GRR, at epsilon = 2.
 
 # %%
 uniform = [Fraction(1, 6)] * 6
@@ -71,14 +73,16 @@ for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
     krr = best.utility.of(named.krr(6, best.mechanism.privacy.alpha))[0]
     sets = [sum(weight > min(row) for weight in row) for row in best.mechanism.weights]
     print(
-        f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)} outputs, sets of {set(sets)}"
+        f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)}"
+        f" outputs, sets of {set(sets)}"
     )
     assert best.gap < Fraction(1, 10**30)
     assert set(sets) == {size}
     assert best.value > krr if size > 1 else abs(best.value - krr) < Fraction(1, 10**9)
 
 # %% [markdown]
-# For a decision, "is the item below 3?", two outputs suffice: randomized response on the answer itself.
+# For a decision, "is the item below 3?", two outputs suffice: randomized response on the answer
+# itself.
 
 # %%
 decision = local.extremal(
@@ -92,8 +96,9 @@ assert decision.mechanism.outputs == 2
 # %% [markdown]
 # ## Linear queries: your workload
 #
-# Everybody's item is an hour of the day. The questions: how many fall into a window of 1, 3, 6 or 12 hours, for all windows around
-# the clock: 96 queries, a row each. Windows go over midnight, so that these are not the ranges of any tree.
+# Everybody's item is an hour of the day. The questions: how many fall into a window of 1, 3, 6 or
+# 12 hours, for all windows around the clock: 96 queries, a row each. Windows go over midnight, so
+# that these are not the ranges of any tree.
 
 # %%
 hours = np.arange(24)
@@ -107,8 +112,9 @@ assert design.mechanism.audit().holds
 assert 0 <= design.gap <= 0.01
 
 # %% [markdown]
-# The bound holds for every protocol with one report a person and unbiased estimates. So it holds for the oracles, and for trees of
-# intervals; here are the standard errors of 10,000 people, spread evenly over the day. `Tabular` makes an oracle of any mechanism.
+# The bound holds for every protocol with one report a user and unbiased estimates. So it holds for
+# the oracles, and for trees of intervals; here are the standard errors of 10,000 people, spread
+# evenly over the day. `Tabular` makes an oracle of any mechanism.
 
 # %%
 n = 10_000
@@ -128,9 +134,8 @@ trees = {
     "binary tree, OUE": HierarchicalHistogram(24, epsilon, branching=2, oracle="OUE"),
     "HaarHRR": HaarHRR(24, epsilon),
 }
-many = np.full(
-    24, 20_000
-)  # trees tell their variance with an estimate; it is proportional to 1 / n
+# Trees tell their variance with an estimate; it is proportional to 1 / n
+many = np.full(24, 20_000)
 for name, tree in trees.items():
     variances[name] = (
         tree.estimate(tree.simulate(many, rng)).linear(workload).variance * many.sum() / n
@@ -150,9 +155,9 @@ assert variances["best for ranges"].mean() < 1.06 * variances["designed"].mean()
 assert variances["SubsetSelection"].mean() > 1.5 * variances["designed"].mean()
 
 # %% [markdown]
-# For single items alone there is nothing to gain: the design is as good as SubsetSelection, which is known to be best. For all
-# ranges it is ahead of the best tree, and of the circle that `rangeq.optimise` found, by little: that one is within 3 % of the
-# bound.
+# For single items alone there is nothing to gain: the design is as good as SubsetSelection, which
+# is known to be best. For all ranges it is ahead of the best tree, and of the circular hierarchy
+# that `rangeq.optimise` found, by little: that one is within 3 % of the bound.
 
 # %%
 single = local.workload_optimal("histogram", 16, epsilon)
@@ -163,15 +168,17 @@ assert abs(subset / single.variance - 1) < 0.001
 ranges = local.workload_optimal("ranges", 24, epsilon)
 designed = math.sqrt(ranges.variance / ranges.queries / n)
 print(
-    f"ranges: designed {designed:.5f}, best on the shelf {shelf.rmse:.5f}, bound {math.sqrt(ranges.bound / ranges.queries / n):.5f}"
+    f"ranges: designed {designed:.5f}, best named {shelf.rmse:.5f}, bound"
+    f" {math.sqrt(ranges.bound / ranges.queries / n):.5f}"
 )
 assert designed < shelf.rmse < 1.03 * designed
 
 # %% [markdown]
 # ## In the field
 #
-# The table is a file for the devices, an exact sampler, reports of 9 bits, integers that merge. With `--data` people are taxi
-# trips, by the hour of pick-up; without, an invented city with two rush hours.
+# The table is a file for the devices, an exact sampler, reports of 9 bits, integers that merge.
+# With `--data` the users are taxi trips, by the hour of pick-up; without, an invented city with two
+# rush hours.
 
 
 # %%
@@ -204,12 +211,14 @@ value, variance = estimate.linear(workload)
 evening = 24 * widths.index(3) + 22
 reach = 1.96 * math.sqrt(variance[evening])
 print(
-    f"from 22 to 1 o'clock: {value[evening]:.3f} +- {reach:.3f}, truth {workload[evening] @ truth:.3f}"
+    f"from 22 to 1 o'clock: {value[evening]:.3f} +- {reach:.3f}, truth"
+    f" {workload[evening] @ truth:.3f}"
 )
 
 # %% [markdown]
-# Errors are as predicted for these people, who are not spread evenly: over many runs the mean square error of all queries agrees
-# within seven standard errors, and intervals cover as often as they say.
+# Errors are as predicted for these people, who are not spread evenly: over many runs the mean
+# square error of all queries agrees within seven standard errors, and intervals cover as often as
+# they say.
 
 # %%
 repeats = 2000 if full else 400
@@ -222,23 +231,24 @@ for run in range(repeats):
 predicted = float(oracle.linear_variance(len(items), workload, truth).mean())
 deviation = (squares.mean() - predicted) / (squares.std() / math.sqrt(repeats))
 print(
-    f"RMS error predicted {math.sqrt(predicted):.5f}, measured {math.sqrt(squares.mean()):.5f} ({deviation:+.1f} standard errors)"
+    f"RMS error predicted {math.sqrt(predicted):.5f}, measured {math.sqrt(squares.mean()):.5f}"
+    f" ({deviation:+.1f} standard errors)"
 )
 print(f"{100 * covered.mean():.1f} % of the intervals cover the truth")
 assert abs(deviation) < 7
-assert (
-    7 * squares.std() / math.sqrt(repeats) < 0.4 * predicted
-)  # a mean square error that is 40 % off does not pass for right
+# A mean square error that is 40 % off does not pass for right
+assert 7 * squares.std() / math.sqrt(repeats) < 0.4 * predicted
 assert abs(covered.mean() - 0.95) < 0.02
 
 # %% [markdown]
 # ## What it looks like
 #
-# Left: the sets of the outputs that are sent most often, one a line. Nobody told the program about the clock: it found sets of
-# about a quarter of the day, most of them one arc, some in several pieces. Right: the error by the width of the window. The design
-# gives up accuracy for single hours, where SubsetSelection is best, and gains where windows are wide. The best protocol for ranges,
-# which is a circle too, is close behind with three times the bits: for intervals the shelf is well stocked. For questions that are
-# no intervals, or whose weights are yours, design.
+# Left: the sets of the outputs that are sent most often, one a line. Nobody told the program about
+# the clock: it found sets of about a quarter of the day, most of them one arc, some in several
+# pieces. Right: the error by the width of the window. The design gives up accuracy for single
+# hours, where SubsetSelection is best, and gains where windows are wide. The best protocol for
+# ranges, which is a circular hierarchy, is close behind with three times the bits: for intervals it
+# is good enough. For questions that are no intervals, or whose weights are yours, design.
 
 # %%
 fig = Figure(figsize=(11, 4.4), layout="constrained")

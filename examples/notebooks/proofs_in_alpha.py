@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,11 @@
 # %% [markdown]
 # # Proofs for every alpha
 #
-# *Others will decide how much privacy there has to be. What can be said of my mechanism now, for every alpha, and where does the
-# best design change?*
+# *Others will decide how much privacy there has to be. What can be said of my mechanism now, for
+# every alpha, and where does the best design change?*
 #
-# `mechdesign.symbolic` treats tables whose entries are formulas in alpha. What it says of all alpha in (0, 1) is proved by exact
-# algebra, not by trying many. Thesis, sections 6.5 and 6.6.
+# `mechdesign.symbolic` treats tables whose entries are rational functions of alpha. What it says of
+# all alpha in (0, 1) is proved by exact algebra, not by trying many. Thesis, sections 6.5 and 6.6.
 
 # %%
 # %matplotlib inline
@@ -36,8 +37,8 @@ largest = 8 if full else 6
 # %% [markdown]
 # ## The named mechanisms
 #
-# GM is private for every alpha, weakly honest up to n / (n + 2) (Lemma 13, solved for alpha), and column honest and monotone up to
-# 1/2 (Lemma 14). EM has all seven properties at every alpha.
+# GM is private for every alpha, weakly honest up to n / (n + 2) (Lemma 13, solved for alpha), and
+# column honest and monotone up to 1/2 (Lemma 14). EM has all seven properties at every alpha.
 
 # %%
 gm = symbolic.geometric(4)
@@ -55,8 +56,9 @@ for n in range(2, largest + 1):
     assert gm.at("9/10") == named.geometric(n, "9/10")
 
 # %% [markdown]
-# A formula may be printed wrongly, and then no alpha saves it. Equation 6.14 gives EM's diagonal, and holds for even n only: at n =
-# 3 and alpha = 9/10 EM has 100/361, more than that "bound".
+# A formula may be misprinted, and then it is wrong for every alpha. Equation 6.14 gives EM's
+# diagonal, and holds for even n only: at n = 3 and alpha = 9/10 EM has 100/361, more than that
+# "bound".
 
 # %%
 odd = symbolic.explicit_fair(3)[0, 0]
@@ -67,8 +69,8 @@ assert float(odd("9/10")) > (1 - alpha) / (1 + alpha - 2 * alpha ** (3 / 2 + 1))
 assert str(symbolic.explicit_fair(4)[0, 0]) == "1/(1 + 2α + 2α^2)"
 
 # %% [markdown]
-# The same for local privacy: GRR, OUE, HRR and subset selection, where every two items are neighbours, are private for every alpha,
-# and use all of it.
+# The same for local privacy: GRR, OUE, HRR and subset selection, where every two items are
+# neighbours, are private for every alpha, and use all of it.
 
 # %%
 for table in (
@@ -79,16 +81,17 @@ for table in (
 ):
     audit = table.audit()
     print(
-        f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight: {audit.tight}"
+        f"{table.outputs} outputs for {table.inputs} items: private for {audit.private}, tight:"
+        f" {audit.tight}"
     )
     assert audit.holds
     assert audit.tight
 
 # %% [markdown]
-# ## The formula behind a design
+# ## The rational functions behind a design
 #
-# `explain` follows a design that was made for one alpha as far as it is optimal. The proof is a set of multipliers, formulas as
-# well, and `verify` checks it all again from scratch.
+# `explain` follows a design that was made for one alpha as far as it is optimal. The proof is a set
+# of multipliers, rational functions as well, and `verify` checks it all again from scratch.
 
 # %%
 found = design(2, Privacy("9/10"), L0(), ["WH"])
@@ -106,7 +109,7 @@ piece
 # %%
 for lie in (
     replace(piece, objective=symbolic.geometric(2).loss(L0())),
-    replace(piece, interval=symbolic.Interval.of(Fraction(2, 5), piece.interval.high)),
+    replace(piece, interval=symbolic.AlphaInterval.of(Fraction(2, 5), piece.interval.high)),
 ):
     verdict = lie.verify()
     print(verdict.reason)
@@ -115,9 +118,10 @@ for lie in (
 # %% [markdown]
 # ## From one piece to the next
 #
-# Section 6.6.3 has no closed form for the least L0 of weakly honest mechanisms. `parametric` covers all of (0, 1): up to n / (n +
-# 2) it is GM's, and from there on another formula. The table may change more often than the loss does. Which of several optimal
-# tables is shown is the solver's choice; the loss is not.
+# Section 6.6.3 has no closed form for the least L0 of weakly honest mechanisms. `parametric` covers
+# all of (0, 1): up to n / (n + 2) it is GM's, and from there on another rational function. The
+# table may change more often than the loss does. Which of several optimal tables is shown is the
+# solver's choice; the loss is not.
 
 # %%
 stated = {
@@ -146,8 +150,9 @@ for n, pieces in honest.items():
         assert formula(alpha) == design(n, Privacy(alpha), L0(), ["WH"]).certificate.objective
 
 # %% [markdown]
-# Squared error shows more of it. With four people and no properties, the ends 0 and 4 are never answered from alpha = 0.344 on, and
-# from 0.773 on the optimum always answers 2: the end of one piece is the root of a polynomial, exactly.
+# Squared error shows more of it. With four people and no properties, the ends 0 and 4 are never
+# answered from alpha = 0.344 on, and from 0.773 on the optimum always answers 2: the end of one
+# piece is the root of a polynomial, exactly.
 
 # %%
 squared = symbolic.parametric(4, L2())
@@ -162,9 +167,11 @@ assert str(piece.interval.low) == "0.773303... (where 5α^4 + 3α^3 + α^2 - α 
 # %% [markdown]
 # ## The optimum as a function of alpha
 #
-# Left: the least scaled L0 (a blind guess scores 1) of weakly honest mechanisms; a dot is where one formula gives way to the next.
-# Right: what weak honesty costs beyond GM, and what fairness does, by EM. Weak honesty is free up to n / (n + 2), and costs a few
-# per cent at most. Fairness costs something at every alpha, but towards 1 both come to the same. All curves are formulas.
+# Left: the least scaled L0 (a blind guess scores 1) of weakly honest mechanisms; a dot is where one
+# critical region ends and the next begins. Right: what weak honesty costs beyond GM, and what
+# fairness does, by EM. Weak honesty is free up to n / (n + 2), and costs a few per cent at most.
+# Fairness costs something at every alpha, but towards 1 both come to the same. All curves are
+# rational functions.
 
 # %%
 grid = [Fraction(k, 200) for k in range(80, 200)]

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,12 @@
 # %% [markdown]
 # # How many are between a and b, and where is the median?
 #
-# People hold a number and trust nobody with it. Each sends one private report; the server wants every range, every prefix and the
-# quantiles. Which protocol, and how wrong will the answers be?
+# Users have a number each and trust nobody with it. Each sends one private report; the server wants
+# every range, every prefix and the quantiles. Which protocol, and how wrong will the answers be?
 #
-# Sources: Kulkarni's thesis, chapter 5 (Tables 5.2 to 5.4, Figures 5.3 to 5.5), and *Answering Range Queries Under Local
-# Differential Privacy*, "range queries" below. Its people come from a Cauchy distribution with centre P D and height D / 10.
+# Sources: Kulkarni's thesis, chapter 5 (Tables 5.2 to 5.4, Figures 5.3 to 5.5), and *Answering
+# Range Queries Under Local Differential Privacy*, "range queries" below. Its people come from a
+# Cauchy distribution with centre P D and height D / 10.
 
 # %%
 # %matplotlib inline
@@ -30,7 +32,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from settings import arguments
 
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, central, optimise
+from rangeq import DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram, central, optimise
 
 full, data = arguments()
 rng = np.random.default_rng(5)
@@ -45,7 +47,9 @@ def cauchy(domain, users, centre=0.4):
 
 
 def systems(domain):
-    """The four of Tables 5.2 and 5.3: a consistent tree of B children over OUE is the thesis's HHc_B."""
+    """The four of Tables 5.2 and 5.3: a consistent tree of B children over OUE is the thesis's
+    HHc_B.
+    """
     trees = {f"HHc_{b}": HierarchicalHistogram(domain, epsilon, b, "OUE") for b in (2, 4, 16)}
     return {**trees, "HaarHRR": HaarHRR(domain, epsilon)}
 
@@ -53,10 +57,11 @@ def systems(domain):
 # %% [markdown]
 # ## Predicted, published, measured (Tables 5.2 and 5.3)
 #
-# Every protocol predicts its error before anybody reports: `average_rmse`. The thesis prints "mean squared error × 1000" for
-# N = 2^26 users; by size and by how it falls with ε it is the *root* mean squared error. Here is its row for ε = 1.1 beside the
-# prediction, and beside what comes out when reports are drawn. `simulate` draws the aggregate of all users at once, with the
-# distribution that their reports would have.
+# Every protocol predicts its error before anybody reports: `average_rmse`. The thesis prints "mean
+# squared error × 1000" for N = 2^26 users; by size and by how it falls with ε it is the *root* mean
+# squared error. Here is its row for ε = 1.1 beside the prediction, and beside what comes out when
+# reports are drawn. `simulate` draws the aggregate of all users at once, with the distribution that
+# their reports would have.
 
 # %%
 PRINTED = {  # D: (Table 5.2, all ranges; Table 5.3, all prefixes)
@@ -69,14 +74,14 @@ repeats = 20
 def mean_squares(error):
     """Over all ranges a < b, and over all prefixes, from the errors of the prefixes."""
     d, e = len(error), np.concatenate([[0.0], error])
-    ranges = (
-        (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()
-    )  # all a <= b, less the single items
+    # All a <= b, less the single items
+    ranges = (d + 1) * (e @ e) - e.sum() ** 2 - (np.diff(e) ** 2).sum()
     return ranges / (d * (d - 1) / 2), error @ error / d
 
 
 print(
-    f"RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N = 2^{n.bit_length() - 1}\n"
+    "RMSE x 1000 at N = 2^26, printed and predicted; measured over predicted at N ="
+    f" 2^{n.bit_length() - 1}\n"
 )
 print("D     queries   protocol  printed  predicted  measured / predicted")
 for domain, printed in PRINTED.items():
@@ -91,20 +96,21 @@ for domain, printed in PRINTED.items():
             theirs, ours = row[column], 1000 * protocol.average_rmse(1 << 26, workload)
             ratio = rmse / protocol.average_rmse(n, workload)
             print(
-                f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f}  {ours:9.3f}  {ratio:9.2f}"
+                f"2^{domain.bit_length() - 1:<3d} {workload:9s} {name:8s}  {theirs:7.3f} "
+                f" {ours:9.3f}  {ratio:9.2f}"
             )
-            assert (
-                0.5 < ratio < 1.6
-            )  # its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
+            # Its square has 20 x 2.5 degrees of freedom or more: by chance once in 10^6 such tables
+            assert 0.5 < ratio < 1.6
             assert 0.8 < theirs / ours < 1.25
 
 # %% [markdown]
-# In this row the thesis's numbers for ranges at 2^16 are 8 to 13 % below the prediction, and agree with that for ranges that begin
-# at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8) and 12 % above it (see NOTATION.md). What holds: the four are
-# within a quarter of each other, so that nobody is punished much for a bad branching.
+# In this row the thesis's numbers for ranges at 2^16 are 8 to 13 % below the prediction, and agree
+# with that for ranges that begin at every 2^8th item; those for prefixes of HHc_2 are 19 % (2^8)
+# and 12 % above it (see docs/notation.md). What holds: the four are within a quarter of each other,
+# so that nobody is punished much for a bad branching.
 #
-# For a *trusted* curator that is not so, as the thesis points out in Table 5.4: at D = 2^8, B = 16 has 36 % of the variance of
-# B = 2, 60 % of its RMSE.
+# For a *trusted* curator that is not so, as the thesis points out in Table 5.4: at D = 2^8, B = 16
+# has 36 % of the variance of B = 2, 60 % of its RMSE.
 
 # %%
 printed = {256: (221.62, 79.23, 220.06), 512: (306.31, 164.48, 305.54)}
@@ -121,16 +127,16 @@ for domain, theirs in printed.items():
             for a, b, c in zip(("wavelet", "HHc_16", "HHc_2"), ours, theirs, strict=True)
         ),
     )
-    assert np.allclose(
-        ours, theirs, rtol=0.01
-    )  # the printed 164.48 is 163.48, and the wavelet's are off by 0.4
+    # The printed 164.48 is 163.48, and the wavelet's are off by 0.4
+    assert np.allclose(ours, theirs, rtol=0.01)
 
 # %% [markdown]
 # ## Length decides (Figure 5.3)
 #
-# A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat method is best for single items
-# and by far the worst for long ranges. `estimate.variance(a, b)` knows the error of each range; the answers themselves agree.
-# Consistency, one least-squares estimate from all levels, never harms.
+# A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat
+# method is best for single items and by far the worst for long ranges. `estimate.variance(a, b)`
+# knows the error of each range; the answers themselves agree. Consistency, one least-squares
+# estimate from all levels, never harms.
 
 # %%
 domain = 1 << (22 if full else 14)
@@ -138,10 +144,10 @@ held = cauchy(domain, n)
 truth = np.concatenate([[0.0], np.cumsum(held) / n])
 contenders = {
     "Flat": Flat(domain, epsilon),
-    "HH_4, not consistent": HierarchicalHistogram(domain, epsilon, 4, "OUE", consistent=False),
+    "HH_4, not consistent": DecomposedHistogram(domain, epsilon, 4, "OUE"),
     "HHc_4": HierarchicalHistogram(domain, epsilon, 4, "OUE"),
     "HaarHRR": HaarHRR(domain, epsilon),
-    "optimised circle": optimise(domain, epsilon, n).protocol,
+    "optimised circular hierarchy": optimise(domain, epsilon, n).protocol,
 }
 lengths = [1 << k for k in range(0, domain.bit_length() - 1, 2)]
 estimates = {
@@ -175,10 +181,10 @@ crossing = next(
 print(f"\nfrom ranges of {crossing} items on HaarHRR errs less than Flat")
 
 # %% [markdown]
-# ## Where people are hardly matters (range queries, Figure 8)
+# ## Where users are hardly matters (range queries, Figure 8)
 #
-# The error is that of the protocol's noise, which does not look at the data. `average_rmse` takes a population, too: exact, for
-# the Cauchy centre P D anywhere.
+# The error is that of the protocol's noise, which does not look at the data. `average_rmse` takes a
+# population, too: exact, for the Cauchy centre P D anywhere.
 
 # %%
 for name, protocol in systems(1 << 8).items():
@@ -186,12 +192,14 @@ for name, protocol in systems(1 << 8).items():
     rmse = [1000 * protocol.average_rmse(1 << 26, "ranges", f) for f in populations]
     even = 1000 * protocol.average_rmse(1 << 26)
     print(
-        f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even population {even:.3f}"
+        f"{name:8s} RMSE x 1000 for P = 0.1 .. 0.9: {min(rmse):.3f} to {max(rmse):.3f}; even"
+        f" population {even:.3f}"
     )
     assert max(rmse) < 1.01 * min(rmse)
 
 # %% [markdown]
-# So the *relative* error falls with the number of people in the range (Figure 5.4): a heavy range is nearly exact.
+# So the *relative* error falls with the number of users in the range (Figure 5.4): a heavy range is
+# nearly exact.
 
 # %%
 first, last = np.sort(rng.integers(0, domain, (2, 100_000)), axis=0)
@@ -199,9 +207,8 @@ mass = truth[last + 1] - truth[first]
 print("mean relative error of ranges that hold at least x of the people, x = 10%, 50%, 90%")
 for name in ("Flat", "HHc_4", "HaarHRR"):
     error = np.abs(estimates[name].range(first, last) / mass - 1)
-    expected = (
-        np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
-    )  # the mean of a normal error's size
+    # The mean of a normal error's size
+    expected = np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
     seen, foreseen = (
         [np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected)
     )
@@ -217,8 +224,9 @@ for name in ("Flat", "HHc_4", "HaarHRR"):
 # %% [markdown]
 # ## Quantiles (thesis Figure 5.5, range queries Figure 9)
 #
-# A quantile is where the estimated cdf reaches φ. Its *value* may be far off where hardly anybody is; the fraction of people below
-# it, the *quantile error*, is that of a prefix. `quantile_interval` says between which items the true one is.
+# A quantile is where the estimated cdf reaches φ. Its *value* may be far off where hardly anybody
+# is; the fraction of users below it, the *quantile error*, is that of a prefix. `quantile_interval`
+# says between which items the true one is.
 
 # %%
 phi = np.arange(1, 10) / 10
@@ -229,7 +237,7 @@ for centre in (0.1, 0.5):
     held = cauchy(domain, n, centre)
     cdf = np.cumsum(held) / n
     true = np.searchsorted(cdf, phi - 1e-12)
-    for name in ("Flat", "HHc_4", "HaarHRR", "optimised circle"):
+    for name in ("Flat", "HHc_4", "HaarHRR", "optimised circular hierarchy"):
         found = []
         for _ in range(5):
             estimate = contenders[name].estimate(contenders[name].simulate(held, rng))
@@ -237,7 +245,8 @@ for centre in (0.1, 0.5):
         values, off = np.abs(np.array(found) - true) / domain, np.abs(cdf[np.array(found)] - phi)
         numbers = (np.median(values), values.max(), np.median(off), off.max())
         print(f"{centre}  {name:16s}  {'    '.join(f'{number:11.4f}' for number in numbers)}")
-        # No prefix is off by eight deviations, so that no quantile is, but for the people on one item.
+        # No prefix is off by eight deviations, so that no quantile is, but for the users on one
+        # item.
         deviation = math.sqrt(
             estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max()
         )
@@ -245,7 +254,8 @@ for centre in (0.1, 0.5):
         deciles[centre, name] = np.sqrt(np.mean(off**2, axis=0))
 
 # %% [markdown]
-# With real data: when taxi trips begin, in slots of half an hour of a month, users drawn with replacement as the thesis does.
+# With real data: when taxi trips begin, in slots of half an hour of a month, users drawn with
+# replacement as the thesis does.
 
 # %%
 if data is None:
@@ -271,8 +281,9 @@ else:
 # %% [markdown]
 # ## The picture
 #
-# Left, what a range of each length costs: lines predicted, dots measured. Right, the deciles of the people centred at D / 2. Take
-# what `optimise` recommends, unless reports must be short: then HaarHRR. Take Flat for single items and very short ranges only.
+# Left, what a range of each length costs: lines predicted, dots measured. Right, the deciles of
+# users centred at D / 2. Take what `optimise` recommends, unless reports must be short: then
+# HaarHRR. Take Flat for single items and very short ranges only.
 
 # %%
 styles = {
@@ -280,7 +291,7 @@ styles = {
     "HH_4, not consistent": ("#999999", "v"),
     "HHc_4": ("#0072B2", "o"),
     "HaarHRR": ("#D55E00", "^"),
-    "optimised circle": ("#009E73", "D"),
+    "optimised circular hierarchy": ("#009E73", "D"),
 }
 figure = Figure(figsize=(10.5, 4.6), layout="constrained")
 left, right = figure.subplots(1, 2)
@@ -296,12 +307,12 @@ for name, (colour, marker) in styles.items():
 left.set_xscale("log", base=2)
 left.set(
     xlabel="items in the range",
-    ylabel="RMSE, fraction of the people",
+    ylabel="RMSE, fraction of the users",
     title=f"D = $2^{{{domain.bit_length() - 1}}}$, n = $2^{{{n.bit_length() - 1}}}$, ε = 1.1",
 )
 right.set(
     xlabel="φ",
-    ylabel="RMS quantile error, fraction of the people",
+    ylabel="RMS quantile error, fraction of the users",
     title="deciles, centre D / 2",
     xticks=phi,
 )

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,13 @@
 # %% [markdown]
 # # How many are in their thirties *and* work long hours?
 #
-# Ranges over several attributes at once, from people who trust nobody and send one report each. Noise grows with the number of
-# cells, and cells with the number of attributes; assumptions that save noise may be wrong. Which system, and how wrong is it?
+# Ranges over several attributes at once, from users who trust nobody and send one report each.
+# Noise grows with the number of cells, and cells with the number of attributes; assumptions that
+# save noise may be wrong. Which system, and how wrong is it?
 #
-# Source: Yang, Wang, Li, Cheng and Su, *Answering Multi-Dimensional Range Queries under Local Differential Privacy* (PVLDB 2021),
-# "the grids paper": Figures 1, 2 and 5. `WaveGrid` is not in it.
+# Source: Yang, Wang, Li, Cheng and Su, *Answering Multi-Dimensional Range Queries under Local
+# Differential Privacy* (PVLDB 2021), "the grids paper": Figures 1, 2 and 5. `WaveGrid` is not in
+# it.
 
 # %%
 # %matplotlib inline
@@ -27,7 +30,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from settings import arguments
 
-from rangeq.grids import CALM, HDG, HIO, LHIO, MSW, TDG, Uniform, WaveGrid, best, plan
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best, plan
 
 full, data = arguments()
 rng = np.random.default_rng(7)
@@ -76,24 +79,25 @@ for asked in (
     assert abs(found - inside.mean()) < 0.06
 
 # %% [markdown]
-# The intervals know nothing of bias: real working hours heap at round numbers, and an estimate that is smooth there may miss by
-# more than its interval says. With `--data` the second one misses.
+# The intervals know nothing of bias: real working hours heap at round numbers, and an estimate that
+# is smooth there may miss by more than its interval says. With `--data` the second one misses.
 #
 # ## Which system?
 #
-# `plan` lists those that can serve these attributes, in how many groups they split the people, and the noise of an average answer
-# about two attributes where that is known beforehand.
+# `plan` lists those that can serve these attributes, in how many groups they split the users, and
+# the noise of an average answer about two attributes where that is known beforehand.
 
 # %%
 print(plan(sizes, 1.0, n))
 
 # %% [markdown]
-# What noise does not tell is what assumptions cost. `Uniform` assumes everything; `MSW` assumes that attributes are independent;
-# `TDG` and `HDG` that people are spread evenly inside cells, coarse ones for pairs; `CALM` assumes nothing and takes every pair of
-# values for a cell. `WaveGrid` asks about square waves of random period and phase, and is as smooth as the reports say.
+# What noise does not tell is what assumptions cost. `Uniform` assumes everything; `MSW` assumes
+# that attributes are independent; `TDG` and `HDG` that users are uniform inside cells, coarse ones
+# for pairs; `RangeCALM` assumes nothing and takes every pair of values for a cell. `WaveGrid` asks
+# about square waves of random period and phase, and is as smooth as the reports say.
 #
-# To compare them: the paper's normal people, correlated, of 64 values an attribute. Errors are mean absolute errors of queries that
-# cover a part ω of the domain of each of λ attributes.
+# To compare them: the paper's normal data, correlated, of 64 values an attribute. Errors are
+# mean absolute errors of queries that cover a part ω of the domain of each of λ attributes.
 
 # %%
 study = Study(
@@ -105,9 +109,9 @@ study = Study(
     queries=200,
 )
 systems = (
-    (Uniform, MSW, CALM, HIO, LHIO, TDG, HDG, WaveGrid)
+    (Uniform, MSW, RangeCALM, HIO, LHIO, TDG, HDG, WaveGrid)
     if full
-    else (Uniform, MSW, CALM, TDG, HDG, WaveGrid)
+    else (Uniform, MSW, RangeCALM, TDG, HDG, WaveGrid)
 )
 epsilons = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0) if full else (0.4, 1.0, 2.0)
 several, volumes = range(2, study.d + 1), (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -141,18 +145,20 @@ for name in names:
     print(f"{name:10s}" + "".join(f"{errors[name, 1.0, *key]:8.4f}" for key in questions))
 
 # %% [markdown]
-# - Whoever assumes nothing drowns in noise at small ε: `CALM` adds up a thousand noisy cells for a query.
+# - Whoever assumes nothing drowns in noise at small ε: `RangeCALM` adds up a thousand noisy cells for a
+#   query.
 # - Whoever assumes independence stays wrong whatever ε: `MSW` improves little.
-# - `HDG` mends coarse cells of pairs by fine ones of single attributes, as the paper has it, and overtakes `MSW` once there is
-#   enough to go by. At ε = 0.4 there is not: `TDG` has two cells an attribute, cut in the middle of these people, and is a guess.
+# - `HDG` mends coarse cells of pairs by fine ones of single attributes, as the paper has it, and
+#   overtakes `MSW` once there is enough to go by. At ε = 0.4 there is not: `TDG` has two cells an
+#   attribute, cut in the middle of these data, and is a guess.
 # - `WaveGrid` errs least throughout.
 # - Ranges of about half of the domain are the hardest: their ends lie in the crowd.
 
 # %%
 small, large = epsilons[0], epsilons[-1]
-assert errors["CALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
+assert errors["RangeCALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
 assert errors["MSW", large, "λ", 2] > 2 * errors["WaveGrid", large, "λ", 2]
-for name in ("CALM", "HDG", "WaveGrid"):
+for name in ("RangeCALM", "HDG", "WaveGrid"):
     assert errors[name, large, "λ", 2] < errors[name, small, "λ", 2]
 for k in several:
     assert errors["WaveGrid", 1.0, "λ", k] < errors["HDG", 1.0, "λ", k]
@@ -160,7 +166,8 @@ for k in several:
 # %% [markdown]
 # ## Does the estimate know its error?
 #
-# `standard_errors` come from the same reports as the answers, and know nothing of bias where data are less smooth than assumed.
+# `standard_errors` come from the same reports as the answers, and know nothing of bias where data
+# are less smooth than assumed.
 
 # %%
 protocol = WaveGrid([study.c] * study.d, 1.0, study.n)
@@ -170,7 +177,8 @@ for k in (2, study.d):
     stated = estimate.standard_errors(*questions["λ", k])
     rmse, expected = (np.sqrt(np.mean(values**2)) for values in (off, stated))
     print(
-        f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%} within two standard errors"
+        f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%}"
+        " within two standard errors"
     )
     assert rmse < 4 * expected
 
@@ -206,5 +214,7 @@ panels[0].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 panels[1].set_xticks(several)
 handles, labels = panels[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=len(names), frameon=False)
-figure.suptitle(f"{study.n:,} normal people, {study.d} attributes of {study.c} values", fontsize=11)
+figure.suptitle(
+    f"{study.n:,} users, normal data, {study.d} attributes of {study.c} values", fontsize=11
+)
 figure

@@ -11,13 +11,14 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(
-    str(Path(__file__).resolve().parents[1])
-)  # what the scripts in examples/ compute can be imported
+# What the scripts in examples/ compute can be imported
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 
 def arguments() -> tuple[bool, Path | None]:
-    """Whether to run with the settings of the sources instead of small ones, and the directory of real data, if given."""
+    """Whether to run with the settings of the sources instead of small ones, and the directory of
+    real data, if given.
+    """
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument(
         "--full", action="store_true", help="the settings of the sources, instead of small ones"

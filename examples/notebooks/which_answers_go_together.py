@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -13,11 +14,11 @@
 # %% [markdown]
 # # Which answers go together?
 #
-# Everybody has eight yes-or-no answers and sends *one* private report. Which answers depend on each other, and which of the
-# dependences that show are only noise?
+# Everybody has eight yes-or-no answers and sends *one* private report. Which answers depend on each
+# other, and which of the dependences that show are only noise?
 #
-# Source: Kulkarni's thesis, chapter 4 (Figures 4.2 to 4.9). Its taxi trips are used where `--data` names a directory with them,
-# otherwise trips made up with the associations that it reports.
+# Source: Kulkarni's thesis, chapter 4 (Figures 4.2 to 4.9). Its taxi trips are used where `--data`
+# names a directory with them, otherwise trips made up with the associations that it reports.
 
 # %%
 # %matplotlib inline
@@ -50,14 +51,16 @@ people = trips(rng) if data is None else taxi(data / "taxis.csv")
 study = Study(rng, repeats=10 if full else 3, quick=not full)
 n, epsilon = 1 << 18, math.log(3)
 print(
-    f"{n:,} users are drawn from {len(people.records):,} {people.name}: {', '.join(people.attributes)}"
+    f"{n:,} users are drawn from {len(people.records):,} {people.name}:"
+    f" {', '.join(people.attributes)}"
 )
 
 # %% [markdown]
 # ## One report for all pairs
 #
-# A record has 2^8 possible values, a marginal of two attributes 4, and there are 28 of those. `InpHT` reports one random Hadamard
-# coefficient of the record, among those that marginals of up to two attributes need: seven bits, of use to every marginal.
+# A record has 2^8 possible values, a marginal of two attributes 4, and there are 28 of those.
+# `InpHT` reports one random Hadamard coefficient of the record, among those that marginals of up to
+# two attributes need: seven bits, of use to every marginal.
 
 # %%
 held = people.draw(1 << 20, rng)  # how many users hold each record
@@ -68,17 +71,20 @@ estimate = protocol.estimate(protocol.simulate(held, rng))
 low, high = estimate.interval(["CC", "Tip"])
 table, true = estimate.marginal(["CC", "Tip"]), people.marginal(held, ["CC", "Tip"])
 print(
-    f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval        truth"
+    f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval"
+    "        truth"
 )
 for cell in np.ndindex(2, 2):
     print(
-        f" {cell[0]}   {cell[1]}   {table[cell]:7.4f}  [{low[cell]:.4f}, {high[cell]:.4f}]  {true[cell]:7.4f}"
+        f" {cell[0]}   {cell[1]}   {table[cell]:7.4f}  [{low[cell]:.4f}, {high[cell]:.4f}] "
+        f" {true[cell]:7.4f}"
     )
 assert (np.abs(table - true) < 6 * np.sqrt(estimate.variances(["CC", "Tip"]))).all()
 tips, variance = estimate.answer({"CC": 1, "Tip": 1})
 cards, _ = estimate.answer({"CC": 1})
 print(
-    f"of those who pay by card {tips / cards:.1%} tip a quarter or more; truly {true[1, 1] / true[1].sum():.1%}"
+    f"of those who pay by card {tips / cards:.1%} tip a quarter or more; truly"
+    f" {true[1, 1] / true[1].sum():.1%}"
 )
 
 # %% [markdown]
@@ -90,7 +96,8 @@ print(
 epsilons = (0.4, 0.8, epsilon, 1.4)
 predicted, measured = {}, {}
 print(
-    "mean total variation distance of the 2-way marginals at ε = 1.1\nprotocol  bits  predicted  measured"
+    "mean total variation distance of the 2-way marginals at ε = 1.1\nprotocol  bits  predicted "
+    " measured"
 )
 for kind in SIX:
     name = kind.__name__
@@ -101,17 +108,17 @@ for kind in SIX:
         )
         measured[name, e] = study.error(kind, people, n, 2, e)[0]
     print(
-        f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f}  {measured[name, epsilon]:8.4f}"
+        f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f} "
+        f" {measured[name, epsilon]:8.4f}"
     )
-    assert all(
-        0.5 < measured[name, e] / predicted[name, e] < 1.7 for e in epsilons
-    )  # predicted for evenly spread people
+    # Predicted for uniform records
+    assert all(0.5 < measured[name, e] / predicted[name, e] < 1.7 for e in epsilons)
 order = sorted((kind.__name__ for kind in SIX), key=lambda name: predicted[name, epsilon])
 assert order == ["InpHT", "MargPS", "MargHT", "MargRR", "InpRR", "InpPS"]
 
 # %% [markdown]
-# Reporting about the whole record (InpPS, InpRR) pays for 256 cells; reporting on one marginal of the 28 (Marg...) splits the
-# users; InpHT does neither.
+# Reporting about the whole record (InpPS, InpRR) pays for 256 cells; reporting on one marginal of
+# the 28 (Marg...) splits the users; InpHT does neither.
 #
 # ## Correlations (Figure 4.2)
 
@@ -121,8 +128,9 @@ figure_4_2(study, people)
 # %% [markdown]
 # ## Dependent, or noise? (Figure 4.8)
 #
-# The χ² statistic of a textbook is compared to 3.84, which noise-free counts of independent attributes exceed one time in twenty.
-# A private estimate is far noisier. Take attributes that *are* independent, many times:
+# The χ² statistic of a textbook is compared to 3.84, which noise-free counts of independent
+# attributes exceed one time in twenty. A private estimate is far noisier. Take attributes that
+# *are* independent, many times:
 
 # %%
 independent = people.some(2).domain
@@ -135,21 +143,23 @@ for _ in range(400):
 naive = np.mean([test.statistic > test.critical_without_noise for test in tests])
 aware = np.mean([test.dependent for test in tests])
 print(
-    f"independent attributes found dependent: {naive:.0%} by the textbook's critical value, {aware:.1%} by `chi_square`'s"
+    f"independent attributes found dependent: {naive:.0%} by the textbook's critical value,"
+    f" {aware:.1%} by `chi_square`'s"
 )
 assert 0.005 < aware < 0.12  # of 400 tests of size 0.05
 assert naive > 0.4
 
 # %% [markdown]
-# `chi_square` therefore computes a critical value of its own, from the protocol's errors. The factor between the two is the price
-# of privacy: so many times more people are needed to see the same dependence. Of the thesis's six pairs:
+# `chi_square` therefore computes a critical value of its own, from the protocol's errors. The
+# factor between the two is the price of privacy: so many times more users are needed to see the
+# same dependence. Of the thesis's six pairs:
 
 # %%
 figure_4_8(study, people)
 
 # %% [markdown]
-# All 28 pairs, from 2^20 users. At 95 % one or two independent pairs of so many would be called dependent; each is tested at a
-# 28th of 5 % instead.
+# All 28 pairs, from 2^20 users. At 95 % one or two independent pairs of so many would be called
+# dependent; each is tested at a 28th of 5 % instead.
 
 # %%
 pairs = people.domain.views(2)
@@ -159,12 +169,12 @@ print("pairs called dependent       statistic  from exact counts    critical    
 for pair in sorted(pairs, key=lambda pair: found[pair].p_value):
     test = found[pair]
     scale = test.critical / test.critical_without_noise
-    deviations = math.sqrt(
-        exact[pair] / scale
-    )  # of the noise, from independence: of chance 3 pass the test
+    # Of the noise, from independence: of chance 3 pass the test
+    deviations = math.sqrt(exact[pair] / scale)
     if test.dependent:
         print(
-            f"{', '.join(pair):26s}  {test.statistic:10.0f}  {exact[pair]:17.0f}  {test.critical:10.0f}  {test.p_value:9.1e}"
+            f"{', '.join(pair):26s}  {test.statistic:10.0f}  {exact[pair]:17.0f} "
+            f" {test.critical:10.0f}  {test.p_value:9.1e}"
         )
     assert test.dependent or deviations < 9  # noise would have to hide 6 of them
 if data is None:
@@ -175,8 +185,9 @@ if data is None:
 # %% [markdown]
 # ## A tree of attributes (Figure 4.9)
 #
-# The Chow-Liu tree joins all attributes by the pairs of the largest mutual information: the best distribution in which each
-# attribute depends on one other. What a tree learned from reports loses is measured by the *true* information of its edges.
+# The Chow-Liu tree joins all attributes by the pairs of the largest mutual information: the best
+# distribution in which each attribute depends on one other. What a tree learned from reports loses
+# is measured by the *true* information of its edges.
 
 
 # %%
@@ -193,14 +204,16 @@ for name, tree in (("InpHT", learned), ("MargPS", worse)):
     print(f"{name:6s} claims {tree.total():.4f}, has {tree.total(marginals):.4f}")
     assert tree.total(marginals) <= ideal.total() + 1e-12
 print(learned)
-# What carries most of the information is many deviations above the noise; only weak edges are exchanged for others.
+# What carries most of the information is many deviations above the noise; only weak edges are
+# exchanged for others.
 assert learned.total(marginals) > 0.7 * ideal.total()
 
 # %% [markdown]
 # ## The picture
 #
-# Left, which protocol: lines predicted, dots measured. Middle, what independent attributes look like. Right, the tree: the wider
-# an edge, the stronger the true correlation; dashed edges belong to the true tree alone.
+# Left, which protocol: lines predicted, dots measured. Middle, what independent attributes look
+# like. Right, the tree: the wider an edge, the stronger the true correlation; dashed edges belong
+# to the true tree alone.
 
 # %%
 figure = Figure(figsize=(13, 4.6), layout="constrained")

@@ -1,4 +1,4 @@
-"""Heavy hitters under local differential privacy: the frequent items of a universe too large to list.
+"""Heavy hitters under local privacy: the frequent items of a universe too large to list.
 
 >>> import numpy as np
 >>> protocol = PrefixExtension(bits=64, epsilon=4.0, text=True)
@@ -8,15 +8,15 @@
 ['ja', 'nein']
 """
 
+from frequency.algebra.error_correcting_codes import Code
 from frequency.heavy import plot
-from frequency.heavy.bound import lower_bound
-from frequency.heavy.codes import Code
+from frequency.heavy.error_bound import lower_bound
 from frequency.heavy.found import Found, Gate
-from frequency.heavy.onebit import OneBit
-from frequency.heavy.prefix import PrefixExtension, TreeHist
+from frequency.heavy.one_bit import OneBit
+from frequency.heavy.prefix_tree import PrefixExtension, TreeHist
 from frequency.heavy.protocol import HeavyHitterProtocol
-from frequency.heavy.succinct import SuccinctHistogram
-from frequency.heavy.unique import UniqueHeavyHitter
+from frequency.heavy.succinct_histogram import SuccinctHistogram
+from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.heavy.universe import InvalidString, Universe
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How far the estimate of one item is off: its deviation, and what pure noise may reach among many items."""
+"""The errors of the estimate of one item: its deviation, and what noise may reach among many."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.channel import Floats
-from frequency.hadamard import HRR
-from frequency.oracle import Oracle, PureOracle
+from frequency.core.oracle import Oracle, PureOracle
+from frequency.oracles.hadamard_response import HRR
+from mechdesign._support.arrays import Floats
 
 
 @dataclass(frozen=True)
 class ItemErrors:
-    """The errors of estimates from ``users`` reports, of a random part of a ``population``, relative to all of that.
+    """The errors of estimates from ``users`` reports, of a random part of a ``population``.
 
-    ``noise`` maps frequencies to the variance of the protocol, ``null`` a probability to what the estimate of an item that nobody
-    holds exceeds with at most this probability; ``confusion`` is the variance that other items lend to every estimate.
+    They are relative to all of the population.
+
+    ``noise`` maps frequencies to the variance of the protocol, ``null`` a probability to what the
+    estimate of an item that nobody holds exceeds with at most this probability; ``confusion`` is
+    the variance that other items lend to every estimate.
     """
 
     users: int
@@ -50,17 +53,19 @@ class ItemErrors:
         )
 
     def beyond(self, alpha: float) -> float:
-        """What the estimate of an item that nobody holds exceeds with probability ``alpha`` at most."""
+        """What the estimate of an absent item exceeds with probability ``alpha`` at most."""
         return float(
             np.hypot(self.null(alpha), scipy.special.ndtri(alpha) * np.sqrt(self.confusion))
         )
 
 
 def null_of(oracle: Oracle, users: int, alpha: float) -> float:
-    """`ItemErrors.null` for oracles that count supporters, exactly, or signs; for others as if errors were normal.
+    """`ItemErrors.null` of an oracle.
 
-    The supporters of an item that nobody holds are binomial. Far out, where many items are looked at, that is not normal: with
-    large epsilon or few users noise reaches further.
+    It is exact for oracles that count supporters or signs; for others errors are taken for normal.
+
+    The supporters of an item that nobody holds are binomial. Far out, where many items are looked
+    at, that is not normal: with large epsilon or few users noise reaches further.
     """
     if isinstance(oracle, PureOracle):
         supporters = reach(users, float(oracle.q), alpha)
@@ -71,7 +76,7 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
 
 
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
-    """The variance of the mean of signs times a scale, whose squares are all scale^2 and whose mean is the frequency."""
+    """The variance of the mean of signs times a scale, whose mean is the frequency."""
     return (scale**2 - frequency) / users
 
 
@@ -81,7 +86,10 @@ def null_of_signs(scale: float, users: int, alpha: float) -> float:
 
 
 def reach(users: int, q: float, alpha: float) -> int:
-    """The least number that a binomial count exceeds with probability ``alpha`` at most, however small that is."""
+    """The least number that a binomial count exceeds with probability ``alpha`` at most.
+
+    It is found however small ``alpha`` is.
+    """
     return bisect_left(
         range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha)
     )

@@ -1,4 +1,4 @@
-"""Found: the items that a protocol lists as frequent, with their errors, and what it may have missed."""
+"""The items that a protocol lists as frequent, with their errors, and what may be missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,34 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.channel import Floats
-from frequency.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
+from mechdesign._support.arrays import Floats
 
 
 @dataclass(frozen=True)
 class Gate:
     """One decision on the way to the list: estimates of ``cut`` and more pass.
 
-    ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items, held by a fraction of users.
+    ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items,
+    held by a fraction of users.
+
+    Parameters
+    ----------
+    cut
+        The least estimate that passes, a fraction of the users.
+    deviation
+        Maps the fraction of the users with an item, or with an item of a group, to the standard
+        deviation of the estimate.
     """
 
     cut: float
     deviation: Callable[[Any], Any]
 
     def __call__(self, frequency: Floats) -> Floats:
-        """The probability that an item of this frequency does not pass, for normal errors: Phi((cut - f) / deviation)."""
+        """The probability that an item of this frequency does not pass, for normal errors.
+
+        It is Phi((cut - f) / deviation).
+        """
         result: Floats = scipy.special.ndtr(
             (self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300)
         )
@@ -42,25 +54,27 @@ class Found:
     items
         Shape (k,): integers, or strings.
     frequencies
-        Shape (k,): estimated fractions of the population, unbiased for an item named in advance. Those of listed items are high
-        by their selection; the intervals allow for it.
+        Shape (k,): estimated fractions of the population, unbiased for an item named in advance.
+        Those of listed items are high by their selection; the intervals allow for it.
     variances
         Shape (k,): of the estimates.
     intervals
-        ``low`` and ``high``, shape (k,): of all that are given, the expected share that misses the true frequency is at most
-        1 - confidence although the items were chosen by their estimates (Benjamini and Yekutieli, JASA 2005: intervals at level
-        1 - (1 - confidence) k / considered).
+        ``low`` and ``high``, shape (k,): of all that are given, the expected share that misses the
+        true frequency is at most 1 - confidence although the items were chosen by their estimates
+        (Benjamini and Yekutieli, JASA 2005: intervals at level 1 - (1 - confidence) k /
+        considered).
     n
         The number of reports.
     considered
         How many items the listed ones were chosen from.
     noise
-        What the estimates of the considered items that nobody holds do not exceed, with probability ``confidence``.
+        What the estimates of the considered items that nobody holds do not exceed, with probability
+        ``confidence``.
     confidence
         Of the intervals and of ``noise``.
     gates
-        What an item had to pass: each maps frequencies to the probability that an item is lost there, at most. Empty if there were
-        too few reports.
+        What an item had to pass: each maps frequencies to the probability that an item is lost
+        there, at most. Empty if there were too few reports.
     promise
         What all of this takes for granted; empty if nothing.
     """
@@ -68,7 +82,7 @@ class Found:
     items: npt.NDArray[Any]
     frequencies: Floats
     variances: Floats
-    intervals: Interval
+    intervals: ConfidenceInterval
     n: int
     considered: int
     noise: float
@@ -85,9 +99,10 @@ class Found:
         return self.frequencies > self.noise
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
-        """A lower bound for the probability that an item held by this fraction of the users is in the list.
+        """A lower bound for the probability that an item of this frequency is in the list.
 
-        By the union bound over the gates, for normal errors. The cuts of a list of k items are those of this run.
+        By the union bound over the gates, for normal errors. The cuts of a list of k items are
+        those of this run.
         """
         f = np.asarray(frequency, dtype=np.float64)
         missed = np.zeros(f.shape) if self.gates else np.ones(f.shape)
@@ -98,7 +113,7 @@ class Found:
 
     @cached_property
     def complete_above(self) -> float:
-        """An item held by this fraction of the users or more is listed with probability `confidence`; inf if none is."""
+        """The least frequency that is listed with probability `confidence`; inf if none is."""
         if not self.gates or self.recall(1.0) < self.confidence:
             return float("inf")
         low, high = 0.0, 1.0
@@ -115,7 +130,8 @@ class Found:
             span = f"[{self.intervals.low[place]:.6f}, {self.intervals.high[place]:.6f}]"
             mark = "" if self.significant[place] else "  may be noise"
             lines.append(
-                f"{item!r:>{width}}  {self.frequencies[place]:>10.6f}  {np.sqrt(self.variances[place]):>10.6f}  {span}{mark}"
+                f"{item!r:>{width}}  {self.frequencies[place]:>10.6f} "
+                f" {np.sqrt(self.variances[place]):>10.6f}  {span}{mark}"
             )
         return "\n".join([*lines, self.statement])
 
@@ -133,7 +149,8 @@ class Found:
             return f"{few}: anything may have been missed."
         above = self.complete_above
         missed = (
-            f"an item held by {above:.3%} of the users or more is listed with probability {100 * self.confidence:g}%"
+            f"an item held by {above:.3%} of the users or more is listed with probability"
+            f" {100 * self.confidence:g}%"
             if np.isfinite(above)
             else "no frequency is high enough to be listed for sure"
         )

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.channel import Floats
-from frequency.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
-from frequency.heavy.universe import Universe, Words
+from frequency.heavy.universe import Universe
+from mechdesign._support.arrays import Floats, Words
 
 
 def listed(
@@ -26,7 +26,10 @@ def listed(
     threshold: float | None,
     confidence: float,
 ) -> Found:
-    """The candidates that are frequent enough, of ``considered`` ones, all of which had passed the ``gates``."""
+    """The candidates that are frequent enough.
+
+    There were ``considered`` candidates, and these have passed the ``gates``.
+    """
     noise = errors.beyond((1 - confidence) / considered)
     least = (
         threshold
@@ -53,7 +56,7 @@ def listed(
         universe.values(words[order]),
         chosen,
         deviations**2,
-        Interval(chosen - half, chosen + half),
+        ConfidenceInterval(chosen - half, chosen + half),
         errors.population,
         considered,
         noise,
@@ -67,5 +70,13 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
     return Found(
-        universe.values(words), none, none, Interval(none, none), n, 0, np.inf, confidence, ()
+        universe.values(words),
+        none,
+        none,
+        ConfidenceInterval(none, none),
+        n,
+        0,
+        np.inf,
+        confidence,
+        (),
     )

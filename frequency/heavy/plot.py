@@ -1,4 +1,4 @@
-"""Figures of found items, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`: ``figure.savefig(...)``."""
+"""Figures of found items, `matplotlib.figure.Figure` objects like those of `mechdesign.plot`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40) -> Figure:
-    """The listed items with their intervals, most frequent first; what noise alone may reach, and what is surely listed.
+def heavy_hitters(
+    items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40
+) -> Figure:
+    """The listed items with their intervals, most frequent first.
+
+    Lines show what noise alone may reach, and what is listed with the stated confidence.
 
     Parameters
     ----------
     items
         At least one of them.
     truth
-        The true fractions of items, for a study where they are known, drawn as crosses; those that are not in it are 0.
+        The true fractions of items, for a study where they are known, drawn as crosses; those that
+        are not in it are 0.
     largest
         How many items to draw, at least 1.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
 
     Raises
     ------
@@ -34,9 +44,8 @@ def found(items: Found, truth: Mapping[Any, float] | None = None, largest: int =
         raise ValueError("there is nothing to draw: nothing was found, or no items asked for")
     names, frequencies = items.items.tolist()[:largest], items.frequencies[:largest]
     height = np.arange(len(names))
-    from matplotlib.figure import (
-        Figure,
-    )  # here, so that importing the package does not take as long again
+    # Here, so that importing the package does not take as long again
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 1.7 + 0.22 * len(names)), layout="constrained")
     axes = figure.add_subplot(xlabel="fraction of the users", axisbelow=True)

@@ -9,19 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
-from frequency.heavy.universe import Universe, Words
-from frequency.protocol import Protocol
-from frequency.sketch import checked_size
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from frequency.heavy.universe import Universe
+from frequency.oracles.count_mean_sketch import checked_size
+from mechdesign._support.arrays import Words
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import shown
 
 
 @dataclass(frozen=True)
 class HeavyHitterProtocol(Protocol):
-    """Every user holds an integer or a string of a universe too large to list, and sends one report; the server lists the frequent.
+    """Protocols that list the frequent items of a universe too large to list.
+
+    Every user has an integer or a string, and sends one report.
 
     Parameters
     ----------
@@ -79,12 +82,19 @@ class HeavyHitterProtocol(Protocol):
         reports
             Reports, or what they were aggregated to.
         k
-            At most so many items, at least 1. Protocols over prefixes find some ten thousand of long items at most.
+            At most so many items, at least 1. Protocols over prefixes find some ten thousand of
+            long items at most.
         threshold
-            Only items whose estimated frequency is at least this fraction of the users. Neither: a threshold that noise alone would
-            exceed nowhere with probability ``confidence`` (`Found.noise`).
+            Only items whose estimated frequency is at least this fraction of the users. Neither: a
+            threshold that noise alone would exceed nowhere with probability ``confidence``
+            (`Found.noise`).
         confidence
             Of the intervals and of the default threshold, strictly between 0 and 1.
+
+        Returns
+        -------
+        Found
+            The items, most frequent first, with their errors and what may be missing.
 
         Raises
         ------
@@ -94,18 +104,13 @@ class HeavyHitterProtocol(Protocol):
             For what is not of this protocol.
         """
         self._checked(k, threshold, confidence)
-        aggregate = (
-            self.channel._own(reports)
-            if isinstance(reports, Aggregate)
-            else self.aggregate(reports)
-        )
+        aggregate = self._aggregated(reports)
         return self._find(aggregate, aggregate.n, k, threshold, confidence)
 
     @staticmethod
     def _checked(k: int | None, threshold: float | None, confidence: float) -> None:
-        whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-        if k is not None and (not whole or k < 1):
-            raise ValueError(f"k must be a number of items, at least 1, got {shown(k)}")
+        if k is not None:
+            whole(k, "k", 1, what="a number of items")
         if threshold is not None and not (
             isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1
         ):

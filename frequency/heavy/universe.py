@@ -10,36 +10,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
+from mechdesign._support.arrays import Words
+from mechdesign._support.numbers import is_whole, whole
+from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
-from mechdesign.text import shown
-
-Words = npt.NDArray[np.uint64]
-
-LARGEST_BITS = 64
-"""The longest word."""
 
 
 @dataclass(frozen=True)
 class Universe:
-    """The integers 0 .. 2^bits - 1; or, as ``text``, the strings of up to bits / 8 bytes of UTF-8, the empty one included.
+    """The integers 0 .. 2^bits - 1, or the strings of up to bits / 8 bytes of UTF-8.
 
-    A string's word is its bytes, the first one in front, filled up with zeros: strings that begin alike have words that begin
-    alike, which is what protocols over prefixes live on. U+0000 is in no string, since it would be lost in the filling.
+    A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
+    alike have words that begin alike, which is what protocols over prefixes live on. U+0000 is in
+    no string, since it would be lost in the filling.
 
-    Raises ValueError unless bits is 1 .. 64, and whole bytes for text.
+    Parameters
+    ----------
+    bits
+        The length of a word, 1 .. 64; a multiple of 8 for strings.
+    text
+        True: the values are strings, the empty one included.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
 
     bits: int
     text: bool = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
-        if not whole or not 1 <= self.bits <= LARGEST_BITS:
-            raise ValueError(
-                f"bits must be an integer, 1 to {LARGEST_BITS}, got {shown(self.bits)}"
-            )
-        object.__setattr__(self, "bits", int(self.bits))
+        object.__setattr__(self, "bits", whole(self.bits, "bits", 1, WORD_BITS))
         if not isinstance(self.text, bool):
             raise ValueError(
                 f"text must be True for strings or False for integers, got {shown(self.text)}"
@@ -50,7 +54,13 @@ class Universe:
             )
 
     def words(self, values: Any) -> Words:
-        """The words of some values: shape (values,). InvalidValue for the first that is no integer or string of this universe."""
+        """The words of some values: shape (values,).
+
+        Raises
+        ------
+        InvalidValue
+            The first value that is no integer or string of this universe.
+        """
         if self.text:
             return self._of_strings(values)
         if self.bits <= 53:
@@ -64,7 +74,8 @@ class Universe:
         return words.reshape(-1)
 
     def _of_long_integers(self, values: Any) -> Words:
-        # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both signs of 2^63.
+        # Neither floats nor int64 hold them all, and numpy makes floats of lists that mix both
+        # signs of 2^63.
         largest = (1 << self.bits) - 1
         array = (
             values
@@ -76,10 +87,7 @@ class Universe:
         if array.dtype.kind in "iu":
             bad = (array < 0) | (array > largest)
         else:
-            good = [
-                isinstance(v, (int, np.integer)) and not isinstance(v, bool) and 0 <= v <= largest
-                for v in array.ravel()
-            ]
+            good = [is_whole(v) and 0 <= v <= largest for v in array.ravel()]
             bad = ~np.array(good, dtype=np.bool_).reshape(array.shape)
         if bad.any():
             place = int(np.argmax(bad.ravel()))
@@ -105,7 +113,10 @@ class Universe:
         return result
 
     def values(self, words: Words) -> npt.NDArray[Any]:
-        """What `words` was given: an array of integers (uint64 only where bits is 64), or of strings as objects."""
+        """The values that have these words.
+
+        An array of integers (uint64 only where bits is 64), or of strings as objects.
+        """
         if not self.text:
             return words.astype(np.int64) if self.bits < 64 else words
         size = self.bits // 8
@@ -114,7 +125,20 @@ class Universe:
         return result
 
     def possible(self, prefixes: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Which prefixes of ``length`` bits some value's word has: all integers' do, but not all bytes are UTF-8."""
+        """Which prefixes some value's word has: all of integers, but not all bytes are UTF-8.
+
+        Parameters
+        ----------
+        prefixes
+            Shape (prefixes,), uint64.
+        length
+            Of each prefix in bits, 0 .. bits.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (prefixes,), bool.
+        """
         good = np.ones(len(prefixes), dtype=np.bool_)
         if not self.text:
             return good
@@ -124,7 +148,8 @@ class Universe:
             byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
             state = _NEXT[state, byte]
         if rest:
-            # Of the bytes that begin with these bits, one must be able to follow, with room for its character to end.
+            # Of the bytes that begin with these bits, one must be able to follow, with room for its
+            # character to end.
             room = self.bits // 8 - whole - 1
             fits = (_NEXT != _NONE) & (_MISSING[_NEXT] <= room)
             some = fits.reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
@@ -142,8 +167,8 @@ class InvalidString(InvalidValue):
 
     def __str__(self) -> str:
         return (
-            f"values[{self.index}] = {shown(self.value)} is not a string of at most {self.largest} bytes of UTF-8 without U+0000; "
-            "nothing was drawn"
+            f"values[{self.index}] = {shown(self.value)} is not a string of at most {self.largest}"
+            " bytes of UTF-8 without U+0000; nothing was drawn"
         )
 
 
@@ -155,8 +180,9 @@ def _listed(values: Any) -> Iterable[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-# UTF-8 (RFC 3629, section 4) as a machine over bytes. State 0: between characters; 1, 2, 3: that many continuation bytes are
-# missing; 4 .. 7: after E0, ED, F0, F4, whose next byte is restricted; 8: after the end, where only zeros follow.
+# UTF-8 (RFC 3629, section 4) as a machine over bytes. State 0: between characters; 1, 2, 3: that
+# many continuation bytes are missing; 4 .. 7: after E0, ED, F0, F4, whose next byte is restricted;
+# 8: after the end, where only zeros follow.
 
 _NONE = 9
 _MISSING = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 0])

@@ -1,21 +1,24 @@
-"""Which attributes depend on each other: chi-square tests, mutual information and correlation of estimated marginals.
+"""Which attributes depend on each other, by their estimated marginals.
 
-A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i] c[j]. The statistic of thesis
-2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and c. Its critical value in every textbook is for exact counts;
-an estimate under local privacy has far more noise, and compared to that value it "finds" dependence wherever it looks (thesis
-4.5.1, footnote 3, leaves this open). Here is what it has to be compared to.
+A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i]
+c[j]. The statistic of thesis 2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and
+c. Its critical value in every textbook is for exact counts; an estimate under local privacy has far
+more noise, and compared to that value it "finds" dependence wherever it looks (thesis 4.5.1,
+footnote 3, leaves this open). Here is what it has to be compared to.
 
-Let the columns of U be an orthonormal basis of the vectors orthogonal to sqrt(r), V one for sqrt(c), and z = (D_r^(-1/2) U)' m
-(D_c^(-1/2) V), a matrix with one entry for each of the (|r|-1) (|c|-1) degrees of freedom. Then
+Let the columns of U be an orthonormal basis of the vectors orthogonal to sqrt(r), V one for
+sqrt(c), and z = (D_r^(-1/2) U)' m (D_c^(-1/2) V), a matrix with one entry for each of the (|r|-1)
+(|c|-1) degrees of freedom. Then
 
-- the statistic is n |z|^2, as r, c are the margins of m, or any others: z is 0 for every m = r x' + y c', so that an error in r or
-  c enters only times another such error;
-- under independence E z = 0; the sampling of the n records gives z the covariance I / n, and the protocol, whose estimates are
-  nearly normal, adds to it C, which the estimate's variances of weighted sums of cells tell (`MarginalEstimate`): for entries s
-  and t of z it is (Var(s + t) - Var(s) - Var(t)) / 2;
-- so the statistic is distributed as sum_i lambda_i Z_i^2 with independent standard normal Z_i, and lambda the eigenvalues of
-  I + n C. Without noise all are 1: the textbook's chi-square. For two binary attributes it is lambda times chi-square with one
-  degree of freedom.
+- the statistic is n |z|^2, as r, c are the margins of m, or any others: z is 0 for every m = r x' +
+  y c', so that an error in r or c enters only times another such error;
+- under independence E z = 0; the sampling of the n records gives z the covariance I / n, and the
+  protocol, whose estimates are nearly normal, adds to it C, which the estimate's variances of
+  weighted sums of cells tell (`MarginalEstimate`): for entries s and t of z it is (Var(s + t) -
+  Var(s) - Var(t)) / 2;
+- so the statistic is distributed as sum_i lambda_i Z_i^2 with independent standard normal Z_i, and
+  lambda the eigenvalues of I + n C. Without noise all are 1: the textbook's chi-square. For two
+  binary attributes it is lambda times chi-square with one degree of freedom.
 """
 
 from __future__ import annotations
@@ -26,17 +29,19 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.channel import Floats
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign.text import shown
+from mechdesign._support.arrays import Floats
+from mechdesign._support.text import shown
 
 _TERMS = 1 << 14
-"""Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or 1e-3 near the value 0."""
+"""Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or
+1e-3 near the value 0.
+"""
 
 
 @dataclass(frozen=True)
-class ChiSquare:
+class ChiSquareTest:
     """The outcome of a test of independence of two attributes.
 
     Attributes
@@ -44,10 +49,11 @@ class ChiSquare:
     statistic
         n times the weighted square distance of the marginal from the product of its margins.
     p_value
-        The probability of a statistic at least as large under independence, the noise of the protocol included: to 1e-5
-        where it is at most 0.9, to 1e-3 above.
+        The probability of a statistic at least as large under independence, the noise of the
+        protocol included: to 1e-5 where it is at most 0.9, to 1e-3 above.
     critical
-        What the statistic exceeds under independence with probability 1 - confidence, the noise of the protocol included.
+        What the statistic exceeds under independence with probability 1 - confidence, the noise of
+        the protocol included.
     critical_without_noise
         The same for exact counts, which the textbooks say: too small here.
     degrees
@@ -69,12 +75,17 @@ class ChiSquare:
         return self.statistic > self.critical
 
 
-def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95) -> ChiSquare:
-    """Test whether two attributes are independent of each other (thesis 2.5.2, 4.5.1), the protocol's noise included.
+def chi_square(
+    estimate: MarginalEstimate, a: str, b: str, confidence: float = 0.95
+) -> ChiSquareTest:
+    """Test whether two attributes are independent, with the protocol's noise taken into account.
 
-    The records are taken for a sample of a population, as in every test of independence. The margins are `estimate.marginal` of
-    one attribute, which may know more than the sums of the joint marginal; one below its own standard deviation is raised to that,
-    since the statistic divides by it.
+    Source: thesis 2.5.2, 4.5.1.
+
+    The records are taken for a sample of a population, as in every test of independence. The
+    margins are `estimate.marginal` of one attribute, which may know more than the sums of the joint
+    marginal; one below its own standard deviation is raised to that, since the statistic divides by
+    it.
 
     Parameters
     ----------
@@ -83,13 +94,19 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
     a, b
         Two attributes of at least two values each.
     confidence
-        In (0, 1): under independence the result is ``dependent`` with about the probability 1 - confidence.
+        In (0, 1): under independence the result is ``dependent`` with about the probability 1 -
+        confidence.
+
+    Returns
+    -------
+    ChiSquareTest
+        The statistic with its p-value and critical value.
 
     Raises
     ------
     ValueError
-        Attributes that are not there, are the same, or have a single value; nobody who reported on them, or an estimate that does
-        not know its errors; another confidence.
+        Attributes that are not there, are the same, or have a single value; nobody who reported on
+        them, or an estimate that does not know its errors; another confidence.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, exclusive, got {shown(confidence)}")
@@ -107,7 +124,7 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
     statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
     noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
     scales = 1 + np.maximum(noise, 0.0)
-    return ChiSquare(
+    return ChiSquareTest(
         statistic,
         _tail(scales, statistic),
         _critical(scales, 1 - confidence),
@@ -118,9 +135,28 @@ def chi_square(estimate: MarginalEstimate, a: str, b: str, confidence: float = 0
 
 
 def statistic(marginal: npt.ArrayLike, n: int) -> float:
-    """The chi-square statistic of n records with this marginal, known exactly: a proper distribution, shape (rows, columns).
+    """The chi-square statistic of n records whose marginal is known exactly.
 
-    Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two attributes.
+    Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two
+    attributes.
+
+    Parameters
+    ----------
+    marginal
+        A proper distribution of two attributes, shape (rows, columns). Rows and columns that are 0
+        are left out.
+    n
+        The number of records.
+
+    Returns
+    -------
+    float
+        n times the weighted square distance from independence, at least 0.
+
+    Raises
+    ------
+    InvalidEstimates
+        The marginal is no distribution of two attributes.
 
     >>> round(statistic([[0.3, 0.2], [0.2, 0.3]], 100), 6)
     4.0
@@ -132,13 +168,15 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
 
 
 def mutual_information(marginal: npt.ArrayLike) -> float:
-    """The mutual information of two attributes in nats (thesis 2.5.1): at least 0, and 0 if and only if they are independent.
+    """The mutual information of two attributes in nats.
+
+    It is at least 0, and 0 if and only if they are independent (thesis 2.5.1).
 
     Parameters
     ----------
     marginal
-        A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives. The information in an
-        estimated one is too large on average: noise looks like dependence.
+        A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives.
+        The information in an estimated one is too large on average: noise looks like dependence.
 
     Raises
     ------
@@ -155,14 +193,14 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
 
 
 def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
-    """Pearson's correlation of attributes whose values are taken for the numbers 0, 1, ... (thesis 4.4.1).
+    """Pearson's correlation of attributes with the numeric values 0, 1, ... (thesis 4.4.1).
 
     Parameters
     ----------
     source
-        A distribution of two attributes, shape (rows, columns): the result is one number, of shape (). Or an estimate of marginals
-        (k >= 2): the result has shape (attributes, attributes), from `MarginalEstimate.distribution` of every pair, 1 on the
-        diagonal.
+        A distribution of two attributes, shape (rows, columns): the result is one number, of shape
+        (). Or an estimate of marginals (k >= 2): the result has shape (attributes, attributes),
+        from `MarginalEstimate.distribution` of every pair, 1 on the diagonal.
 
     Returns
     -------
@@ -203,8 +241,8 @@ def _joint(marginal: npt.ArrayLike) -> Floats:
         )
     if not np.isfinite(table).all() or table.min() < 0 or abs(float(table.sum()) - 1) > 1e-6:
         raise InvalidEstimates(
-            f"the marginal must be a distribution: its least entry is {float(table.min())!r}, its sum {float(table.sum())!r}; "
-            "see MarginalEstimate.distribution"
+            f"the marginal must be a distribution: its least entry is {float(table.min())!r}, its"
+            f" sum {float(table.sum())!r}; see MarginalEstimate.distribution"
         )
     return table
 
@@ -224,7 +262,7 @@ def _contrasts(margin: Floats) -> Floats:
 
 
 def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights: Floats) -> Floats:
-    """The covariance, over the protocol's randomness, of weighted sums of cells: shape (sums, sums)."""
+    """The covariance of weighted sums of cells over the protocol's randomness: (sums, sums)."""
     first, second = np.triu_indices(len(weights), 1)
     rows = np.concatenate([weights, weights[first] + weights[second]])
     variance = np.asarray(estimate._linear(attributes, rows).variance)
@@ -239,8 +277,9 @@ def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights
 def _tail(scales: Floats, value: float) -> float:
     """Pr[sum of scales times squares of standard normals > value], value >= 0.
 
-    Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only error but for truncation is the
-    probability of what lies a period away from the value, below 1e-12 here.
+    Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only
+    error but for truncation is the probability of what lies a period away from the value, below
+    1e-12 here.
     """
     count, largest = len(scales), float(scales.max())
     if value <= 0:

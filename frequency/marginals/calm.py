@@ -1,4 +1,7 @@
-"""CALM: marginals of any attributes from consistent marginals of a few overlapping sets (Zhang et al. 2018; thesis 4.6.1)."""
+"""CALM: marginals of any attributes from consistent marginals of a few overlapping sets.
+
+Source: Zhang et al., CCS 2018; thesis 4.6.1.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.grr import GRR
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import Oracle, checked_users
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
-from frequency.oracle import Oracle, checked_users
-from frequency.unary import OUE
-from mechdesign.rational import Rational
-from mechdesign.text import listed, shown
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import listed, shown
 
 Names = tuple[str, ...]
 
@@ -30,7 +33,10 @@ MOST_CELLS = 1 << 20
 """How many cells a view, or a marginal that is put together from views, may have."""
 
 _MOST_SETS = 1 << 15
-"""How many sets there may be of ``covered`` attributes, times the sets in each: what the time to choose views grows with."""
+"""Sets of ``covered`` attributes times the sets in each, at most.
+
+The time to choose views grows with it.
+"""
 
 _TOLERANCE = 1e-9
 _LEAST = 1e-10
@@ -38,9 +44,12 @@ _MOST_ROUNDS = 10_000
 
 
 def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...], ...]:
-    """Sets of ``size`` of the attributes such that any ``covered`` of them are together in one: 1 <= covered <= size <= attributes.
+    """Sets of ``size`` attributes such that any ``covered`` of them are together in one.
 
-    Greedy: each begins with the first set that is not covered yet, and takes the attribute that covers most until it is full.
+    1 <= covered <= size <= attributes.
+
+    Greedy: each begins with the first set that is not covered yet, and takes the attribute that
+    covers most until it is full.
 
     >>> covering(4, 2, 3)
     ((0, 1, 2), (0, 1, 3), (0, 2, 3))
@@ -79,7 +88,10 @@ class AdaptiveViews(Views):
 
 
 class _Errors:
-    """The variances at even frequencies, for one user, of the consistent fit to views with as many users each."""
+    """The variances of the consistent fit to views, at even frequencies.
+
+    They are for one user, and as many users on each view.
+    """
 
     def __init__(
         self, domain: Domain, views: Sequence[Names], epsilon: float | Rational, largest: int
@@ -99,7 +111,10 @@ class _Errors:
                     self._precisions[names] = self._precisions.get(names, 0.0) + own
 
     def cell(self, names: Names) -> float:
-        """The variance of a cell of the marginal of some attributes, in the domain's order: see `Overlap`."""
+        """The variance of a cell of the marginal of some attributes: see `Overlap`.
+
+        The attributes are in the domain's order.
+        """
         total, cells = 0.0, self.domain.project(names).size
         for size in range(1, len(names) + 1):
             for subset in combinations(names, size):
@@ -117,7 +132,8 @@ class Reconstruction(NamedTuple):
     iterations
         Rounds of iterative scaling; 0 for a marginal that a view holds.
     converged
-        Whether it has the views' marginals, up to 1e-9. It cannot if no distribution has them all, which noise can cause.
+        Whether it has the views' marginals, up to 1e-9. It cannot if no distribution has them all,
+        which noise can cause.
     discrepancy
         The largest difference of a cell from a view's.
     """
@@ -128,11 +144,12 @@ class Reconstruction(NamedTuple):
 
 
 class CALMEstimate(MarginalEstimate):
-    """Proper distributions, biased: the views made consistent and non-negative, and the distribution of most entropy with these.
+    """Proper distributions, biased: of most entropy given consistent, non-negative views.
 
-    The views are the nearest, by weighted least squares, to the noisy ones that agree where they overlap and are not negative.
-    A marginal that no view holds has the entropy-maximising dependence between what views hold of it. Nothing is known of the
-    errors: variances are NaN (infinite with no reports); `consistent` gives unbiased marginals, within views, with theirs.
+    The views are the nearest, by weighted least squares, to the noisy ones that agree where they
+    overlap and are not negative. A marginal that no view holds has the entropy-maximising
+    dependence between what views hold of it. Nothing is known of the errors: variances are NaN
+    (infinite with no reports); `consistent` gives unbiased marginals, within views, with theirs.
     """
 
     def __init__(self, protocol: CALM, aggregate: Aggregate) -> None:
@@ -141,7 +158,10 @@ class CALMEstimate(MarginalEstimate):
         self._found: dict[Names, tuple[Floats, Reconstruction]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
+        """
         names = self._calm.checked(attributes)
         return (
             self._reconstructed(names)[0]
@@ -195,10 +215,12 @@ class CALMEstimate(MarginalEstimate):
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
-    """The marginals of the views that agree, are not negative, sum to 1 and are nearest to some by weighted least squares.
+    """The marginals of views that agree, are proper, and are nearest to some by least squares.
 
-    Dykstra's algorithm between what agrees and what is not negative; what is left below 0 by then is mixed away with the uniform
-    marginals, which keeps the agreement.
+    The distances are weighted by the views' precisions.
+
+    Dykstra's algorithm between what agrees and what is not negative; what is left below 0 by then
+    is mixed away with the uniform marginals, which keeps the agreement.
     """
     domain, views = overlap.domain, overlap.views
     shapes = [table.shape for table in tables]
@@ -216,7 +238,8 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
         for size in shape
     }
 
-    # A coefficient of a view is that of the joint distribution with the same number, times its scale: to agree is to share them.
+    # A coefficient of a view is that of the joint distribution with the same number, times its
+    # scale: to agree is to share them.
     numbers, scales = [], []
     for view, shape in zip(views, shapes, strict=True):
         values = np.zeros((math.prod(shape), len(domain)), dtype=np.int64)
@@ -262,12 +285,16 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 
 
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
-    """The distribution of most entropy with these marginals, by iterative scaling: one axis an attribute of the domain."""
+    """The distribution of most entropy with these marginals, by iterative scaling.
+
+    One axis an attribute of the domain.
+    """
     result = np.full(domain.shape, 1 / domain.size)
     places = [
         tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known
     ]
-    # No cell becomes 0 and is lost to a marginal that needs it, as may happen where no distribution has them all.
+    # No cell becomes 0 and is lost to a marginal that needs it, as may happen where no distribution
+    # has them all.
     targets = [
         np.expand_dims((1 - _LEAST) * table + _LEAST / table.size, axes)
         for table, axes in zip(known.values(), places, strict=True)
@@ -289,23 +316,28 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
 
 @dataclass(frozen=True)
 class CALM(ViewProtocol):
-    """CALM (Zhang et al., CCS 2018): users report on one of a few sets of attributes; marginals of any k attributes from these.
+    """CALM: marginals of any k attributes from those of a few sets, one of which a user reports on.
+
+    Source: Zhang et al., CCS 2018.
 
     Parameters
     ----------
     domain, epsilon
         See `MarginalProtocol`.
     k
-        How many attributes a marginal may have; more than ``covered`` are put together by the principle of maximum entropy.
+        How many attributes a marginal may have; more than ``covered`` are put together by the
+        principle of maximum entropy.
     covered
-        Any so many attributes are together in one of the sets: pairs, unless three or more attributes depend on each other in
-        ways that pairs do not tell.
+        Any so many attributes are together in one of the sets: pairs, unless three or more
+        attributes depend on each other in ways that pairs do not tell.
     size
-        How many attributes a set has, ``covered`` to all. None: the number with the least predicted error of the marginals of
-        ``covered`` attributes: of the noise and of the sampling of users, as in the paper, but exactly, for the consistent fit at
-        even frequencies. The third error of the paper, of reconstruction, depends on the population and is not predicted.
+        How many attributes a set has, ``covered`` to all. None: the number with the least predicted
+        error of the marginals of ``covered`` attributes: of the noise and of the sampling of users,
+        as in the paper, but exactly, for the consistent fit at even frequencies. The third error of
+        the paper, of reconstruction, depends on the population and is not predicted.
 
-    Each set has GRR or OUE, whichever is better for its number of cells. A set may have 2^20 cells, as may a marginal.
+    Each set has GRR or OUE, whichever is better for its number of cells. A set may have 2^20 cells,
+    as may a marginal.
 
     >>> protocol = CALM(Domain.binary("a", "b", "c", "d", "e", "f", "g", "h"), k=4, epsilon=3.0)
     >>> len(protocol.views), protocol.views[:2]
@@ -320,15 +352,8 @@ class CALM(ViewProtocol):
         for name, value, low in (("covered", self.covered, 1), ("size", self.size, self.covered)):
             if value is None and name == "size":
                 continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, np.integer))
-                or not low <= value <= attributes
-            ):
-                raise ValueError(
-                    f"{name} must be a number of attributes, {low} to {attributes}, got {shown(value)}"
-                )
-            object.__setattr__(self, name, int(value))
+            value = whole(value, name, low, attributes, what="a number of attributes")
+            object.__setattr__(self, name, value)
         sets = math.comb(attributes, self.covered)
         if sets << self.covered > _MOST_SETS:
             raise ValueError(
@@ -360,9 +385,8 @@ class CALM(ViewProtocol):
             error = sum(self.domain.project(names).size * errors.cell(names) for names in wanted)
             if best is None or error < least:
                 best, least = found, error
-            elif (
-                error > 4 * least
-            ):  # a view's cells multiply with its size, the number of views falls with its square
+            elif error > 4 * least:
+                # A view's cells multiply with its size, the number of views falls with its square
                 break
         if best is None:
             raise ValueError(f"a set of attributes would have more than {MOST_CELLS} cells")
@@ -383,16 +407,42 @@ class CALM(ViewProtocol):
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:
-        """Marginals of up to k attributes, put together when asked for. IncompatibleAggregate for another protocol's."""
+        """Marginals of up to k attributes, put together when asked for.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
         return CALMEstimate(self, self.channel._own(aggregate))
 
     def _linear_variance(self, aggregate: Aggregate, attributes: Names, weights: Floats) -> Floats:
         return np.full(len(weights), np.nan)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """Of the consistent fit for attributes that a view holds; that it is made non-negative makes errors smaller.
+        """The variance of each cell of the consistent fit, for attributes that a view holds.
+
+        That the fit is made non-negative makes errors smaller.
 
         ValueError for others: what their reconstruction errs by depends on the population.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1, evenly spread over all records.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            One axis an attribute, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            No view holds the attributes: the error of their reconstruction depends on the
+            population.
         """
         names = self.checked(attributes)
         self._inside(names)

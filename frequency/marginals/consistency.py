@@ -1,4 +1,7 @@
-"""Marginals that agree where they overlap: the least squares fit to noisy ones (as the consistency step of CALM, 2018)."""
+"""Marginals that agree where they overlap: the least squares fit to noisy ones.
+
+It is the consistency step of CALM (Zhang et al., CCS 2018).
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.estimate import Linear
+from frequency.core.aggregate import Aggregate
+from frequency.core.estimate import Linear
 from frequency.marginals.domain import Domain
-from frequency.marginals.em import InpEM
 from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
-from mechdesign.text import listed
+from mechdesign._support.arrays import Floats
+from mechdesign._support.text import listed
 
 Names = tuple[str, ...]
 
 
 class Overlap:
-    """Marginals of some sets of attributes, the views, which share what they say of the attributes that they share.
+    """Marginals of some sets of attributes, the views, that may overlap.
 
-    The effect of a set A of attributes is what the marginal of A says beyond those of its subsets: a table with an axis for each,
-    whose sum along every axis is 0. A marginal is the sum of the effects of all subsets, each spread evenly over the attributes
-    that it does not have; these terms are orthogonal. Views agree, wherever they overlap and in their total, if and only if one
-    effect for each A serves all. So the least squares fit takes each effect by itself: the mean over the views that hold A of
-    what they say of it, weighed by the precision there: that of a view's cells over the number of cells that were added up.
+    The effect of a set A of attributes is what the marginal of A says beyond those of its subsets:
+    a table with an axis for each, whose sum along every axis is 0. A marginal is the sum of the
+    effects of all subsets, each spread evenly over the attributes that it does not have; these
+    terms are orthogonal. Views agree, wherever they overlap and in their total, if and only if one
+    effect for each A serves all. So the least squares fit takes each effect by itself: the mean
+    over the views that hold A of what they say of it, weighed by the precision there: that of a
+    view's cells over the number of cells that were added up.
 
     Parameters
     ----------
@@ -64,7 +69,10 @@ class Overlap:
 
     @cached_property
     def shares(self) -> dict[Names, list[tuple[int, float]]]:
-        """For each set the views that hold it and say something, and how much each counts; none if none does."""
+        """For each set of attributes the views that hold it, and how much each counts.
+
+        Views that say nothing are left out.
+        """
         result: dict[Names, list[tuple[int, float]]] = {names: [] for names in self.sets}
         for part, (view, precision) in enumerate(zip(self.views, self.precisions, strict=True)):
             for names in self._subsets(view) if precision else ():
@@ -78,7 +86,10 @@ class Overlap:
         return math.prod(self.domain[name] for name in names)
 
     def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:
-        """The least squares fit to the views' marginals, one axis an attribute: NaN where none says anything."""
+        """The least squares fit to the views' marginals, one axis an attribute.
+
+        NaN where no view says anything.
+        """
         result = {}
         for names, shares in self.shares.items():
             fit = np.full(self.domain.project(names).shape, 0.0 if shares else np.nan)
@@ -88,7 +99,10 @@ class Overlap:
         return result
 
     def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
-        """The marginal of attributes that a view holds together, in the order asked for: it sums to 1."""
+        """The marginal of attributes that a view holds together; it sums to 1.
+
+        One axis an attribute, in the order asked for.
+        """
         shape = self.domain.project(attributes).shape
         result = np.full(shape, 1 / math.prod(shape))
         for names in self._subsets(attributes):
@@ -117,10 +131,13 @@ def _along(table: Floats, names: Names, attributes: Names) -> Floats:
 
 
 class ConsistentEstimate(MarginalEstimate):
-    """Marginals that agree where they overlap, and sum to 1: unbiased, as the views they are fitted to.
+    """Marginals that agree where they overlap, and sum to 1.
 
-    Variances are those of this linear estimator, from what the oracles say of the views' errors. The weights take the errors of a
-    view's cells to be alike, as they are for even frequencies; for others the fit is unbiased still, and nearly as good.
+    They are unbiased, as are the views that they are fitted to.
+
+    Variances are those of this linear estimator, from what the oracles say of the views' errors.
+    The weights take the errors of a view's cells to be alike, as they are for even frequencies; for
+    others the fit is unbiased still, and nearly as good.
     """
 
     def __init__(self, protocol: ViewProtocol, aggregate: Aggregate) -> None:
@@ -156,7 +173,10 @@ class ConsistentEstimate(MarginalEstimate):
         return self._overlap.effects(self._tables)
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
+        """
         names = self._views.checked(attributes)
         self._views._inside(names)
         if names not in self._marginals:
@@ -200,9 +220,10 @@ class ConsistentEstimate(MarginalEstimate):
 def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     """Estimates of marginals that agree where they overlap.
 
-    Of MargRR, MargPS, MargHT and CALM: the weighted least squares fit to the marginals that users reported on. All others of the
-    unbiased estimates agree as they are, and are returned: they are read off one set of coefficients (InpHT) or one estimate
-    for every record (InpRR, InpPS, InpOLH, InpHTCMS).
+    Of MargRR, MargPS, MargHT and CALM: the weighted least squares fit to the marginals that users
+    reported on. All others of the unbiased estimates agree as they are, and are returned: they are
+    read off one set of coefficients (InpHT) or one estimate for every record (InpRR, InpPS, InpOLH,
+    InpHTCMS).
 
     Raises
     ------
@@ -219,7 +240,10 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
 
 
 class Measurement(NamedTuple):
-    """A noisy marginal, in numbers of users: flat, the last attribute counting fastest; ``stddev`` is that of a cell."""
+    """A noisy marginal, in numbers of users.
+
+    ``values`` are flat, the last attribute counting fastest; ``stddev`` is that of a cell.
+    """
 
     attributes: Names
     values: Floats
@@ -229,10 +253,19 @@ class Measurement(NamedTuple):
 def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     """What a protocol measured, for programs that fit a model of the population to noisy marginals.
 
-    The marginals that users reported on, or all of k attributes for protocols that report on all; those that nobody reported on
-    are left out. The root of the mean variance of a cell stands for all cells, which such programs take for independent.
+    The marginals that users reported on, or all of k attributes for protocols that report on all;
+    those that nobody reported on are left out. The root of the mean variance of a cell stands for
+    all cells, which such programs take for independent.
 
-    Raises ValueError for estimates with unknown errors (InpEM).
+    Returns
+    -------
+    list
+        A `Measurement` for each marginal.
+
+    Raises
+    ------
+    ValueError
+        The errors of the estimates are unknown (InpEM).
     """
     protocol, n, found = estimate._protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
@@ -257,7 +290,12 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
 
 
 def to_mbi(estimate: MarginalEstimate) -> list[Any]:
-    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation`` (private-pgm; needs the package mbi)."""
+    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation``.
+
+    This needs the package mbi (private-pgm).
+
+    This needs the package mbi (private-pgm).
+    """
     linear_measurement = import_module("mbi").LinearMeasurement
     return [
         linear_measurement(each.values, each.attributes, stddev=each.stddev)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Floats, Items
 from frequency.exceptions import InvalidValue
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import listed, shown
 from mechdesign.sampling import checked_counts
-from mechdesign.text import listed, shown
 
 LARGEST = 1 << 62
 """How many different records there may be."""
@@ -27,25 +28,36 @@ _BATCH = 1 << 12
 
 
 class Domain:
-    """Attributes in their order, each with values 0 .. cardinality - 1; one is a "binary attribute" if it has two.
+    """Attributes in their order, each with the values 0 .. cardinality - 1.
 
-    A record is one value of each; as an item it is a single number, the last attribute's value counting fastest. In the spirit of
-    ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
+    An attribute of two values is called binary.
 
-    Raises ValueError for no attributes or more than 256, names that are not strings, cardinalities
-    below 1, or more than 2^62 records.
+    A record is one value of each; as an item it is a single number, the last attribute's value
+    counting fastest. In the spirit of ``mbi.Domain``: ``Domain({"age": 5, "smokes": 2})``.
+
+    Parameters
+    ----------
+    cardinalities
+        The number of values of each attribute, at least 1, by its name.
+
+    Raises
+    ------
+    ValueError
+        No attributes or more than 256, names that are not strings, cardinalities below 1, or more
+        than 2^62 records.
     """
 
     def __init__(self, cardinalities: Mapping[str, int]) -> None:
         if not isinstance(cardinalities, Mapping) or not cardinalities:
             raise ValueError(
-                f"a domain is a mapping of names to numbers of values, such as {{'age': 5}}, got {shown(cardinalities)}"
+                "a domain is a mapping of names to numbers of values, such as {'age': 5}, got"
+                f" {shown(cardinalities)}"
             )
         for name, size in cardinalities.items():
-            whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-            if not isinstance(name, str) or not whole or size < 1:
+            if not isinstance(name, str) or not is_whole(size) or size < 1:
                 raise ValueError(
-                    f"an attribute is a name and its number of values, at least 1, got {shown(name)}: {shown(size)}"
+                    "an attribute is a name and its number of values, at least 1, got"
+                    f" {shown(name)}: {shown(size)}"
                 )
         if len(cardinalities) > MOST_ATTRIBUTES:
             raise ValueError(
@@ -57,7 +69,13 @@ class Domain:
 
     @classmethod
     def binary(cls, *names: str) -> Domain:
-        """Attributes of two values each. ValueError if a name occurs twice."""
+        """Attributes of two values each.
+
+        Raises
+        ------
+        ValueError
+            A name occurs twice.
+        """
         if len(set(names)) < len(names):
             raise ValueError(f"attributes must have distinct names, got {shown(names)}")
         return cls(dict.fromkeys(names, 2))
@@ -134,8 +152,8 @@ class Domain:
         Parameters
         ----------
         records
-            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or a mapping, with a column for
-            each attribute (others are left out).
+            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or
+            a mapping, with a column for each attribute (others are left out).
 
         Raises
         ------
@@ -162,14 +180,40 @@ class Domain:
         return checked_records(records, self.attributes, self.shape)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
-        """The values of some attributes (None: all) of records given as numbers: shape (n, attributes)."""
+        """The values of some attributes of records that are given as numbers.
+
+        Parameters
+        ----------
+        items
+            Shape (n,): records as numbers, 0 .. size - 1.
+        attributes
+            Their names; None: all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, attributes), int64.
+        """
         places = range(len(self)) if attributes is None else self.places(attributes)
         return np.stack(
             [items // self.steps[place] % self.shape[place] for place in places], axis=-1
         )
 
     def cells(self, items: Items, attributes: Sequence[str]) -> Items:
-        """The cell of the marginal of some attributes that holds each record: the last of them counting fastest."""
+        """The cell of the marginal of some attributes that holds each record.
+
+        Parameters
+        ----------
+        items
+            Records as numbers, 0 .. size - 1.
+        attributes
+            Names; the value of the last one counts fastest.
+
+        Returns
+        -------
+        numpy.ndarray
+            Cells as numbers, shaped like ``items``.
+        """
         sizes = [self._sizes[name] for name in attributes]
         result = np.zeros(np.shape(items), dtype=np.int64)
         for value, size in zip(
@@ -179,7 +223,27 @@ class Domain:
         return result
 
     def marginal(self, records: Any, attributes: Sequence[str]) -> Floats:
-        """The true marginal of records: fractions, one axis an attribute."""
+        """The true marginal of records.
+
+        Parameters
+        ----------
+        records
+            See `records`.
+        attributes
+            Distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            Fractions of the records, one axis an attribute, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            An attribute that is not there, or twice.
+        InvalidValue
+            The first bad value of the records.
+        """
         names = self.checked(attributes)
         cells = self.cells(self.items(records), names)
         shape = self.project(names).shape
@@ -194,7 +258,8 @@ def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) ->
     Parameters
     ----------
     records
-        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others are left out).
+        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others
+        are left out).
     names, sizes
         Of the attributes; values are 0 .. size - 1.
 

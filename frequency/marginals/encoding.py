@@ -1,4 +1,4 @@
-"""BinaryEncoding: attributes of several values as several binary ones (thesis 4.5.3), for protocols that know only those."""
+"""Attributes of several values as several binary ones (thesis 4.5.3)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from frequency.channel import Floats, Items
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
+from mechdesign._support.arrays import Floats, Items
 
 
 class BinaryEncoding:
-    """Every attribute of r values as ceil(log2 r) binary ones, the most significant first: ``age`` as ``age.0``, ``age.1`` ...
+    """Every attribute of r values as ceil(log2 r) binary ones, the most significant first.
 
-    A marginal of k attributes is one of up to `way` (k) binary attributes. Codes of r and beyond are not used: no record has them.
+    ``age`` becomes ``age.0``, ``age.1`` ...
+
+    A marginal of k attributes is one of up to `way` (k) binary attributes. Codes of r and beyond
+    are not used: no record has them.
 
     >>> BinaryEncoding(Domain({"age": 5, "smokes": 2})).bits
     Domain({'age.0': 2, 'age.1': 2, 'age.2': 2, 'smokes.0': 2})
@@ -36,7 +39,7 @@ class BinaryEncoding:
         return [f"{name}.{place}" for place in range((self.domain[name] - 1).bit_length())]
 
     def way(self, k: int) -> int:
-        """How many binary attributes the marginals of k attributes take at most: the sum of the k largest numbers of bits."""
+        """How many binary attributes the marginals of k attributes take at most."""
         return sum(
             sorted(((size - 1).bit_length() for size in self.domain.shape), reverse=True)[:k]
         )
@@ -50,9 +53,22 @@ class BinaryEncoding:
         return np.stack(columns, axis=1).astype(np.int64)
 
     def marginal(self, estimate: MarginalEstimate, attributes: Sequence[str]) -> Floats:
-        """The marginal of attributes of the domain, from an estimate about `bits`: fractions, one axis an attribute.
+        """The marginal of attributes of the domain, from an estimate about `bits`.
 
-        Unused codes are left out, and what the others lack of 1 is shared equally: least squares, when errors of cells are alike.
+        Unused codes are left out, and what the others lack of 1 is shared equally: least squares,
+        when errors of cells are alike.
+
+        Parameters
+        ----------
+        estimate
+            Of marginals of enough binary attributes.
+        attributes
+            Distinct names of the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            Fractions, one axis an attribute.
         """
         names = self.domain.checked(attributes)
         bits = [bit for name in names for bit in self._bits(name)]

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats
-from frequency.estimate import Interval, Linear, normal_quantile
+from frequency.core.aggregate import Aggregate
+from frequency.core.estimate import ConfidenceInterval, Linear, normal_quantile
+from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
-from mechdesign.text import printable, shown
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import printable, shown
 
-if TYPE_CHECKING:
-    from frequency.marginals.protocol import MarginalProtocol
+
+class MarginalEstimator(Protocol):
+    """What a `MarginalEstimate` needs of a protocol: see `MarginalProtocol` for what these are."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def k(self) -> int: ...
+    def checked(self, attributes: Sequence[str]) -> tuple[str, ...]: ...
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats: ...
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats: ...
 
 
 class MarginalEstimate:
-    """What an aggregate says about all marginals of up to k attributes. Unbiased: cells may be negative, or exceed 1.
+    """Unbiased estimates of all marginals of up to k attributes.
+
+    Cells may be negative, or exceed 1.
 
     Attributes
     ----------
@@ -28,13 +43,16 @@ class MarginalEstimate:
         The attributes.
     """
 
-    def __init__(self, protocol: MarginalProtocol, aggregate: Aggregate) -> None:
+    def __init__(self, protocol: MarginalEstimator, aggregate: Aggregate) -> None:
         self._protocol, self._aggregate = protocol, aggregate
         self.n, self.domain = aggregate.n, protocol.domain
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values: one axis an attribute, in the order asked for."""
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
+        """
         names = self._protocol.checked(attributes)
         if names not in self._marginals:
             shape = self.domain.project(names).shape
@@ -53,20 +71,41 @@ class MarginalEstimate:
         shape = self.domain.project(names).shape
         return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
 
-    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> Interval:
-        """Confidence intervals for each cell by itself, shaped as the marginal."""
+    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> ConfidenceInterval:
+        """Confidence intervals for each cell by itself.
+
+        Parameters
+        ----------
+        attributes
+            1 .. k distinct names.
+        confidence
+            Of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shaped as the marginal.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or another confidence.
+        """
         half, middle = (
             normal_quantile(confidence) * np.sqrt(self.variances(attributes)),
             self.marginal(attributes),
         )
         return (
-            Interval(middle - half, middle + half)
+            ConfidenceInterval(middle - half, middle + half)
             if self.n
-            else Interval(np.full_like(half, -np.inf), half)
+            else ConfidenceInterval(np.full_like(half, -np.inf), half)
         )
 
     def total_variation(self, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of the marginal from the truth, from the variances."""
+        """The expected total variation distance of the marginal from the truth.
+
+        It follows from the variances.
+        """
         return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
 
     def answer(self, where: Mapping[str, int | Collection[int]]) -> Linear:
@@ -75,8 +114,9 @@ class MarginalEstimate:
         Parameters
         ----------
         where
-            For each attribute that matters the value, or the values, that it must have: ``{"a": 1, "b": [2, 3], "c": 0}`` asks
-            for the records with a = 1, b = 2 or 3, and not c, for a binary c. At most k attributes.
+            For each attribute that matters the value, or the values, that it must have: ``{"a": 1,
+            "b": [2, 3], "c": 0}`` asks for the records with a = 1, b = 2 or 3, and not c, for a
+            binary c. At most k attributes.
         """
         names = self._protocol.checked(tuple(where))
         weights: Floats = np.ones(1)
@@ -84,11 +124,7 @@ class MarginalEstimate:
             given = where[name]
             values = list(given) if isinstance(given, Iterable) else [given]
             size = self.domain[name]
-            whole = all(
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-                for value in values
-            )
-            if not whole or not all(0 <= value < size for value in values):
+            if not all(is_whole(value) and 0 <= value < size for value in values):
                 raise ValueError(
                     f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
                 )
@@ -98,7 +134,10 @@ class MarginalEstimate:
         return self._linear(names, weights[None], single=True)
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
-        """The proper distribution nearest to the marginal (`frequency.postprocess.norm_sub`): biased, variances unknown."""
+        """The proper distribution nearest to the marginal: biased, variances unknown.
+
+        See `frequency.postprocess.norm_sub`.
+        """
         marginal = self.marginal(attributes)
         if not self.n:
             raise ValueError("no reports: there is no distribution")
@@ -114,4 +153,7 @@ class MarginalEstimate:
         return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
 
     def __repr__(self) -> str:
-        return f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes from {self.n} reports>"
+        return (
+            f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes"
+            f" from {self.n} reports>"
+        )

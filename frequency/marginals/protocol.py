@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Reports
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
-from frequency.protocol import Protocol
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import shown
 
 
 @dataclass(frozen=True)
 class MarginalProtocol(Protocol):
-    """Every user holds a record and sends one report; the server estimates the marginals of up to k attributes.
+    """Protocols in which every user reports on a record, and the server estimates marginals.
 
     Parameters
     ----------
@@ -48,30 +49,65 @@ class MarginalProtocol(Protocol):
             raise ValueError(
                 f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
             )
-        if (
-            isinstance(self.k, bool)
-            or not isinstance(self.k, (int, np.integer))
-            or not 1 <= self.k <= len(self.domain)
-        ):
-            raise ValueError(
-                f"k must be a number of attributes, 1 to {len(self.domain)}, got {shown(self.k)}"
-            )
-        object.__setattr__(self, "k", int(self.k))
+        k = whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
+        object.__setattr__(self, "k", k)
         _ = self.channel
 
     def _items(self, values: Any) -> Any:
         return self.domain.items(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record: see `Domain.records` for what records may be, `Channel.privatize` for the rest."""
+        """One private report for each record.
+
+        Parameters
+        ----------
+        records
+            See `Domain.records`.
+        rng
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
         return super().privatize(records, rng)
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as that of ``counts[item]`` users with each record, shape (domain.size,): for small domains."""
+        """An aggregate distributed as that of users with these records, for small domains.
+
+        Parameters
+        ----------
+        counts
+            Shape (domain.size,): how many users have each record.
+        rng
+            A Generator, or None for a fresh one.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as the counts sum up to.
+
+        Raises
+        ------
+        ValueError
+            Another shape, or negative counts.
+        """
         return self.channel.simulate(counts, rng)
 
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
-        """Unbiased estimates of all marginals of up to k attributes. IncompatibleAggregate for another protocol's."""
+        """Unbiased estimates of all marginals of up to k attributes.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
         return MarginalEstimate(self, self.channel._own(aggregate))
 
     @cached_property
@@ -90,11 +126,13 @@ class MarginalProtocol(Protocol):
         names = self.domain.checked(attributes)
         if len(names) > self.k:
             raise ValueError(
-                f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}: {shown(names)}"
+                f"this protocol estimates marginals of up to {self.k} attributes, got {len(names)}:"
+                f" {shown(names)}"
             )
         return names
 
-    # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes asked for.
+    # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes
+    # asked for.
 
     @abstractmethod
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
@@ -104,15 +142,47 @@ class MarginalProtocol(Protocol):
     def _linear_variance(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Estimates of the variances of weights @ cells, n > 0: weights have shape (sums, cells)."""
+        """Estimates of the variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
 
     @abstractmethod
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell's estimate for n users spread evenly over all records, shaped as the marginal."""
+        """The variance of each cell's estimate for users spread evenly over all records.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            Variances of fractions, one axis an attribute, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or no number of users.
+        """
 
     def total_variation(self, n: int, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of a marginal's estimate from the truth: errors are nearly normal.
+        """The expected total variation distance of a marginal's estimate from the truth.
+
+        Errors are nearly normal.
 
         Half the sum over cells of the mean absolute error, (2 / pi)^(1/2) deviations.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1, spread evenly over all records.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        float
+            0 to 1 for good estimates; larger where noise dominates.
         """
         return float(np.sqrt(2 / np.pi * self.cell_variances(n, attributes)).sum() / 2)

@@ -1,4 +1,7 @@
-"""Protocols that perturb one marginal of k attributes, chosen at random (thesis 4.3.3): MargRR, MargPS, MargHT."""
+"""Protocols that perturb one random marginal of k attributes: MargRR, MargPS, MargHT.
+
+Source: thesis 4.3.3.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.grr import GRR
-from frequency.hadamard import HRR
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.oracle import Oracle
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
-from frequency.mixture import Mixture, weights_of
-from frequency.oracle import Oracle
-from frequency.unary import OUE
-from mechdesign.text import listed
+from frequency.oracles.hadamard_response import HRR
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import listed
 
 LARGEST_VIEWS = 1 << 14
 """How many sets of attributes users may report on: the parameters, and every message, name them."""
@@ -30,7 +33,10 @@ _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
 @dataclass(frozen=True)
 class Views(Mixture):
-    """One of some sets of attributes, each as likely, and the cell of its marginal that holds the record, by an oracle."""
+    """One of some sets of attributes, and the cell of its marginal that holds the record.
+
+    Each set is as likely; the cell is reported by an oracle.
+    """
 
     attributes: Domain
     views: tuple[tuple[str, ...], ...]
@@ -61,7 +67,9 @@ class Views(Mixture):
 
 
 class ViewProtocol(MarginalProtocol):
-    """The marginals of k attributes, each from the users who reported on it; smaller ones from all that contain them.
+    """Marginals of k attributes, each from the users who reported on it.
+
+    Smaller ones are estimated from all that contain them.
 
     What several views say of a marginal is weighed by its predicted precision.
     """
@@ -73,10 +81,17 @@ class ViewProtocol(MarginalProtocol):
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of attributes that users report on: all of k. ValueError if those are more than 2^14."""
+        """The sets of attributes that users report on: all of k.
+
+        Raises
+        ------
+        ValueError
+            There are more than 2^14.
+        """
         if math.comb(len(self.domain), self.k) > LARGEST_VIEWS:
             raise ValueError(
-                f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more than {LARGEST_VIEWS}"
+                f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more"
+                f" than {LARGEST_VIEWS}"
             )
         return self.domain.views(self.k)
 
@@ -85,7 +100,7 @@ class ViewProtocol(MarginalProtocol):
         return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
 
     def _inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
-        """The views that hold all these attributes, and which cell of their marginal each cell of a view is in."""
+        """The views that hold all these attributes, and the cell that each cell of a view is in."""
         found = []
         for part, view in enumerate(self.views):
             if set(attributes) <= set(view):
@@ -96,7 +111,10 @@ class ViewProtocol(MarginalProtocol):
         return found
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:
-        """How much each view counts: in proportion to its users over the mean variance of a cell from one of them."""
+        """How much each view counts, for a marginal of attributes that it holds.
+
+        In proportion to its users over the mean variance of a cell from one of them.
+        """
         inside = self._inside(attributes)
         weights = []
         for part, cells in inside:
@@ -106,9 +124,8 @@ class ViewProtocol(MarginalProtocol):
                     1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))
                 ).mean()
             )
-            weights.append(
-                users[part] / max(one, 1e-30)
-            )  # cells that hold everybody have no variance
+            # Cells that hold everybody have no variance
+            weights.append(users[part] / max(one, 1e-30))
         total = sum(weights)
         return [
             (part, cells, weight / total if total else 0.0)
@@ -159,7 +176,10 @@ class ViewProtocol(MarginalProtocol):
 
 
 def _spread(weights: Floats, frequencies: Floats) -> Floats:
-    """The variance of the weight of a random member of a population, whose estimated frequencies may be negative."""
+    """The variance of the weight of a random member of a population.
+
+    Its estimated frequencies may be negative.
+    """
     held = np.maximum(frequencies, 0.0)
     held = held / max(float(held.sum()), 1e-300)
     result: Floats = weights**2 @ held - (weights @ held) ** 2
@@ -168,7 +188,15 @@ def _spread(weights: Floats, frequencies: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class MargRR(ViewProtocol):
-    """MargRR: the cells of a random marginal as bits, each perturbed by itself (`frequency.OUE`)."""
+    """MargRR: the cells of a random marginal as bits, each perturbed by itself.
+
+    Source: thesis 4.3.3; the oracle is `frequency.OUE`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+    """
 
     @property
     def oracle(self) -> str:
@@ -178,7 +206,15 @@ class MargRR(ViewProtocol):
 
 @dataclass(frozen=True)
 class MargPS(ViewProtocol):
-    """MargPS: the cell of a random marginal by preferential sampling (`frequency.GRR`)."""
+    """MargPS: the cell of a random marginal by preferential sampling.
+
+    Source: thesis 4.3.3; the oracle is `frequency.GRR`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+    """
 
     @property
     def oracle(self) -> str:
@@ -188,7 +224,15 @@ class MargPS(ViewProtocol):
 
 @dataclass(frozen=True)
 class MargHT(ViewProtocol):
-    """MargHT: one Hadamard coefficient of a random marginal, as one bit (`frequency.HRR`)."""
+    """MargHT: one Hadamard coefficient of a random marginal, as one bit.
+
+    Source: thesis 4.3.3; the oracle is `frequency.HRR`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+    """
 
     @property
     def oracle(self) -> str:

@@ -1,12 +1,14 @@
-"""Histograms of ordered cells from a trusted curator: a noisy hierarchy, released once, that answers every range of cells.
+"""Histograms of ordered cells from a trusted curator: one noisy release answers every range.
 
-The curator holds the exact number of people in each of D ordered cells and adds noise; people's data reach the curator as they are
-(the local protocols of `rangeq` need no such trust). Two data sets are neighbours when one has one person more. Then one
-count of every level of a tree changes, by one.
+The curator holds the exact number of users in each of D ordered cells and adds noise; users'
+data reach the curator as they are (the local protocols of `rangeq` need no such trust). Two data
+sets are neighbours when one has one user more. Then one count of every level of a tree changes,
+by one.
 
-`Flat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the nodes of a tree over them, all but the
-root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly,
-see `rangeq.discrete`.
+`CentralFlat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the
+nodes of a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for
+Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
+`rangeq.central.discrete_laplace`.
 
 >>> import numpy as np
 >>> tree = Hierarchy(domain=256, epsilon=1.0, branching=16)
@@ -16,27 +18,28 @@ see `rangeq.discrete`.
 >>> abs(estimate.range(0, 99) - 100_000) < 100
 True
 
-Unlike the fractions of local protocols, all answers here are numbers of people. The total number of people is not taken as known.
+Unlike the fractions of local protocols, all answers here are numbers of users. The total number of
+users is not taken as known.
 
 Literature
 ----------
-Qardaji, Yang, Li 2013: Understanding hierarchical methods for differentially private histograms (PVLDB 6(14)).
-Hay, Rastogi, Miklau, Suciu 2010: Boosting the accuracy of differentially private histograms through consistency.
-Xiao, Wang, Gehrke 2010: Differential privacy via wavelet transforms.
-Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially private spatial decompositions.
+Qardaji, Yang, Li 2013: Understanding hierarchical methods for differentially private histograms
+(PVLDB 6(14)). Hay, Rastogi, Miklau, Suciu 2010: Boosting the accuracy of differentially private
+histograms through consistency. Xiao, Wang, Gehrke 2010: Differential privacy via wavelet
+transforms. Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially private spatial
+decompositions.
 """
 
-from frequency.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import Answer, CentralEstimate
-from rangeq.central.flat import Flat
-from rangeq.central.grids import flat_average_variance, hierarchy_average_variance
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
 from rangeq.central.wavelet import Wavelet
-from rangeq.ends import InvalidRange
+from rangeq.core.intervals import InvalidRange
 
 __all__ = [
     "LARGEST_DOMAIN",
@@ -47,14 +50,12 @@ __all__ = [
     "Branchings",
     "Budget",
     "CentralEstimate",
+    "CentralFlat",
     "CentralMechanism",
-    "Flat",
+    "ConfidenceInterval",
     "Hierarchy",
-    "Interval",
     "InvalidHistogram",
     "InvalidRange",
     "Wavelet",
     "best_branching",
-    "flat_average_variance",
-    "hierarchy_average_variance",
 ]

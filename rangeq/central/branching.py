@@ -8,23 +8,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.rational import Rational
-from rangeq.averages import pairs_together, queries
-from rangeq.central.flat import Flat
+from mechdesign._support.numbers import Rational, whole
+from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import fanouts_of
-from rangeq.central.inputs import LARGEST_DOMAIN, whole
+from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.spectrum import tree_over, tree_spectrum
+from rangeq.core.workload_sums import pairs_together, queries
 
 
 class Branching(NamedTuple):
-    """A tree, by the ``fanouts`` of its levels, and its average variance over all ranges, as `Hierarchy.average_variance`."""
+    """A tree and its average variance.
+
+    Attributes
+    ----------
+    fanouts
+        The number of children of nodes, from the root down.
+    average_variance
+        Over all ranges, in squared users: as `Hierarchy.average_variance`.
+    """
 
     fanouts: tuple[int, ...]
     average_variance: float
 
 
 class Branchings(NamedTuple):
-    """The best tree, and a ``table`` of the best few with it first."""
+    """What `best_branching` found; ``print`` shows the table.
+
+    Attributes
+    ----------
+    best
+        The best tree.
+    table
+        The best few, with it first.
+    """
 
     best: Branching
     table: tuple[Branching, ...]
@@ -39,36 +55,51 @@ class Branchings(NamedTuple):
 def best_branching(
     domain: int, epsilon: float | Rational, padded: bool = True, alternatives: int = 10
 ) -> Branchings:
-    """The tree with the smallest average variance, of equal budgets and with inference, and the best alternatives to it.
+    """The tree with the smallest average variance, of equal budgets and with inference.
 
-    Exhaustive: over all lists that `Hierarchy` takes, integers being among them, and [domain], which is flat. Lists whose lower
-    levels already cost more than the best trees are passed over with all that begins below like them. Epsilon scales all
-    variances alike. A domain of 2^12 takes a fraction of a second, one of 2^16 some seconds, one of 2^20 minutes; with
-    ``padded=False`` all are quick.
+    Exhaustive: over all lists that `Hierarchy` takes, integers being among them, and [domain],
+    which is flat. Lists whose lower levels already cost more than the best trees are passed over
+    with all that begins below like them. Epsilon scales all variances alike. A domain of 2^12 takes
+    a fraction of a second, one of 2^16 some seconds, one of 2^20 minutes; with ``padded=False`` all
+    are quick.
 
     Parameters
     ----------
+    domain
+        The number of cells.
+    epsilon
+        The privacy loss of the release.
     padded
         False: only lists whose product is the domain.
     alternatives
         How many trees the table has at most, at least 1.
 
+    Returns
+    -------
+    Branchings
+        The best tree, and the best alternatives to it.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Examples
+    --------
     >>> best_branching(512, 1.0).best.fanouts, best_branching(512, 1.0, padded=False).best.fanouts
     ((24, 22), (8, 8, 8))
     """
-    flat = Flat(domain, epsilon)
-    whole("alternatives", alternatives, 1, LARGEST_DOMAIN)
+    flat = CentralFlat(domain, epsilon)
+    whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
     domain, unit = flat.domain, 2 / flat._epsilon**2
     ranges = queries(domain, "all ranges")
-    moments = np.full(
-        domain + 1, np.nan
-    )  # by size; NaN for sizes that are not allowed, which no comparison lets through
+    # By size; NaN for sizes that are not allowed, which no comparison lets through
+    moments = np.full(domain + 1, np.nan)
     for size in range(1, domain + 1):
         if padded or domain % size == 0:
             moments[size] = pairs_together(domain, size) / (size * ranges)
-    best: list[
-        tuple[float, tuple[int, ...]]
-    ] = []  # a heap of minus the variance: the worst of the best is first
+    # A heap of minus the variance: the worst of the best is first
+    best: list[tuple[float, tuple[int, ...]]] = []
 
     def value(fanouts: tuple[int, ...]) -> float:
         h = len(fanouts)
@@ -93,7 +124,8 @@ def best_branching(
     def grow(below: tuple[int, ...], size: int, precision: float, settled: float) -> None:
         """Trees that end with the levels ``below``, whose topmost nodes have ``size`` cells.
 
-        ``settled`` is the part of the variance from contrasts below those nodes, ``precision`` that of the contrasts above.
+        ``settled`` is the part of the variance from contrasts below those nodes, ``precision`` that
+        of the contrasts above.
         """
         levels = len(below) + 1
         tree = (
@@ -103,7 +135,8 @@ def best_branching(
         (heapq.heappush if len(best) < alternatives else heapq.heappushpop)(best, tree)
         above = np.arange(2 * size, domain, size)
         lower = settled + (moments[size] - moments[above]) / precision
-        # The contrasts further up cost at least this: the blocks there are smaller than the domain, and each at most half the next.
+        # The contrasts further up cost at least this: the blocks there are smaller than the domain,
+        # and each at most half the next.
         least = (
             (levels + 1) ** 2
             * (lower + moments[above] / (precision + above + 2 * domain))

@@ -10,13 +10,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import shown
 from rangeq.central.inputs import fraction
-from rangeq.tree import Floats
 
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
-"""How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the top."""
+"""How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the
+top.
+"""
 
 
 def equal(h: int) -> list[Fraction]:
@@ -30,10 +32,11 @@ def geometric(h: int) -> list[Fraction]:
 
 
 def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
-    """Shares w >= 0 of sum 1 for a small sum over i of gains[i] / (sum over levels l >= i of sizes[l] w[l]^2).
+    """Shares w >= 0 of sum 1 for a small sum of gains[i] / (sum over l >= i of sizes[l] w[l]^2).
 
-    That is not convex: a level without a share is a tree without it, and every such tree may have its own minimum. So the search
-    starts from equal shares and from the trees that keep every k-th level.
+    That is not convex: a level without a share is a tree without it, and every such tree may have
+    its own minimum. So the search starts from equal shares and from the trees that keep every k-th
+    level.
     """
     h = len(sizes)
     if h == 1:

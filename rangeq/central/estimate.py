@@ -1,32 +1,48 @@
-"""What a release answers: every range of cells, as numbers of people."""
+"""What a release answers: every range of cells, as numbers of users."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.estimate import Interval, normal_quantile
-from rangeq.decomposition import added_up
-from rangeq.ends import checked_ends
-from rangeq.tree import Floats, Integers, Tree
-
-if TYPE_CHECKING:
-    from rangeq.central.mechanism import CentralMechanism
+from frequency.core.estimate import ConfidenceInterval, normal_quantile
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.intervals import checked_ends
+from rangeq.core.node_decomposition import added_up
+from rangeq.core.tree import Tree
 
 Answer: TypeAlias = float | Floats
 """One for each range: a number for two numbers, an array for arrays."""
 """A float for a range given by two integers, an array for ranges given by arrays."""
 
 
-class CentralEstimate(ABC):
-    """Answers to every range of cells, as numbers of people. Unbiased: they may be negative or fractional."""
+class Released(Protocol):
+    """What a `CentralEstimate` needs of the mechanism that released it."""
 
-    def __init__(self, mechanism: CentralMechanism, cells: Floats | Integers) -> None:
+    @property
+    def domain(self) -> int: ...
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
+
+
+class CentralEstimate(ABC):
+    """Answers to every range of cells, as numbers of users.
+
+    Unbiased: they may be negative or fractional.
+
+    Attributes
+    ----------
+    mechanism
+        What released it.
+    counts
+        Shape (domain,): the estimated number of users in each cell, read-only.
+    """
+
+    def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
         self._cells = cells[: mechanism.domain].astype(np.float64)
         self._cells.setflags(write=False)
@@ -36,12 +52,17 @@ class CentralEstimate(ABC):
     @overload
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """How many people are in the cells a .. b, both included.
+        """How many users are in the cells a .. b, both included.
 
         Parameters
         ----------
         a, b
             Integers or integer arrays that broadcast, 0 <= a <= b < domain.
+
+        Returns
+        -------
+        float or ndarray
+            An array, of the ends' shape, for arrays of ends.
 
         Raises
         ------
@@ -55,33 +76,74 @@ class CentralEstimate(ABC):
     @overload
     def prefix(self, b: npt.ArrayLike) -> Answer: ...
     def prefix(self, b: npt.ArrayLike) -> Answer:
-        """How many people are in the cells 0 .. b, b included; InvalidRange unless 0 <= b < domain."""
+        """How many users are in the cells 0 .. b; InvalidRange unless 0 <= b < domain."""
         return self.range(0, b)
 
     def cdf(self) -> Floats:
-        """Shape (domain,): every prefix over the estimated total, ending with 1; not made monotone. NaN unless the total is > 0."""
+        """Every prefix over the estimated total: shape (domain,), ending with 1.
+
+        Not made monotone. NaN unless the total is above 0.
+        """
         prefixes = np.atleast_1d(self.prefix(np.arange(self.mechanism.domain)))
         return prefixes / prefixes[-1] if prefixes[-1] > 0 else np.full_like(prefixes, np.nan)
 
     @property
     def counts(self) -> Floats:
-        """Shape (domain,): the number of people in each cell, read-only."""
+        """Shape (domain,): the number of users in each cell, read-only."""
         return self._cells
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of ``range(a, b)``, from the noise that was drawn. It does not depend on the data."""
+        """The variance of ``range(a, b)``, from the noise that was drawn, whatever the data.
+
+        Parameters
+        ----------
+        a, b
+            As for `range`.
+
+        Returns
+        -------
+        float or ndarray
+            Squared users.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        """
         return self.mechanism.variance(a, b)
 
-    def interval(self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    def interval(
+        self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95
+    ) -> ConfidenceInterval:
         """Intervals that each hold the true count with about this probability or more.
 
-        Between a single noise and the sum of many, the answers' errors lie between Laplace and normal: the wider of the two
-        quantiles is taken, and half a person more, because noise is in whole people. Not clipped at 0.
+        Between a single noise and the sum of many, the answers' errors lie between Laplace and
+        normal: the wider of the two quantiles is taken, and half a user more, because noise is in
+        whole users. Not clipped at 0.
+
+        Parameters
+        ----------
+        a, b
+            As for `range`.
+        confidence
+            In (0, 1).
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            For a confidence outside of (0, 1).
         """
         z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
         value: Any = self.range(a, b)
         half = z * np.sqrt(self.variance(a, b)) + 0.5
-        return Interval(value - half, value + half)
+        return ConfidenceInterval(value - half, value + half)
 
     @abstractmethod
     def _sums(self, first: Integers, last: Integers) -> Floats:
@@ -92,12 +154,13 @@ class CentralEstimate(ABC):
 
 
 class Summed(CentralEstimate):
-    """An estimate that adds up, from its prefixes before each cell and after the last: a range is a difference of two of them.
+    """An estimate that adds up: a range is the difference of two prefixes.
 
-    Both may reach beyond the domain: what padding holds is not shown.
+    Made from the prefixes before each cell, and the cells. Both may reach beyond the domain: what
+    padding holds is not shown.
     """
 
-    def __init__(self, mechanism: CentralMechanism, starts: Floats, cells: Floats) -> None:
+    def __init__(self, mechanism: Released, starts: Floats, cells: Floats) -> None:
         super().__init__(mechanism, cells)
         self._starts = np.append(starts, starts[-1] + cells[-1])[: mechanism.domain + 1]
 
@@ -108,7 +171,7 @@ class Summed(CentralEstimate):
 class Layered(CentralEstimate):
     """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2)."""
 
-    def __init__(self, mechanism: CentralMechanism, tree: Tree, levels: Sequence[Integers]) -> None:
+    def __init__(self, mechanism: Released, tree: Tree, levels: Sequence[Integers]) -> None:
         super().__init__(mechanism, levels[-1])
         self._tree, self._cumulated = (
             tree,
@@ -116,9 +179,8 @@ class Layered(CentralEstimate):
         )
 
     def _sums(self, first: Integers, last: Integers) -> Floats:
-        total: Integers = added_up(
-            self._tree, self._cumulated, first, last, root=False
-        )  # whole people: nothing is rounded
+        # Whole users: nothing is rounded
+        total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)
         return total.astype(np.float64)
 
 

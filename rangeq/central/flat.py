@@ -9,17 +9,23 @@ from functools import cached_property
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
-from rangeq.tree import Integers
 
 
 @dataclass(frozen=True)
-class Flat(CentralMechanism):
-    """Every cell with noise of its own, and ranges that add them up: the baseline (Qardaji et al., section 3.1).
+class CentralFlat(CentralMechanism):
+    """Every cell with noise of its own, and ranges that add them up: the baseline.
 
-    The variance of a range is its length times that of the noise. `rangeq.Flat` is the same under local privacy.
+    Qardaji et al., section 3.1. The variance of a range is its length times that of the noise.
+    `rangeq.Flat` is the same under local privacy.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `CentralMechanism`.
     """
 
     @cached_property
@@ -30,7 +36,7 @@ class Flat(CentralMechanism):
         return [counts]
 
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        starts = np.cumsum(noisy[0]) - noisy[0]  # whole people: nothing is rounded
+        starts = np.cumsum(noisy[0]) - noisy[0]  # whole users: nothing is rounded
         return Summed(self, starts.astype(np.float64), noisy[0].astype(np.float64))
 
     def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum:

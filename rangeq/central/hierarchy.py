@@ -10,41 +10,46 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign.text import shown
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.numbers import is_whole, whole
+from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import CentralEstimate, Layered, Summed
-from rangeq.central.inputs import LARGEST_DOMAIN, whole
+from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
-from rangeq.consistency import consistent_levels
-from rangeq.decomposition import nodes_used, variance_of_nodes
-from rangeq.tree import Floats, Integers, Tree
+from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
+from rangeq.core.tree import Tree, padded
+from rangeq.core.tree_consistency import consistent_levels
 
 
 @dataclass(frozen=True)
 class Hierarchy(CentralMechanism):
-    """A tree of counts over the cells: H_b, or H_b^c with inference (Qardaji et al., sections 3.2 and 3.3).
+    """A tree of counts over the cells: H_b, or H_b^c with inference.
 
-    The root is not asked. With inference the answers are the least-squares estimates from all noisy counts (weighted by the levels'
-    variances; Hay et al. for equal ones), which also add up; without, a range is the sum of the fewest nodes that make it up.
+    The root is not asked. With inference the answers are the least-squares estimates from all noisy
+    counts (weighted by the levels' variances; Hay et al. for equal ones), which also add up;
+    without, a range is the sum of the fewest nodes that make it up.
 
-    A domain that is no product of the branchings is padded with empty cells at the right. They get noise like all others, but for
-    whole children of the root, which nothing else depends on and which are left out; answers never show them.
+    A domain that is no product of the branchings is padded with empty cells at the right. They get
+    noise like all others, but for whole children of the root, which nothing else depends on and
+    which are left out; answers never show them.
 
     Parameters
     ----------
     branching
-        An integer b >= 2: every node has b children, the root as few as needed: the least h with b^h >= domain levels.
-        Or a list from the top, [2, 16, 16] for 2 children of the root; the product must reach the domain, and that of all
-        but the first must not.
+        An integer b >= 2: every node has b children, the root as few as needed: the least h with
+        b^h >= domain levels. Or a list from the top, [2, 16, 16] for 2 children of the root; the
+        product must reach the domain, and that of all but the first must not.
     inference
         Whether to combine all levels by least squares.
     budget
-        How epsilon is split: "equal" over levels; "geometric", a level having 2^(1/3) times as much as the one
-        above (Cormode et al. 2012); "optimal", for the smallest average variance: in closed form without inference, and with it
-        the best of several local searches, never worse than equal ones. Or weights >= 0, one a level from the top; a level of
-        weight 0 is not asked (with inference, and not the leaves).
+        How epsilon is split: "equal" over levels; "geometric", a level having 2^(1/3) times as much
+        as the one above (Cormode et al. 2012); "optimal", for the smallest average variance: in
+        closed form without inference, and with it the best of several local searches, never worse
+        than equal ones. Or weights >= 0, one a level from the top; a level of weight 0 is not asked
+        (with inference, and not the leaves).
 
     Attributes
     ----------
@@ -59,12 +64,12 @@ class Hierarchy(CentralMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.branching, (int, np.integer)):
+        if is_whole(self.branching):
             object.__setattr__(
-                self, "branching", whole("branching", self.branching, 2, LARGEST_DOMAIN)
+                self, "branching", whole(self.branching, "branching", 2, LARGEST_DOMAIN)
             )
         elif isinstance(self.branching, (list, tuple, np.ndarray)) and len(self.branching):
-            numbers = tuple(whole("each branching", b, 2, LARGEST_DOMAIN) for b in self.branching)
+            numbers = tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in self.branching)
             object.__setattr__(self, "branching", numbers)
         else:
             raise ValueError(
@@ -83,7 +88,8 @@ class Hierarchy(CentralMechanism):
         if isinstance(self.budget, str):
             if self.budget not in ("equal", "geometric", "optimal"):
                 raise ValueError(
-                    f"budget must be 'equal', 'geometric', 'optimal' or weights, got {self.budget!r}"
+                    "budget must be 'equal', 'geometric', 'optimal' or weights, got"
+                    f" {self.budget!r}"
                 )
             weights = {
                 "equal": budgets.equal,
@@ -94,8 +100,8 @@ class Hierarchy(CentralMechanism):
             weights = [budgets.weight(w) for w in self.budget]
             if len(weights) != h or weights[-1] == 0 or (0 in weights and not self.inference):
                 raise ValueError(
-                    f"budget must be {h} weights >= 0, one a level from the top, positive for the leaves and, "
-                    f"without inference, for all levels; got {shown(self.budget)}"
+                    f"budget must be {h} weights >= 0, one a level from the top, positive for the"
+                    f" leaves and, without inference, for all levels; got {shown(self.budget)}"
                 )
         total = sum(weights)
         return tuple(weight / total for weight in weights)
@@ -126,15 +132,13 @@ class Hierarchy(CentralMechanism):
     def _variances(self, first: Integers, last: Integers) -> Floats:
         if self.inference:
             return super()._variances(first, last)
-        per_node = [
-            float(variance) for variance in self._noise_variances if variance is not None
-        ]  # no level is left out here
+        # No level is left out here
+        per_node = [float(variance) for variance in self._noise_variances if variance is not None]
         result: Floats = variance_of_nodes(self._tree, per_node, first, last, root=False)
         return result
 
     def _levels(self, counts: Integers) -> list[Integers]:
-        level = np.zeros(math.prod(self.fanouts), dtype=np.int64)
-        level[: len(counts)] = counts
+        level = padded(counts, math.prod(self.fanouts))
         levels = [level]
         for b in reversed(self.fanouts[1:]):
             level = level.reshape(-1, b).sum(axis=1)
@@ -147,7 +151,8 @@ class Hierarchy(CentralMechanism):
         precisions = [
             0.0 if variance is None else 1 / float(variance) for variance in self._noise_variances
         ]
-        # The prefix of every node is carried down, so that rounding errors grow with the depth and not with the number of cells.
+        # The prefix of every node is carried down, so that rounding errors grow with the depth and
+        # not with the number of cells.
         nodes = starts = np.zeros(1)
         for nodes in consistent_levels(self._tree, noisy, precisions, root=None):
             children = nodes.reshape(len(starts), -1)
@@ -156,13 +161,13 @@ class Hierarchy(CentralMechanism):
 
 
 def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level, as `Tree.of`, the root's cut to those that reach into the domain."""
+    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed."""
     if isinstance(branching, int):
         branching = Tree.of(domain, branching).branching
     below = math.prod(branching[1:])
     if below * branching[0] < domain or (len(branching) > 1 and below >= domain):
         raise ValueError(
-            f"the product of the branchings must reach the domain, {domain}, and that of all but the first must not; "
-            f"got {shown(list(branching))}"
+            f"the product of the branchings must reach the domain, {domain}, and that of all but"
+            f" the first must not; got {shown(list(branching))}"
         )
     return (-(-domain // below), *branching[1:])

@@ -1,27 +1,34 @@
-"""What people hand over: histograms, integers, numbers that may be floats."""
+"""Histograms, integers, and numbers that may be floats, checked."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.rational import Rational, exact
-from mechdesign.text import shown
-from rangeq.tree import Integers
+from mechdesign._support.arrays import Integers
+from mechdesign._support.numbers import Rational, exact, is_whole
+from mechdesign._support.text import shown
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
 
 LARGEST_TOTAL = 1 << 52
-"""People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers and in floats."""
+"""People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
+and in floats.
+"""
 
 
 class InvalidHistogram(ValueError):
-    """Counts that are not a histogram over the domain. Nothing was drawn. ``index`` is the first bad cell, or None."""
+    """Counts that are not a histogram over the domain. Nothing was drawn.
+
+    Attributes
+    ----------
+    index
+        The first bad cell; None if it is not a single one.
+    """
 
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index
@@ -29,23 +36,15 @@ class InvalidHistogram(ValueError):
 
 
 def fraction(value: float | Rational, name: str) -> Fraction:
-    """A float as the binary number that it is; anything else must be exact. ValueError for infinities and NaN."""
+    """A float as the binary number that it is; anything else must be exact.
+
+    ValueError for infinities and NaN.
+    """
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
         return Fraction(float(value))
     return exact(value, name)
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def whole(name: str, value: object, least: int, largest: int) -> int:
-    """``value`` as an int; ValueError unless it is an integer of that interval."""
-    if not _is_integer(value) or not least <= value <= largest:
-        raise ValueError(f"{name} must be an integer from {least} to {largest}, got {shown(value)}")
-    return int(value)
 
 
 def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
@@ -63,7 +62,7 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
     if values.dtype.kind not in "iuO":
         raise InvalidHistogram(f"counts must be of an integer type, got {values.dtype}")
     if values.dtype.kind == "O":
-        bad = np.array([not _is_integer(v) or not 0 <= v <= LARGEST_TOTAL for v in values])
+        bad = np.array([not is_whole(v) or not 0 <= v <= LARGEST_TOTAL for v in values])
     else:
         bad = (values < 0) | (values > LARGEST_TOTAL)
     if bad.any():
@@ -73,9 +72,8 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
         )
     exactly = values.astype(np.int64)
     half = (1 << 26) - 1
-    total = (int((exactly >> 26).sum()) << 26) + int(
-        (exactly & half).sum()
-    )  # two halves: no sum overflows
+    # Two halves: no sum overflows
+    total = (int((exactly >> 26).sum()) << 26) + int((exactly & half).sum())
     if total > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly

@@ -1,4 +1,4 @@
-"""What all mechanisms of a trusted curator share: the budget, the noise and its audit, the release, and exact variances."""
+"""What all mechanisms of a trusted curator share: noise, its audit, releases, exact variances."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.randomness import bit_source
+from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
-from mechdesign.rational import Rational
-from mechdesign.sampling import bit_source
-from mechdesign.text import shown
+from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.central.estimate import Answer, CentralEstimate, scalar
-from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram, whole
+from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
 from rangeq.central.spectrum import Spectrum
-from rangeq.discrete import DiscreteLaplace
-from rangeq.ends import checked_ends
-from rangeq.tree import Floats, Integers
+from rangeq.core.intervals import checked_ends
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""
@@ -32,15 +32,15 @@ _SLACK = 1 - Fraction(1, 1 << 24)
 
 @dataclass(frozen=True)
 class CentralMechanism(ABC):
-    """What all releases share: a budget, split over levels of counts each of which one person changes by one in all.
+    """What all releases share: epsilon is split over levels of counts, and noise added to each.
 
     Parameters
     ----------
     domain
         The number of cells, 1 to 2^26; cells are ``0 .. domain-1``.
     epsilon
-        The privacy loss of one release, at least 2^-32. A float stands for the binary number that it is. More than 1024 is
-        treated as 1024.
+        The privacy loss of one release, at least 2^-32. A float stands for the binary number that
+        it is. More than 1024 is treated as 1024.
 
     Raises
     ------
@@ -52,10 +52,11 @@ class CentralMechanism(ABC):
     epsilon: float | Rational
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", whole("domain", self.domain, 1, LARGEST_DOMAIN))
+        object.__setattr__(self, "domain", whole(self.domain, "domain", 1, LARGEST_DOMAIN))
         if self._epsilon < LEAST_EPSILON:
             raise ValueError(
-                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown everything"
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"
+                " everything"
             )
 
     @cached_property
@@ -64,25 +65,29 @@ class CentralMechanism(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: a rational alpha >= exp(-epsilon), neighbours being data sets that differ by one person."""
+        """The claim: a rational alpha >= exp(-epsilon); neighbouring data differ by one user."""
         return Privacy.from_epsilon(self._epsilon)
 
     @cached_property
     @abstractmethod
     def shares(self) -> tuple[Fraction, ...]:
-        """The part of epsilon that each level gets, from the top; they sum to 1. A level with 0 is not asked."""
+        """The part of epsilon of each level, from the top: of sum 1; 0 where it is not asked."""
 
     @cached_property
     def noise(self) -> tuple[DiscreteLaplace | None, ...]:
         """The noise of each level, from the top; None where it is not asked.
 
-        A level's alpha is a rational at least exp(-epsilon * share), chosen with a slack that lets `audit` prove the whole.
+        A level's alpha is a rational at least exp(-epsilon * share), chosen with a slack that lets
+        `audit` prove the whole.
         """
-        # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in all keep what it allows.
+        # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in
+        # all keep what it allows.
         return tuple(
-            DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
-            if share
-            else None
+            (
+                DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
+                if share
+                else None
+            )
             for share in self.shares
         )
 
@@ -96,9 +101,10 @@ class CentralMechanism(ABC):
         )
 
     def audit(self) -> Audit:
-        """The exact worst ratio Pr[answers | data] / Pr[answers | neighbouring data] of what is sampled, and what is allowed.
+        """The exact worst likelihood ratio of what is sampled, and what is allowed.
 
-        The ratio is the product of the 1 / alpha of all levels: one count of each changes, by one. ``audit().allowed`` is a
+        The ratio is that of the answers' probabilities given neighbouring data: the product of the
+        1 / alpha of all levels, as one count of each changes, by one. ``audit().allowed`` is a
         rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
         """
         return self._audited
@@ -113,9 +119,16 @@ class CentralMechanism(ABC):
         Parameters
         ----------
         counts
-            Shape (domain,): how many people are in each cell. Integers >= 0 of an integer type, of sum at most 2^52.
+            Shape (domain,): how many users are in each cell. Integers >= 0 of an integer type, of
+            sum at most 2^52.
         rng
-            None for the operating system's randomness, or a generator for results that can be repeated.
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
+
+        Returns
+        -------
+        CentralEstimate
+            Answers to all ranges of cells.
 
         Raises
         ------
@@ -138,15 +151,31 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def _levels(self, counts: Integers) -> list[Integers]:
-        """The exact numbers that are asked, level by level from the top. One person changes one number of each level, by one."""
+        """The exact numbers that are asked, level by level from the top.
+
+        One user changes one number of each level, by one.
+        """
 
     @abstractmethod
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of a release's answer to the range a .. b, both ends included, from that of the discrete noise.
+        """The variance of a release's answer to the range a .. b, from that of the discrete noise.
 
-        InvalidRange unless 0 <= a <= b < domain.
+        Parameters
+        ----------
+        a, b
+            Integers or integer arrays that broadcast, 0 <= a <= b < domain; both ends are included.
+
+        Returns
+        -------
+        float or ndarray
+            Squared users, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            For other ends.
         """
         return scalar(self._variances(*checked_ends(a, b, self.domain)))
 
@@ -158,10 +187,11 @@ class CentralMechanism(ABC):
     @overload
     def average_variance(self, exact: Literal[True]) -> Fraction: ...
     def average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean variance over all ranges 0 <= a <= b < domain, single cells included, for continuous Laplace noise of variance
-        2 / (epsilon share)^2: the number that papers print (Qardaji et al., section 2.2, V_Avg).
+        """The mean variance over all ranges, for continuous Laplace noise, as papers print it.
 
-        What is drawn has a little less: `sampled_average_variance`. ``exact=True`` gives a Fraction.
+        V_Avg of Qardaji et al., section 2.2: over 0 <= a <= b < domain, single cells included, for
+        noise of variance 2 / (epsilon share)^2. What is drawn has a little less:
+        `sampled_average_variance`. ``exact=True`` gives a Fraction.
         """
         variances = [2 / (self._epsilon * share) ** 2 if share else None for share in self.shares]
         value = self._average(variances)
@@ -172,7 +202,7 @@ class CentralMechanism(ABC):
     @overload
     def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
     def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean of ``variance(a, b)`` over all ranges: as `average_variance`, but of the discrete noise that is drawn."""
+        """The mean of ``variance(a, b)`` over all ranges, of the discrete noise that is drawn."""
         value = self._average(self._noise_variances)
         return value if exact else float(value)
 

@@ -1,8 +1,9 @@
-"""Variances of ranges under exact noise: a number for each level of contrasts of a tree, and one for the total.
+"""Variances of ranges under exact noise: one for each level of contrasts, and one for the total.
 
-Both least squares on a complete tree and the Haar wavelet have the generalised Haar basis as eigenvectors of their precision
-matrix: the contrasts among the children of a node, with one eigenvalue a level (see `rangeq.tree`), and the vector of ones. Padding
-beyond the domain is not known to be empty, nor the total: unlike under local privacy.
+Both least squares on a complete tree and the Haar wavelet have the generalised Haar basis as
+eigenvectors of their precision matrix: the contrasts among the children of a node, with one
+eigenvalue a level (see `rangeq.core.tree`), and the vector of ones. Padding beyond the domain is
+not known to be empty, nor the total: unlike under local privacy.
 """
 
 from __future__ import annotations
@@ -14,14 +15,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangeq.averages import queries
-from rangeq.consistency import contrast_precisions
-from rangeq.decomposition import nodes_used
-from rangeq.tree import Floats, Integers, Tree
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.node_decomposition import nodes_used
+from rangeq.core.tree import Tree
+from rangeq.core.tree_consistency import contrast_precisions
+from rangeq.core.workload_sums import queries
 
 
 class Spectrum(NamedTuple):
-    """Variances of the sum of all leaves, and of a contrast of unit length among the children of each level 0 .. height - 1."""
+    """The variances of a tree's estimates, in its generalised Haar basis.
+
+    Attributes
+    ----------
+    tree
+        The tree.
+    everything
+        The variance of the sum of all leaves.
+    contrasts
+        Those of a contrast of unit length among the children of nodes of the levels 0 .. height -
+        1.
+    """
 
     tree: Tree
     everything: Fraction
@@ -34,7 +47,10 @@ class Spectrum(NamedTuple):
         return share**2 * float(self.everything) + self.tree._range(first, last, contrasts)
 
     def mean(self, moments: Sequence[Fraction], d: int = 1) -> Fraction:
-        """The mean variance of queries of these `Tree.moments`; with d dimensions, of all boxes of such queries."""
+        """The mean variance of queries of these `Tree.moments`.
+
+        With d dimensions: of all boxes of such queries.
+        """
         total = self.everything * (moments[0] / self.tree.leaves) ** d
         for (above, below), width, variance in zip(
             pairwise(moments), self.tree.widths, self.contrasts, strict=True
@@ -44,14 +60,18 @@ class Spectrum(NamedTuple):
 
 
 def tree_over(domain: int, fanouts: Sequence[int]) -> Tree:
-    """The tree with so many children of each node from the top; that of a single cell gets a second, which nobody asks for."""
+    """The tree with so many children of each node from the top.
+
+    That of a single cell gets a second, which nobody asks for.
+    """
     return Tree(domain, (max(2, fanouts[0]), *fanouts[1:]))
 
 
 def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Spectrum:
-    """Least squares on a tree whose level l has noise of variance variances[l]; None: it is not asked.
+    """Least squares on a tree whose level l has noise of variance variances[l].
 
-    The root is not asked, so the total is what the top nodes sum to. With d dimensions: a tree that splits each in this way.
+    None: the level is not asked. The root is not, so the total is what the top nodes sum to. With d
+    dimensions: a tree that splits each in this way.
     """
     precisions = contrast_precisions(
         tree, [Fraction(0) if v is None else 1 / v for v in variances], d
@@ -64,7 +84,7 @@ def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) 
 
 
 def average_of_nodes(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Fraction:
-    """The mean variance over all ranges, or boxes, when each is the sum of the fewest nodes that make it up."""
+    """The mean variance over all ranges, or boxes, as sums of the fewest nodes."""
     used = zip(nodes_used(tree, root=False, d=d), variances, strict=True)
     return (
         sum((n * v for n, v in used if v is not None), Fraction(0))

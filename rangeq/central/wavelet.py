@@ -9,20 +9,28 @@ from functools import cached_property
 
 import numpy as np
 
+from mechdesign._support.arrays import Integers
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
-from rangeq.tree import Integers
+from rangeq.core.tree import padded
 
 
 @dataclass(frozen=True)
 class Wavelet(CentralMechanism):
-    """Privelet: noise on the Haar coefficients (Xiao, Wang, Gehrke 2010; Qardaji et al., section 4).
+    """Privelet: noise on the Haar coefficients.
 
-    Asked are the total and, for each inner node of the binary tree, the difference left half - right half: 1 + log2 D levels of
-    numbers, of each of which a person changes one by one. The paper's coefficients are these differences over the number of cells
-    below, and its weights multiply by that number again: the noise is the same. A domain that is no power of two is padded with
-    empty cells at the right, which answers never show.
+    Xiao, Wang, Gehrke 2010; Qardaji et al., section 4. Asked are the total and, for each inner node
+    of the binary tree, the difference left half - right half: 1 + log2 D levels of numbers, of each
+    of which a user changes one by one. The paper's coefficients are these differences over the
+    number of cells below, and its weights multiply by that number again: the noise is the same. A
+    domain that is no power of two is padded with empty cells at the right, which answers never
+    show.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `CentralMechanism`.
     """
 
     @cached_property
@@ -39,8 +47,7 @@ class Wavelet(CentralMechanism):
         return Spectrum(tree, total, tuple(variance / 2 for variance in differences))
 
     def _levels(self, counts: Integers) -> list[Integers]:
-        sums = np.zeros(1 << (len(self.shares) - 1), dtype=np.int64)
-        sums[: len(counts)] = counts
+        sums = padded(counts, 1 << (len(self.shares) - 1))
         levels = []
         while len(sums) > 1:
             halves = sums.reshape(-1, 2)

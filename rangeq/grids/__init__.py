@@ -10,7 +10,7 @@ True
 """
 
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.calm import CALM
+from rangeq.grids.choice import SystemChoice, plan
 from rangeq.grids.estimate import (
     ConjunctionEstimate,
     PairwiseEstimate,
@@ -18,20 +18,19 @@ from rangeq.grids.estimate import (
     ProductEstimate,
 )
 from rangeq.grids.guideline import granularities
-from rangeq.grids.haar import HaarHRR2D
-from rangeq.grids.hdg import HDG
-from rangeq.grids.hio import HIO
-from rangeq.grids.lhio import LHIO, HierarchicalHistogram2D
-from rangeq.grids.msw import MSW
-from rangeq.grids.plan import Plan, plan
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.tdg import TDG
-from rangeq.grids.uniform import Uniform
-from rangeq.grids.wave_estimate import WaveEstimate
-from rangeq.grids.wavegrid import WaveGrid, best
+from rangeq.grids.systems.calm import RangeCALM
+from rangeq.grids.systems.haar import HaarHRR2D
+from rangeq.grids.systems.hdg import HDG
+from rangeq.grids.systems.hio import HIO
+from rangeq.grids.systems.lhio import LHIO, HierarchicalHistogram2D
+from rangeq.grids.systems.msw import MSW
+from rangeq.grids.systems.tdg import TDG
+from rangeq.grids.systems.uniform import Uniform
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.protocol import WaveGrid, best
 
 __all__ = [
-    "CALM",
     "HDG",
     "HIO",
     "LHIO",
@@ -43,9 +42,10 @@ __all__ = [
     "HaarHRR2D",
     "HierarchicalHistogram2D",
     "PairwiseEstimate",
-    "Plan",
     "PredictedError",
     "ProductEstimate",
+    "RangeCALM",
+    "SystemChoice",
     "Uniform",
     "WaveEstimate",
     "WaveGrid",

@@ -1,4 +1,4 @@
-"""Attributes: names and domain sizes, and records as rows of a table; however many different records there may be."""
+"""Attributes: names and domain sizes, and records as rows of a table."""
 
 from __future__ import annotations
 
@@ -9,27 +9,46 @@ from typing import Any
 
 import numpy as np
 
-from frequency.channel import Items
 from frequency.marginals.domain import MOST_ATTRIBUTES, checked_records
-from mechdesign.text import listed, shown
-from rangeq.ends import InvalidRange
+from mechdesign._support.arrays import Items
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import listed, shown
+from rangeq.core.intervals import InvalidRange
 
 _LARGEST = 1 << 32
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """Ordinal attributes in their order; attribute names[t] has the values 0 .. sizes[t] - 1. Made by `Attributes.of`."""
+    """Ordinal attributes in their order, made by `Attributes.of`.
+
+    However many different records there may be.
+
+    Attributes
+    ----------
+    names
+        The names, in order.
+    sizes
+        Attribute names[t] has the values 0 .. sizes[t] - 1.
+    """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
 
     @classmethod
     def of(cls, sizes: Any) -> Attributes:
-        """From a sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a `frequency.marginals.Domain`.
+        """Attributes from their sizes.
 
-        Raises ValueError for no attributes or more than 256, names that are not strings, and sizes
-        outside 1 .. 2^32.
+        Parameters
+        ----------
+        sizes
+            A sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a
+            `frequency.marginals.Domain`.
+
+        Raises
+        ------
+        ValueError
+            For no attributes, names that are not strings, and sizes outside 1 .. 2^32.
         """
         if isinstance(sizes, Attributes):
             return sizes
@@ -44,15 +63,16 @@ class Attributes:
             pairs = []
         if not pairs:
             raise ValueError(
-                f"sizes must be a list of domain sizes, or a mapping of names to them, got {shown(sizes)}"
+                "sizes must be a list of domain sizes, or a mapping of names to them, got"
+                f" {shown(sizes)}"
             )
         if len(pairs) > MOST_ATTRIBUTES:
             raise ValueError(f"there are {len(pairs)} attributes, more than {MOST_ATTRIBUTES}")
         for name, size in pairs:
-            whole = isinstance(size, (int, np.integer)) and not isinstance(size, (bool, np.bool_))
-            if not isinstance(name, str) or not whole or not 1 <= size <= _LARGEST:
+            if not isinstance(name, str) or not is_whole(size) or not 1 <= size <= _LARGEST:
                 raise ValueError(
-                    f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}: {shown(size)}"
+                    f"an attribute is a name and a size of 1 to {_LARGEST}, got {shown(name)}:"
+                    f" {shown(size)}"
                 )
         return cls(tuple(name for name, _ in pairs), tuple(int(size) for _, size in pairs))
 
@@ -70,13 +90,13 @@ class Attributes:
         return tuple((j, k) for j in range(len(self)) for k in range(j + 1, len(self)))
 
     def place(self, attribute: Any) -> int:
-        """Where an attribute stands, given by its name or by its place. InvalidRange for one that is not here."""
+        """Where an attribute stands, given by its name or by its place.
+
+        InvalidRange for one that is not here.
+        """
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)
-        whole = isinstance(attribute, (int, np.integer)) and not isinstance(
-            attribute, (bool, np.bool_)
-        )
-        if whole and 0 <= attribute < len(self):
+        if is_whole(attribute) and 0 <= attribute < len(self):
             return int(attribute)
         known = f"one of {listed(self.names)}, or a place 0 .. {len(self) - 1}"
         raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
@@ -87,8 +107,8 @@ class Attributes:
         Parameters
         ----------
         records
-            An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping, with a column for each name
-            (others are left out).
+            An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping,
+            with a column for each name (others are left out).
 
         Raises
         ------

@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from frequency.channel import Floats, Items
+from mechdesign._support.arrays import Floats, Items
 
 Edges: TypeAlias = tuple[int, ...]
-"""Where the cells of an axis begin, and at last where the domain ends: cell k is the values edges[k] .. edges[k + 1] - 1."""
+"""Where the cells of an axis begin, and at last where the domain ends: cell k is the values
+edges[k] .. edges[k + 1] - 1.
+"""
 
 
 MOST_CELLS = 1 << 22
@@ -23,18 +25,20 @@ MOST_EDGES = 3 << 20
 
 
 def equal_cells(size: int, granularity: int) -> Edges:
-    """``granularity`` cells (at most one a value) as equal as can be: cell k begins at floor(k size / granularity).
+    """``granularity`` cells (at most one a value) as equal as can be.
 
-    Nothing is lost where the granularity does not divide the size; and cells nest wherever one granularity divides the other.
+    Cell k begins at floor(k size / granularity). Nothing is lost where the granularity does not
+    divide the size; and cells nest wherever one granularity divides the other.
     """
     g = min(granularity, size)
     return tuple((np.arange(g + 1) * size // g).tolist())
 
 
 def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
-    """The cells of each level of a tree over one attribute, from the root: one cell, down to single values.
+    """The cells of each level of a tree over one attribute: from one cell down to single values.
 
-    A node of level l stands for branching^(height - l) values, except that the last ends with the domain.
+    A node of level l stands for branching^(height - l) values, except that the last ends with the
+    domain.
     """
     widths = tree_widths(size, branching)
     return tuple((*range(0, size, width), size) for width in widths)
@@ -60,7 +64,15 @@ def refined(*axes: Edges) -> Edges:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of some attributes: ``places`` which, ``edges`` how each is cut. The last axis counts fastest in the cells' numbers."""
+    """Cells of some attributes.
+
+    Attributes
+    ----------
+    places
+        Which attributes.
+    edges
+        How each is cut. The last axis counts fastest in the cells' numbers.
+    """
 
     places: tuple[int, ...]
     edges: tuple[Edges, ...]

@@ -1,4 +1,4 @@
-"""Channels whose users hold records of several attributes, and report on one randomly chosen part of them."""
+"""Channels whose users hold records, and report on one randomly chosen part of them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 import frequency
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
-from frequency.draws import WORD
-from frequency.mixture import Mixture, weights_of
-from frequency.oracle import Oracle
-from mechdesign.sampling import bit_source
+from frequency.algebra.exact_draws import WORD
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import bit_source
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
-from rangeq.hierarchy import ORACLES
+from rangeq.local.hierarchy import ORACLES
 
 
 @dataclass(frozen=True)
 class RecordChannel(Mixture):
-    """A `Mixture` whose items are rows of a table, one column an attribute. ``domain`` is the number of different records."""
+    """A `Mixture` whose items are rows of a table, one column an attribute.
+
+    ``domain`` is the number of different records.
+    """
 
     attributes: Attributes
 
@@ -45,7 +48,7 @@ class RecordChannel(Mixture):
         }
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``: faster where the parts' oracles have a shortcut."""
+        """An aggregate distributed as ``aggregate(privatize(records))``, by a shortcut if any."""
         table = self._items(records)
         bit_source(rng)  # refuses what is not a generator
         generator = np.random.default_rng() if rng is None else rng
@@ -64,11 +67,11 @@ class RecordChannel(Mixture):
 
 @dataclass(frozen=True)
 class GridChannel(RecordChannel):
-    """One of some grids, chosen at random, and the cell that holds the record, by the oracle of that grid."""
+    """The cell of the record in one of some grids, chosen at random, by the grid's oracle."""
 
     grids: tuple[Grid, ...]
     oracle: str
-    """A name of `rangeq.hierarchy.ORACLES`."""
+    """A name of `rangeq.local.hierarchy.ORACLES`."""
     largest_table: int | None = None
     """Grids with more cells than this are counted in a sketch of few numbers: None for no limit."""
     probabilities: tuple[Fraction, ...] | None = None
@@ -101,14 +104,17 @@ class GridChannel(RecordChannel):
         return self.grids[part].cell_of(items)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
-        """Unbiased estimates of the cells of a grid, shaped as it is; as if records were uniform where nobody reported."""
+        """Unbiased estimates of the cells of a grid, shaped as it is; even without reports."""
         grid, level = self.grids[part], self._level(aggregate, part)
         if not level.n:
             return grid.even
         return self.parts[part]._frequencies(level, None).reshape(grid.shape)
 
     def precisions(self, aggregate: Aggregate) -> Floats:
-        """One over the variance of a cell of each grid, of noise and sampling: shape (grids,); 0 where nobody reported."""
+        """One over the variance of a cell of each grid, of noise and sampling: shape (grids,).
+
+        0 where nobody reported.
+        """
         users = self._users(aggregate)
         one = [cell_variance(oracle) for oracle in self.parts]
         return users / np.array(one)
@@ -119,6 +125,9 @@ def _digest(value: object) -> str:
 
 
 def cell_variance(oracle: Oracle) -> float:
-    """The variance of a cell's estimate from one user drawn at random from an even population: noise and sampling."""
+    """The variance of a cell's estimate from one user drawn at random from an even population.
+
+    Noise and sampling together.
+    """
     share = 1 / oracle.domain
     return max(float(oracle.variance(1, share)) + share * (1 - share), 1e-300)

@@ -1,4 +1,7 @@
-"""Predicted errors of answers from grids (section 4.5, appendices A.9 and A.10): noise, sampling, non-uniformity."""
+"""Predicted errors of answers from grids: noise, sampling, non-uniformity.
+
+Multi-dimensional ranges, section 4.5 and appendices A.9 and A.10.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items
+from frequency.core.aggregate import Aggregate
+from mechdesign._support.arrays import Floats, Items
+from rangeq.core.tree import spread
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import Queries
-from rangeq.tree import spread
 
 _NUMBERS = 1 << 22
 """How many weights to hold at a time."""
@@ -21,19 +24,20 @@ _NUMBERS = 1 << 22
 
 @dataclass(frozen=True)
 class GridErrors:
-    """Of the linear answer that the grid of a query's attributes gives, cells that are cut counting in part.
+    """The errors of the linear answer that the grid of a query's attributes gives.
 
-    A pair has one grid. A single attribute has one too, or else the mean over the grids of its pairs, weighed by their users.
-    Noise is the oracle's own unbiased estimate for the reports received; sampling is that of a group drawn without replacement.
+    A pair has one grid. A single attribute has one too, or else the mean over the grids of its
+    pairs, weighed by their users. Noise is the oracle's own unbiased estimate for the reports
+    received; sampling is that of a group drawn without replacement.
 
     Attributes
     ----------
     channel, aggregate
         What was collected.
     tables
-        The frequencies of each grid by its number, negative ones counting as 0: what cut cells hold. The non-uniformity error is
-        ALPHA2 times that (of a range of one attribute ALPHA1 / 2 times): the guideline's assumption, for the query at hand
-        instead of an average one.
+        The frequencies of each grid by its number, negative ones counting as 0: what cut cells
+        hold. The non-uniformity error is ALPHA2 times that (of a range of one attribute ALPHA1 / 2
+        times): the guideline's assumption, for the query at hand instead of an average one.
     """
 
     channel: GridChannel

@@ -10,21 +10,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Floats
-from rangeq.estimate import Distribution
+from mechdesign._support.arrays import Floats
+from rangeq.core.estimate import Distribution
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.piecewise import Line, Plane
+from rangeq.grids.fitting.maximum_entropy import weighted_update
+from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.queries import Queries, grouped, single
-from rangeq.grids.update import weighted_update
 
 MOST_TOLERANCE = 1e-7
 
 
 class PredictedError(NamedTuple):
-    """The squared error to expect of an answer, by source (section 4.5): floats, or arrays shaped as the queries.
+    """The squared error to expect of an answer, by source (section 4.5).
 
-    ``noise`` is that of the reports and ``sampling`` that of the group standing for everybody; ``non_uniformity`` that of the cells
-    which the borders of the query cut. NaN where no theory gives it.
+    Floats, or arrays shaped as the queries; NaN where no theory gives it.
+
+    Attributes
+    ----------
+    noise
+        That of the reports.
+    sampling
+        That of the group standing for everybody.
+    non_uniformity
+        That of the cells which the borders of the query cut.
     """
 
     noise: Any
@@ -52,9 +60,18 @@ class ConjunctionEstimate(ABC):
         self.attributes, self.n = attributes, n
 
     def answer(self, query: Sequence[tuple[Any, Any, Any]]) -> float:
-        """The answer of one query: (attribute, first, last) for each attribute that matters, closed; by name or by place.
+        """The answer of one query, a fraction of the population.
 
-        Raises InvalidRange, a ValueError, for what is not a query.
+        Parameters
+        ----------
+        query
+            (attribute, first, last) for each attribute that matters: by name or by place, a closed
+            range.
+
+        Raises
+        ------
+        InvalidRange
+            A ValueError, for what is not a query.
         """
         return float(self.answers(*single(self.attributes, query))[0])
 
@@ -66,11 +83,20 @@ class ConjunctionEstimate(ABC):
         Parameters
         ----------
         attributes
-            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or (lambda,), the same for all queries.
+            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or
+            (lambda,), the same for all queries.
         left, right
             The ends of the closed ranges, integers of shape (m, lambda).
 
-        Raises InvalidRange; its ``index`` is the first bad query.
+        Returns
+        -------
+        ndarray
+            Shape (m,): fractions of the population, NaN with no reports.
+
+        Raises
+        ------
+        InvalidRange
+            Its ``index`` is the first bad query.
         """
         m, groups = grouped(self.attributes, attributes, left, right)
         result = np.full(m, np.nan)
@@ -83,8 +109,24 @@ class ConjunctionEstimate(ABC):
     ) -> PredictedError:
         """The squared error to expect of `answers`, by source: arrays of shape (m,).
 
-        Noise and sampling are those of the unbiased linear answer from the reports on the query's own attributes, whose
-        post-processing they do not account for; they are infinite with no reports, and NaN for queries that no single group tells.
+        Noise and sampling are those of the unbiased linear answer from the reports on the query's
+        own attributes, whose post-processing they do not account for; they are infinite with no
+        reports, and NaN for queries that no single group tells.
+
+        Parameters
+        ----------
+        attributes, left, right
+            As for `answers`.
+
+        Returns
+        -------
+        PredictedError
+            Noise, sampling and non-uniformity.
+
+        Raises
+        ------
+        InvalidRange
+            As for `answers`.
         """
         m, groups = grouped(self.attributes, attributes, left, right)
         found = np.full((3, m), np.nan if self.n else np.inf)
@@ -107,7 +149,12 @@ class ConjunctionEstimate(ABC):
 class ProductEstimate(ConjunctionEstimate):
     """Answers as if attributes were independent: products of those of single attributes.
 
-    ``distributions`` has one `rangeq.Distribution` for each attribute.
+    Attributes
+    ----------
+    n, attributes
+        As for `ConjunctionEstimate`.
+    distributions
+        One `rangeq.Distribution` for each attribute.
     """
 
     def __init__(
@@ -124,12 +171,13 @@ class ProductEstimate(ConjunctionEstimate):
 
 
 class PairwiseEstimate(ConjunctionEstimate):
-    """Answers from the distributions of single attributes and of pairs; of more attributes by weighted update.
+    """Answers from the distributions of attributes and pairs; of more by weighted update.
 
     Attributes
     ----------
     lines, planes
-        The distribution of each attribute, and of each pair (j, k) with j < k; none with no reports.
+        The distribution of each attribute, and of each pair (j, k) with j < k; none with no
+        reports.
     """
 
     def __init__(
@@ -144,14 +192,33 @@ class PairwiseEstimate(ConjunctionEstimate):
         self.lines, self.planes, self._errors_of = tuple(lines), dict(planes), errors
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
-        """The estimated frequency of every pair of values of two attributes, by name or place: section 4.3."""
+        """The estimated frequency of every pair of values of two attributes (section 4.3).
+
+        Parameters
+        ----------
+        first, second
+            Different attributes, by name or by place.
+
+        Returns
+        -------
+        ndarray
+            Shape (values of the first, values of the second); NaN with no reports.
+
+        Raises
+        ------
+        InvalidRange
+            For an attribute that is not here.
+        """
         j, k = self.attributes.place(first), self.attributes.place(second)
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
 
     def quadrants(self, queries: Queries) -> Floats:
-        """The answers inside and outside of each pair of a query's ranges, as `weighted_update` takes: (queries, pairs, 2, 2)."""
+        """The answers inside and outside of each pair of a query's ranges: (queries, pairs, 2, 2).
+
+        As `weighted_update` takes them.
+        """
         pairs = list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 2, 2))
         for number, (j, k) in enumerate(pairs):

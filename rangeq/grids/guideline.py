@@ -7,21 +7,41 @@ import math
 ALPHA1 = 0.7
 """The non-uniformity error of a 1-D query is taken to be ALPHA1 / g1."""
 ALPHA2 = 0.03
-"""The non-uniformity error of a 2-D query is taken to be ALPHA2 times what is in the cells that its border cuts, 2 / g2."""
+"""The non-uniformity error of a 2-D query is taken to be ALPHA2 times what is in the cells that its
+border cuts, 2 / g2.
+"""
 
 
 def granularities(
     d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2
 ) -> tuple[int, int]:
-    """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids for n users in d + C(d, 2) groups of the same size.
+    """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids by the guideline of section 4.6.
+
+    For n users in d + C(d, 2) groups of the same size.
 
     Parameters
     ----------
     d, n
-        The numbers of attributes and of users.
+        The numbers of attributes and of users, at least 1.
+    epsilon
+        The privacy loss of a report, above 0.
     c
         The number of values of an attribute: of several, ask for each.
+    alpha1, alpha2
+        What non-uniformity is assumed to be: see `ALPHA1` and `ALPHA2`.
 
+    Returns
+    -------
+    tuple
+        Two powers of two, of at least 2 and at most c.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Examples
+    --------
     >>> granularities(d=6, n=10**6, epsilon=1.0, c=64)
     (16, 4)
     """
@@ -36,9 +56,10 @@ def granularities(
 def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA1) -> int:
     """g1 of a 1-D grid that so many users report on: a power of two of at least 2, at most c.
 
-    Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2 are least in sum at the cube root
-    of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints, and its Table 2 uses, the cube root of half of that: taken is the
-    power of two nearest to it, the larger of two that are as near.
+    Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2
+    are least in sum at the cube root of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints,
+    and its Table 2 uses, the cube root of half of that: taken is the power of two nearest to it,
+    the larger of two that are as near.
     """
     return _nearest_power((users * _gain(epsilon) ** 2 * alpha1**2 / 2) ** (1 / 3), c)
 
@@ -46,8 +67,9 @@ def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA
 def plane_granularity(users: float, epsilon: float, c: int, alpha2: float = ALPHA2) -> int:
     """g2 of a 2-D grid that so many users report on: a power of two of at least 2, at most c.
 
-    Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 / g2)^2 are least in sum at the
-    square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken is the power of two nearest to it, as above.
+    Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 /
+    g2)^2 are least in sum at the square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken
+    is the power of two nearest to it, as above.
     """
     return _nearest_power(math.sqrt(2 * alpha2 * _gain(epsilon) * math.sqrt(users)), c)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Reports
-from frequency.protocol import Protocol
-from mechdesign.rational import Rational
-from mechdesign.text import shown
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.oracle import checked_users
+from frequency.core.protocol import Protocol
+from mechdesign._support.numbers import Rational
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate
@@ -24,19 +24,21 @@ MOST_GROUPS = 1 << 14
 
 @dataclass(frozen=True)
 class ConjunctionProtocol(Protocol):
-    """Every user holds a record of d ordinal attributes and sends one report; the server answers conjunctions of ranges.
+    """Every user holds a record of d ordinal attributes; the server answers conjunctions of ranges.
 
     Parameters
     ----------
     sizes
-        The number of values of each attribute: a list, a mapping of names to them, or a `frequency.marginals.Domain`. Values
-        are 0 .. size - 1.
+        The number of values of each attribute: a list, a mapping of names to them, or a
+        `frequency.marginals.Domain`. Values are 0 .. size - 1.
     epsilon
         The privacy loss of one report: of the whole record.
     n
-        How many users are expected, where a system needs to know to choose how finely it looks. Any number may come.
+        How many users are expected, where a system needs to know to choose how finely it looks. Any
+        number may come.
 
-    Each user takes part in one group, chosen by the client at random with equal probabilities, so that groups vary in size.
+    Each user takes part in one group, chosen by the client at random with equal probabilities, so
+    that groups vary in size.
 
     Raises
     ------
@@ -51,9 +53,7 @@ class ConjunctionProtocol(Protocol):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Attributes.of(self.sizes))
         if self.n is not None:
-            if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
-                raise ValueError(f"n must be a number of users, at least 1, got {shown(self.n)}")
-            object.__setattr__(self, "n", int(self.n))
+            object.__setattr__(self, "n", checked_users(self.n))
         _ = self.channel
 
     @property
@@ -71,11 +71,43 @@ class ConjunctionProtocol(Protocol):
         return self.attributes.table(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record: see `Attributes.table` for what records may be, `Channel.privatize` for the rest."""
+        """One private report for each record.
+
+        Parameters
+        ----------
+        records
+            See `Attributes.table` for what they may be.
+        rng
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
+
+        Returns
+        -------
+        ndarray
+            Shape (users,), of `report_dtype`.
+
+        Raises
+        ------
+        InvalidValue
+            For the first value that its attribute does not have; nothing was drawn.
+        """
         return super().privatize(records, rng)
 
     def simulate(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments, faster where there is a shortcut."""
+        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments.
+
+        Parameters
+        ----------
+        records
+            As for `privatize`.
+        rng
+            A generator for results that can be repeated, or None.
+
+        Returns
+        -------
+        Aggregate
+            Made faster where there is a shortcut.
+        """
         return self.channel.simulate_records(records, rng)
 
     @cached_property
@@ -84,7 +116,10 @@ class ConjunctionProtocol(Protocol):
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
-        """Answers to conjunctions of ranges; all NaN with no reports. IncompatibleAggregate for another protocol's."""
+        """Answers to conjunctions of ranges; all NaN with no reports.
+
+        IncompatibleAggregate for the aggregate of another protocol.
+        """
         return self._estimate(self.channel._own(aggregate))
 
     @abstractmethod
@@ -94,11 +129,13 @@ class ConjunctionProtocol(Protocol):
     def _require_groups(self, number: int) -> None:
         if number > MOST_GROUPS:
             raise ValueError(
-                f"{type(self).__name__} would divide users among {number} groups, more than {MOST_GROUPS}"
+                f"{type(self).__name__} would divide users among {number} groups, more than"
+                f" {MOST_GROUPS}"
             )
 
     def _require_pairs(self) -> None:
         if len(self.attributes) < 2:
             raise ValueError(
-                f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW take one"
+                f"{type(self).__name__} looks at pairs of attributes, and there is one; HDG and MSW"
+                " take one"
             )

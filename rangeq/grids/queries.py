@@ -1,4 +1,4 @@
-"""Conjunctions of closed intervals, as people hand them over: checked, and grouped by the attributes that they ask about."""
+"""Conjunctions of closed intervals, checked, and grouped by the attributes that they ask about."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.channel import Items
-from mechdesign.text import shown
-from rangeq.ends import InvalidRange
+from mechdesign._support.arrays import Items
+from mechdesign._support.text import shown
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids.attributes import Attributes
 
 MOST_ATTRIBUTES = 20
-"""How many attributes a query may name: the answer of many is one of 2^lambda numbers that are estimated together."""
+"""How many attributes a query may name: the answer of many is one of 2^lambda numbers that are
+estimated together.
+"""
 
 
 class Queries(NamedTuple):
     """Queries that ask about the same attributes, in increasing order.
 
-    ``rows`` are their positions among all queries; ``left`` and ``right`` have shape (queries, attributes).
+    ``rows`` are their positions among all queries; ``left`` and ``right`` have shape (queries,
+    attributes).
     """
 
     rows: Items
@@ -30,7 +33,10 @@ class Queries(NamedTuple):
 
 
 def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
-    """One query, a list of (attribute, first, last), as the three arrays of shape (1, lambda) that `grouped` takes."""
+    """One query, a list of (attribute, first, last), as three arrays of shape (1, lambda).
+
+    `grouped` takes these.
+    """
     if not isinstance(query, Sequence) or isinstance(query, str) or not query:
         raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")
     for k, part in enumerate(query):
@@ -54,7 +60,8 @@ def grouped(
     Parameters
     ----------
     places
-        Shape (m, lambda): the attributes of each query, distinct, by place or all by name. Or (lambda,): the same for all.
+        Shape (m, lambda): the attributes of each query, distinct, by place or all by name. Or
+        (lambda,): the same for all.
     left, right
         Integers of shape (m, lambda): closed intervals.
 
@@ -70,7 +77,8 @@ def grouped(
         )
     if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
         raise InvalidRange(
-            f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and {b.dtype}"
+            f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and"
+            f" {b.dtype}"
         )
     if (
         a.ndim != 2

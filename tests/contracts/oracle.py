@@ -1,11 +1,11 @@
 """What every frequency oracle promises.
 
-An oracle's tests are a subclass of `OracleContract` that says how it is made and gives its twin: all possible reports, with their
-exact probabilities for every item, from the definition of the protocol in the literature and the integer weights that the oracle
-publishes.
+An oracle's tests are a subclass of `OracleContract` that says how it is made and gives its twin:
+all possible reports, with their exact probabilities for every item, from the definition of the
+protocol in the literature and the integer weights that the oracle publishes.
 
-False alarms: every statistical test compares a p-value with 1e-6 (divided by the number of comparisons it makes), is seeded, and
-is shown to reject a wrong distribution.
+False alarms: every statistical test compares a p-value with 1e-6 (divided by the number of
+comparisons it makes), is seeded, and is shown to reject a wrong distribution.
 """
 
 import copy
@@ -141,12 +141,16 @@ def uniform_words(value, k):
 
 
 def rejected_words(k):
-    """A word that stands for none of k equally likely values, if there is one: another must be drawn."""
+    """A word that stands for none of k equally likely values, if there is one: another must be
+    drawn.
+    """
     return [WORD // k * k] if WORD % k else []
 
 
 def choice_words(k, truth, lie):
-    """(word, outcome) at both sides of every threshold: the first k - 1 intervals of ``lie`` words are lies, the rest the truth."""
+    """(word, outcome) at both sides of every threshold: the first k - 1 intervals of ``lie`` words
+    are lies, the rest the truth.
+    """
     assert truth + (k - 1) * lie == WORD
     ends = [(i * lie, i + 1 if i < k - 1 else 0) for i in range(k)] + [
         (i * lie - 1, i) for i in range(1, k)
@@ -155,7 +159,9 @@ def choice_words(k, truth, lie):
 
 
 def planes(number, threshold):
-    """The words by which `bernoulli_bits` sees all 64 uniform numbers be ``number``: no more than it needs for ``threshold``."""
+    """The words by which `bernoulli_bits` sees all 64 uniform numbers be ``number``: no more than
+    it needs for ``threshold``.
+    """
     lowest = (threshold & -threshold).bit_length() - 1
     return [(WORD - 1) * (number >> place & 1) for place in range(63, lowest - 1, -1)]
 
@@ -185,7 +191,7 @@ def ratio_of(table, pairs):
 
 
 def moments(P, X):
-    """Mean and variance of the columns of X (reports, k) under every value: two arrays (values, k)."""
+    """Mean and variance of the columns of X (reports, k) by value: two (values, k) tables."""
     mean = P.T @ X
     return mean, P.T @ X**2 - mean**2
 
@@ -210,13 +216,17 @@ def some_weights(domain, seed=0):
 
 
 class OracleContract:
-    """The suite; see the module. ``make(domain, epsilon)`` and ``twin(oracle)`` are for the subclass to write."""
+    """The suite; see the module. ``make(domain, epsilon)`` and ``twin(oracle)`` are for the
+    subclass to write.
+    """
 
     domains = (1, 2, 3, 5)
     epsilons = (0.01, 0.1, 1, LN3, 3, 10, 1e-6, 50, 700)
     big_domains = (20, 1000)
     symmetric = True
-    """The variance of an estimate depends on the item's own frequency alone, and estimates are unbiased for every seed."""
+    """The variance of an estimate depends on the item's own frequency alone, and estimates are
+    unbiased for every seed.
+    """
     tight = True
     """The privacy loss is used up."""
 
@@ -235,7 +245,9 @@ class OracleContract:
         return [(v, u) for v in range(oracle.domain) for u in range(v)]
 
     def tapes(self, oracle):
-        """(value, words, report or predicate): what these words must give, on both sides of every threshold."""
+        """(value, words, report or predicate): what these words must give, on both sides of every
+        threshold.
+        """
         return []
 
     @classmethod
@@ -266,10 +278,12 @@ class OracleContract:
         rng = np.random.default_rng(seed)
         return np.minimum(rng.geometric(min(1.0, 3 / domain), size=users) - 1, domain - 1)
 
-    # ------------------------------------------------------------------------------------------------ the distribution
+    # ---------------------------------------------------------------------------- the distribution
 
     def test_twin_is_a_distribution(self, case):
-        """The published weights are a distribution, exactly; and the oracle accepts all of these reports and no others."""
+        """The published weights are a distribution, exactly; and the oracle accepts all of these
+        reports and no others.
+        """
         oracle, reports, table, _, _ = self.enumerated(case)
         assert [sum(column) for column in zip(*table, strict=True)] == [1] * oracle.domain
         assert all(p >= 0 for row in table for p in row)
@@ -289,7 +303,9 @@ class OracleContract:
         assert audit.holds
 
     def test_privacy(self):
-        """What is allowed is at most exp(epsilon), by directed rounding; what is sampled is allowed, and not much less."""
+        """What is allowed is at most exp(epsilon), by directed rounding; what is sampled is
+        allowed, and not much less.
+        """
         for domain, epsilon in product((*self.domains, *self.big_domains), self.epsilons):
             if domain in (2, 1000) or epsilon in (0.1, 3):
                 self.check_privacy(self.make(domain, epsilon))
@@ -298,7 +314,7 @@ class OracleContract:
         audit = oracle.audit()
         assert isinstance(audit.ratio, Fraction)
         assert isinstance(audit.allowed, Fraction)
-        assert audit.allowed == oracle.odds
+        assert audit.allowed == oracle.max_ratio
         epsilon = Fraction(oracle.epsilon)
         assert audit.allowed <= exponential_below(
             epsilon if not isinstance(oracle.epsilon, float) else oracle.epsilon
@@ -314,7 +330,7 @@ class OracleContract:
             assert oracle.audit().allowed <= exponential_below(Fraction(11, 10))
             assert oracle.parameters["alpha"] == self.make(3, "1.1").parameters["alpha"]
 
-    # ------------------------------------------------------------------------------------------------ the estimator
+    # ------------------------------------------------------------------------------- the estimator
 
     def test_estimates_are_unbiased(self, case):
         oracle, _, _, P, E = self.enumerated(case)
@@ -329,7 +345,9 @@ class OracleContract:
         assert estimate.n == 7
 
     def test_variance_is_the_enumerated_one(self, case):
-        """For all items and holders: n variance(n, 1) for the holder's own item, n variance(n, 0) for others, and mixtures."""
+        """For all items and holders: n variance(n, 1) for the holder's own item, n variance(n, 0)
+        for others, and mixtures.
+        """
         oracle, _, _, P, E = self.enumerated(case)
         _, V = moments(P, E)
         own = np.eye(oracle.domain, dtype=bool)
@@ -341,7 +359,9 @@ class OracleContract:
             assert isinstance(oracle.variance(7, 0.25), float)
 
     def test_variances_of_sums_are_unbiased(self, case):
-        """For every item held, the mean over reports of `linear(w).variance` (before it is cut at 0) is the enumerated variance."""
+        """For every item held, the mean over reports of `linear(w).variance` (before it is cut at
+        0) is the enumerated variance.
+        """
         oracle, reports, _, P, E = self.enumerated(case)
         for items in (None, np.arange(oracle.domain)[:0:-1]):
             chosen = E if items is None else E[:, items]
@@ -356,14 +376,14 @@ class OracleContract:
             )
             sums = chosen @ w.T
             close(P.T @ found, moments(P, sums)[1], np.concatenate([sums**2, found]))
-            # Of several reports it is the sum of theirs over n^2: unbiased for every mixed population too.
+            # Of several reports it is the sum of theirs over n^2: unbiased for every mixed
+            # population too.
             drawn = np.random.default_rng(6).integers(0, len(reports), size=6)
             aggregate = oracle.aggregate(reports[drawn])
             estimate = oracle.estimate(aggregate, items)
             together = oracle._linear_variance(w, aggregate, estimate.frequencies, items)
-            scale = found * max(
-                1.0, np.abs(chosen).max()
-            )  # a mean over users is one of large terms when estimates are large
+            # A mean over users is one of large terms when estimates are large
+            scale = found * max(1.0, np.abs(chosen).max())
             close(36 * together, found[drawn].sum(axis=0), scale)
             value, variance = estimate.linear(w)
             close(value, w @ estimate.frequencies, chosen)
@@ -407,7 +427,7 @@ class OracleContract:
                 scale = np.abs([estimate.frequencies, end]).max() ** 2
                 close((estimate.frequencies - end) ** 2, z**2 * oracle.variance(50, end), scale)
 
-    # ------------------------------------------------------------------------------------------------ the sampler
+    # --------------------------------------------------------------------------------- the sampler
 
     def test_sampler_has_the_distribution(self, sampled):
         oracle, reports, table, P, _ = self.enumerated(sampled)
@@ -443,7 +463,7 @@ class OracleContract:
             (0, 1, WORD - 1, WORD - 2, WORD // 2, WORD // 2 - 1, WORD // 3), (1, 2, 3, 70)
         ):
             monkeypatch.setattr(
-                "frequency.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c)
+                "frequency.core.channel.bit_source", lambda rng, w=word, c=calls: Constant(w, c)
             )
             values = np.arange(oracle.domain)
             found = positions(oracle.privatize(values), reports)
@@ -453,7 +473,7 @@ class OracleContract:
         oracle = self.enumerated(case).oracle
         for value, words, expected in self.tapes(oracle):
             tape = Tape(words)
-            monkeypatch.setattr("frequency.channel.bit_source", lambda rng, tape=tape: tape)
+            monkeypatch.setattr("frequency.core.channel.bit_source", lambda rng, tape=tape: tape)
             report = oracle.privatize([value])[0]
             assert tape.used >= len(words)
             if callable(expected):
@@ -461,7 +481,7 @@ class OracleContract:
             else:
                 assert report == reports_of(oracle, [expected])[0], (value, words)
 
-    # ------------------------------------------------------------------------------------------------ simulation
+    # ---------------------------------------------------------------------------------- simulation
 
     def test_simulation_of_two_users_has_the_distribution(self):
         """Every pair of reports, hence the exact distribution of the aggregate."""
@@ -545,7 +565,7 @@ class OracleContract:
                 oracle.simulate(counts, rng)
             assert rng.bit_generator.state == before
 
-    # ------------------------------------------------------------------------------------------------ aggregates
+    # ---------------------------------------------------------------------------------- aggregates
 
     def test_batches_and_order_do_not_matter(self, big):
         oracle = self.make(*big)
@@ -684,7 +704,7 @@ class OracleContract:
             with pytest.raises(InvalidReport):
                 oracle.aggregate(wrong)
 
-    # ------------------------------------------------------------------------------------------------ a value like any other
+    # ---------------------------------------------------------------------- a value like any other
 
     def test_frozen(self):
         oracle = self.make(3, 1.0)
@@ -746,7 +766,7 @@ class OracleContract:
         assert json.loads(json.dumps(oracle.parameters)) == oracle.parameters
         assert oracle.parameters["protocol"] == type(oracle).__name__
         assert oracle.parameters["domain"] == 3
-        assert Fraction(oracle.parameters["alpha"]) == 1 / oracle.odds
+        assert Fraction(oracle.parameters["alpha"]) == 1 / oracle.max_ratio
 
     def test_report_types_are_published_layouts(self, big):
         """Packed and little-endian on every machine."""
@@ -779,7 +799,7 @@ class OracleContract:
         with pytest.raises(TypeError):
             mine + 1
 
-    # ------------------------------------------------------------------------------------------------ what is refused
+    # ----------------------------------------------------------------------------- what is refused
 
     def test_wrong_domain(self):
         for domain in (0, -1, 1.5, 2.0, True, "5", None, math.nan, 1 << 70):
@@ -874,9 +894,11 @@ def families_of(contract):
 
 
 class SketchContract(OracleContract):
-    """Oracles that are unbiased over a public random function: the exact averages over all functions from 3 items take its place.
+    """Oracles that are unbiased over a public random function: the exact averages over all
+    functions from 3 items take its place.
 
-    Bits that are 5-wise independent are independent for 3 items, so these averages are those over the seed.
+    Bits that are 5-wise independent are independent for 3 items, so these averages are those over
+    the seed.
     """
 
     symmetric = False
@@ -916,7 +938,9 @@ class SketchContract(OracleContract):
             close(np.mean([P.T @ E for _, P, E in family], axis=0), np.eye(3), family[0][2])
 
     def test_variance_is_the_enumerated_one(self):
-        """Total variance: the mean over functions of the variance, and the variance over functions of the mean."""
+        """Total variance: the mean over functions of the variance, and the variance over functions
+        of the mean.
+        """
         for family in self.members():
             oracle = family[0][0]
             for held in np.array(self.populations):
@@ -925,14 +949,15 @@ class SketchContract(OracleContract):
                 between = np.var([f @ (P.T @ E) for _, P, E in family], axis=0)
                 found = oracle.variance(n, f, second_moment=float(f @ f))
                 close(found, within + between, found)
-                if (
-                    np.count_nonzero(held) < 3 and held[0] == 0
-                ):  # the worst case for item 1: all others are one item
+                # The worst case for item 1: all others are one item
+                if np.count_nonzero(held) < 3 and held[0] == 0:
                     assert oracle.variance(n, f[1]) == pytest.approx(float(within[1] + between[1]))
                 assert (oracle.variance(n, f) >= found * (1 - 1e-12)).all()
 
     def test_variances_of_sums_are_unbiased(self):
-        """With the true frequencies and their true second moment put in, the formula is the enumerated variance."""
+        """With the true frequencies and their true second moment put in, the formula is the
+        enumerated variance.
+        """
         for family in self.members():
             for held in np.array(self.populations):
                 n, f = int(held.sum()), held / held.sum()
@@ -974,9 +999,15 @@ class SketchContract(OracleContract):
         assert estimate.linear(w).value.tolist() == (w @ estimate.frequencies).tolist()
 
     def test_second_moment_of_two_users_is_unbiased(self, monkeypatch):
-        """Exactly, when it is not cut: 1 if they hold the same item, 1/2 if not, on average over functions and reports."""
-        monkeypatch.setattr("frequency.sketch.min", lambda most, value: value, raising=False)
-        monkeypatch.setattr("frequency.sketch.max", lambda value, least: value, raising=False)
+        """Exactly, when it is not cut: 1 if they hold the same item, 1/2 if not, on average over
+        functions and reports.
+        """
+        monkeypatch.setattr(
+            "frequency.oracles.count_mean_sketch.min", lambda most, value: value, raising=False
+        )
+        monkeypatch.setattr(
+            "frequency.oracles.count_mean_sketch.max", lambda value, least: value, raising=False
+        )
         for family in self.members():
             mean = np.zeros((3, 3))
             for oracle, P, _ in family:
@@ -1026,7 +1057,9 @@ class SketchContract(OracleContract):
 
 
 def public_bit(label, seed, rows, row, item):
-    """Bit ``row`` of ``rows`` of an item: <a, x> + <b, x^3> + c over GF(2), with a, b, c from SHAKE-256; x in GF(2^64)."""
+    """Bit ``row`` of ``rows`` of an item: <a, x> + <b, x^3> + c over GF(2), with a, b, c from
+    SHAKE-256; x in GF(2^64).
+    """
     stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
     a, b = (int.from_bytes(stream[8 * k : 8 * k + 8], "little") for k in (row, rows + row))
     return (

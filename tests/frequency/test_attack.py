@@ -1,10 +1,12 @@
-"""What a curious server can learn: an attack on every oracle, which finds the privacy loss promised, no more, and hardly less.
+"""What a curious server can learn: an attack on every oracle, which finds the privacy loss
+promised, no more, and hardly less.
 
-The attacker draws many reports of someone who holds v, and of someone who holds u, picks the reports that speak most for v, and
-counts them in reports that are new. The privacy loss is at least log(p / q) for the probabilities p and q of any set of reports,
-chosen without looking at these. Clopper-Pearson bounds make it a statement with confidence: an oracle that keeps its promise fails
-an attack with probability at most `RISK`. There are about 150 attacks here, so a false alarm for 1.5e-4 of all seeds; the seeds
-are fixed.
+The attacker draws many reports of someone who holds v, and of someone who holds u, picks the
+reports that speak most for v, and counts them in reports that are new. The privacy loss is at least
+log(p / q) for the probabilities p and q of any set of reports, chosen without looking at these.
+Clopper-Pearson bounds make it a statement with confidence: an oracle that keeps its promise fails
+an attack with probability at most `RISK`. There are about 150 attacks here, so a false alarm for
+1.5e-4 of all seeds; the seeds are fixed.
 """
 
 import math
@@ -30,11 +32,10 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.draws import WORD, TruthOrLie, uniform
-from frequency.hashing import features
-from frequency.unary import packed
+from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits, uniform
+from frequency.algebra.hash_functions import features
+from frequency.oracles.unary_encoding import packed
 from mechdesign import named
-from mechdesign.sampling import Sampler
 
 RISK = 1e-6
 REPORTS = 60_000
@@ -71,7 +72,9 @@ def kinds_of(reports, others):
 
 
 def learned(oracle, v, u, count=REPORTS, seed=0):
-    """The loss that an attacker is sure of who knows nothing about how the oracle works: the set is picked by a first sample."""
+    """The loss that an attacker is sure of who knows nothing about how the oracle works: the set is
+    picked by a first sample.
+    """
     rng = np.random.default_rng([seed, v, u])
     kinds = kinds_of(*(oracle.privatize(np.full(2 * count, item), rng) for item in (v, u)))
     size = int(max(kinds[0].max(), kinds[1].max())) + 1
@@ -104,7 +107,7 @@ def structured(event):
     return attack
 
 
-# ------------------------------------------------------------------------------------------------ the events, from the structure
+# ----------------------------------------------------------------- the events, from the structure
 
 
 def told(oracle, reports, v, u):
@@ -178,10 +181,8 @@ def likeliest(oracle, reports, v, u):
     return reports["output"] == np.argmax(matrix[:, v] / matrix[:, u])
 
 
-ALPHA = {
-    1: Fraction(367880, 1_000_000),
-    3: Fraction(49788, 1_000_000),
-}  # a little more than exp(-1) and exp(-3)
+# A little more than exp(-1) and exp(-3)
+ALPHA = {1: Fraction(367880, 1_000_000), 3: Fraction(49788, 1_000_000)}
 
 CASES = {
     "GRR": (lambda e: GRR(6, e), told),
@@ -210,7 +211,8 @@ CASES = {
     "Tabular, a GRR": (lambda e: Tabular(named.krr(5, ALPHA[e])), likeliest),
 }
 
-# Where there are too many kinds of reports to learn them from a sample, only the attacker who knows the structure has a chance.
+# Where there are too many kinds of reports to learn them from a sample, only the attacker who knows
+# the structure has a chance.
 LEARNABLE = [name for name in CASES if "items" not in name]
 
 
@@ -244,7 +246,7 @@ def test_tabular_for_adjacent_counts():
     assert 1 < structured(likeliest)(oracle, 0, 2) <= 2
 
 
-# ------------------------------------------------------------------------------------------------ planted leaks
+# ---------------------------------------------------------------------------------- planted leaks
 
 FACTOR = 1.3
 
@@ -254,7 +256,7 @@ def generous(kind):
     return type(
         kind.__name__,
         (kind,),
-        {"odds": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))},
+        {"max_ratio": property(lambda self: Fraction(math.exp(FACTOR * float(self.epsilon))))},
     )
 
 
@@ -278,7 +280,7 @@ class Copying(OUE):
 
     @cached_property
     def _ones(self):
-        return 3 * (WORD // 4), super()._ones[1]
+        return UnaryBits(3 * (WORD // 4), super()._ones.other)
 
 
 @dataclass(frozen=True)
@@ -330,16 +332,20 @@ class RedrawsTheSign(HRR):
 
 @dataclass(frozen=True)
 class ForgetsZero(ProjectiveGeometry):
-    """PG whose weights forget that the zero vector is no hyperplane: odds too large by q^(t-1) / (q^(t-1) - 1)."""
+    """PG whose weights forget that the zero vector is no hyperplane: a ratio too large by q^(t-1) /
+    (q^(t-1) - 1).
+    """
 
     @cached_property
     def _through(self):
-        return TruthOrLie.within(self.odds, self._order[0])
+        return TruthOrLie.within(self.max_ratio, self._order[0])
 
 
 @dataclass(frozen=True)
 class NeverRedraws(ProjectiveGeometry):
-    """PG that sends, for the zero vector, a hyperplane that depends on the item: the first through it."""
+    """PG that sends, for the zero vector, a hyperplane that depends on the item: the first through
+    it.
+    """
 
     def _privatize(self, items, reports, source):
         super()._privatize(items, reports, source)
@@ -423,12 +429,12 @@ class CountsTheHash(HadamardCountMeanSketch):
 
 @dataclass(frozen=True)
 class OneBitOnly(CountMeanSketch):
-    """The holder's cell is told with the odds of the whole report, and not with their root."""
+    """The holder's cell is told with the ratio of the whole report, and not with its root."""
 
     def _privatize(self, items, reports, source):
         super()._privatize(items, reports, source)
         cell = self._cells_of(reports["hash"].astype(np.int64), items)
-        one = TruthOrLie.within(self.odds, 2).draw(len(items), source) == 0
+        one = TruthOrLie.within(self.max_ratio, 2).draw(len(items), source) == 0
         place = np.uint8(1) << (cell & 7).astype(np.uint8)
         byte = reports["bits"][np.arange(len(items)), cell >> 3] & ~place
         reports["bits"][np.arange(len(items)), cell >> 3] = np.where(one, byte | place, byte)
@@ -437,10 +443,9 @@ class OneBitOnly(CountMeanSketch):
 class OtherTable(Tabular):
     """The table that is sampled is not the one that was audited."""
 
-    @cached_property
-    def _sampler(self):
+    def _privatize(self, items, reports, source):
         other = named.krr(self.domain, self.mechanism.privacy.alpha ** Fraction(2))
-        return Sampler(other.weights, other.denominator)
+        reports["output"] = other.sampler.outputs(items, source)
 
 
 LEAKS = [
@@ -471,17 +476,18 @@ LEAKS = [
 )
 def test_planted_leaks_are_caught(oracle):
     """By the attacker who only looks: whatever leaks, leaks in reports."""
-    assert oracle.audit().holds or isinstance(
-        oracle, ForgetsZero | Copying
-    )  # most would go unnoticed
+    # Most would go unnoticed
+    assert oracle.audit().holds or isinstance(oracle, ForgetsZero | Copying)
     assert max(learned(oracle, v, u) for v, u in ((0, 1), (1, 0), (2, 0))) > float(oracle.epsilon)
 
 
-# ------------------------------------------------------------------------------------------------ the attacker
+# ----------------------------------------------------------------------------------- the attacker
 
 
 def test_bounds_by_hand():
-    """No hit in n trials: p could be up to 1 - (RISK / 2)^(1/n); n hits, p could be as low as (RISK / 2)^(1/n)."""
+    """No hit in n trials: p could be up to 1 - (RISK / 2)^(1/n); n hits, p could be as low as (RISK
+    / 2)^(1/n).
+    """
     assert upper(0, 100) == pytest.approx(1 - (RISK / 2) ** 0.01)
     assert lower(100, 100) == pytest.approx((RISK / 2) ** 0.01)
     assert (lower(0, 100), upper(100, 100)) == (0.0, 1.0)
@@ -492,7 +498,9 @@ def test_bounds_by_hand():
 
 
 def test_false_alarms_are_as_rare_as_stated():
-    """For an event exactly at the limit, over all outcomes: the chance that the bound is above epsilon."""
+    """For an event exactly at the limit, over all outcomes: the chance that the bound is above
+    epsilon.
+    """
     trials, epsilon, q = 300, 1.0, 0.15
     p = q * math.exp(epsilon)
     chance_mine, chance_other = (stats.binom.pmf(np.arange(trials + 1), trials, r) for r in (p, q))

@@ -1,4 +1,6 @@
-"""A cluster of two processes does what one process does, also when one of the two is killed in the middle."""
+"""A cluster of two processes does what one process does, also when one of the two is killed in the
+middle.
+"""
 
 import os
 import signal
@@ -12,8 +14,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 from frequency import HRR, InvalidValue, distributed
+from frequency.exceptions import WorkersLost
 from frequency.marginals import Domain, InpHT
-from frequency.storage import aggregate_files, write_reports
+from frequency.storage import aggregate_files, parquet, write_reports
+from frequency.storage.state import State
 from rangeq import HierarchicalHistogram
 
 
@@ -33,14 +37,13 @@ def values(domain, n):
     return np.random.default_rng(1).integers(0, domain, n)
 
 
-def test_the_same_integers(client, tmp_path):
+def test_the_same_integers(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_GROUP", 4000)  # so that the large file is counted in pieces
     protocol = HierarchicalHistogram(256, 1.0, oracle="HRR")
     reports = protocol.privatize(values(256, 40_000), np.random.default_rng(2))
     for k, part in enumerate(np.array_split(reports[:20_000], 30)):
         write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
-    write_reports(
-        tmp_path / "reports" / "large.parquet", protocol, iter(np.array_split(reports[20_000:], 5))
-    )
+    write_reports(tmp_path / "reports" / "large.parquet", protocol, reports[20_000:])
     content = (tmp_path / "reports" / "large.parquet").read_bytes()
     (tmp_path / "reports" / "cut.parquet").write_bytes(content[:5000])
     state = tmp_path / "state"
@@ -82,6 +85,91 @@ def test_a_worker_killed_in_the_middle(client, tmp_path):
         assert (len(collected.counted), collected.refused) == (200, {})
     client.wait_for_workers(2)
     assert victims[0] not in client.run(os.getpid).values()
+
+
+class Dying(HRR):
+    """An oracle whose workers are killed while they count."""
+
+    @property
+    def parameters(self):
+        return HRR(64, 1.0).parameters
+
+    def _count(self, reports, counts=None):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+def test_a_task_that_kills_workers(client, tmp_path, monkeypatch):
+    protocol = HRR(64, 1.0)
+    write_reports(tmp_path / "0.parquet", protocol, protocol.privatize(values(64, 100)))
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    with pytest.raises(WorkersLost, match="resume to go on"):
+        aggregate_files(Dying(64, 1.0), tmp_path, client=client, resume=tmp_path / "state")
+    client.wait_for_workers(2)
+    collected = aggregate_files(protocol, tmp_path, client=client, resume=tmp_path / "state")
+    assert (collected.aggregate.n, collected.refused) == (100, {})
+
+
+@pytest.fixture
+def threads(tmp_path):
+    """A client of a cluster without workers, which would be threads of this process."""
+    with (
+        LocalCluster(
+            n_workers=0, processes=False, dashboard_address=":0", local_directory=str(tmp_path)
+        ) as cluster,
+        Client(cluster, timeout=1) as client,
+    ):
+        yield client
+
+
+def ten_files(place):
+    protocol = HRR(64, 1.0)
+    reports = protocol.privatize(values(64, 1000), np.random.default_rng(2))
+    for k, part in enumerate(np.split(reports, 10)):
+        write_reports(place / "reports" / f"{k}.parquet", protocol, part)
+    return protocol, protocol.aggregate(reports)
+
+
+def test_a_cluster_that_starts_workers_when_there_is_work(threads, tmp_path):
+    protocol, expected = ten_files(tmp_path)
+    threads.cluster.adapt(minimum=0, maximum=1, interval="50ms")
+    assert threads.nthreads() == {}
+    assert aggregate_files(protocol, tmp_path / "reports", client=threads).aggregate == expected
+
+
+def test_a_cluster_without_workers_is_an_error(threads, tmp_path, monkeypatch):
+    protocol, expected = ten_files(tmp_path)
+    monkeypatch.setattr(distributed, "_PATIENCE", 0.3)
+    state = tmp_path / "state"
+    with pytest.raises(WorkersLost, match="no worker"):
+        aggregate_files(protocol, tmp_path / "reports", client=threads, resume=state)
+    assert aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate == expected
+
+
+@pytest.mark.parametrize("lost", ["workers", "scheduler", "client"])
+def test_a_cluster_that_is_lost_in_the_middle(lost, threads, tmp_path, monkeypatch):
+    protocol, expected = ten_files(tmp_path)
+    monkeypatch.setattr(distributed, "_PATIENCE", 1)
+    threads.cluster.scale(1)
+    threads.wait_for_workers(1)
+    absorb, state = State.absorb, tmp_path / "state"
+
+    def absorbed(self, part):
+        absorb(self, part)
+        if len(self.files) == 2:
+            if lost == "workers":
+                threads.cluster.scale(0)
+                while threads.nthreads():
+                    time.sleep(0.01)
+            else:
+                (threads if lost == "client" else threads.cluster).close()
+
+    monkeypatch.setattr(State, "absorb", absorbed)
+    with pytest.raises(WorkersLost):
+        aggregate_files(protocol, tmp_path / "reports", client=threads, resume=state, batch=100)
+    monkeypatch.undo()
+    assert State(protocol, state).settled.aggregate.n == 200
+    assert aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate == expected
 
 
 def test_reports_of_a_dask_dataframe(client):

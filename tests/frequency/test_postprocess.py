@@ -1,4 +1,6 @@
-"""Each method of post-processing keeps the guarantees that its docstring gives, and is what a slow, obvious twin says it is."""
+"""Each method of post-processing keeps the guarantees that its docstring gives, and is what a slow,
+obvious twin says it is.
+"""
 
 import itertools
 import pickle
@@ -305,7 +307,9 @@ def test_norm_mul_of_extreme_floats():
 
 
 def simplex_over_supports(values, b=0.0):
-    """The nearest distribution, by trying every set of positive items and keeping the best that is feasible; exact."""
+    """The nearest distribution, by trying every set of positive items and keeping the best that is
+    feasible; exact.
+    """
     v = [Fraction(float(value)) for value in values]
     b = Fraction(b)
     best = None
@@ -361,7 +365,8 @@ def test_norm_sub_loses_nothing_to_a_large_constant():
 
 
 def test_norm_sub_raises_negative_estimates_when_too_little_is_there():
-    # Clamping to 0 first, as loops over the positive items do, would give [1, 0], which is farther away.
+    # Clamping to 0 first, as loops over the positive items do, would give [1, 0], which is farther
+    # away.
     assert norm_sub([0.5, -0.25]).tolist() == [0.875, 0.125]
     assert norm_sub([-3.0, -3.0]).tolist() == [0.5, 0.5]
 
@@ -374,7 +379,9 @@ def test_project_simplex_is_norm_sub():
 
 
 def cut_by_thresholds(values):
-    """The best of all thresholds among the estimates, in exact arithmetic; the most frequent share 1 if none will do."""
+    """The best of all thresholds among the estimates, in exact arithmetic; the most frequent share
+    1 if none will do.
+    """
     v = [Fraction(float(value)) for value in values]
     kept = [[x if x >= theta else 0 for x in v] for theta in {x for x in v if x > 0}]
     fitting = [row for row in kept if sum(row) <= 1]
@@ -509,8 +516,8 @@ def test_mle_apx_is_norm_sub_for_symmetric_reports(unit, p):
 
 
 def test_mle_apx_has_the_variance_of_the_protocol():
-    # q (1-q) (1 + b f) is the variance of a report that supports with probability p f + q (1 - f), but for a term (p-q)^2 f (1-f)
-    # that is the randomness of the population, not of the protocol.
+    # q (1-q) (1 + b f) is the variance of a report that supports with probability p f + q (1 - f),
+    # but for a term (p-q)^2 f (1-f) that is the randomness of the population, not of the protocol.
     for p, q, f in itertools.product([0.5, 0.8], [0.1, 0.4], [0, 0.3, 1]):
         assert q * (1 - q) * (1 + ratio(p, q) * f) == pytest.approx(
             f * p * (1 - p) + (1 - f) * q * (1 - q)
@@ -536,12 +543,14 @@ def test_mle_apx_refuses_what_no_reports_give(bad):
 # Power
 
 
-def posterior_mean(value, deviation, people, s):
-    """Simpson on log x, on ever finer stretches of where the posterior is within exp(-45) of its peak."""
-    low, high = 0.0, np.log(people)
+def posterior_mean(value, deviation, users, s):
+    """Simpson on log x, on ever finer stretches of where the posterior is within exp(-45) of its
+    peak.
+    """
+    low, high = 0.0, np.log(users)
     for _ in range(6):
         t = np.linspace(low, high, 4001)
-        x = np.exp(t) / people
+        x = np.exp(t) / users
         density = (1 - s) * t - (x - value) ** 2 / (2 * deviation**2)
         density -= density.max()
         where = np.flatnonzero(density > -45)
@@ -552,7 +561,7 @@ def posterior_mean(value, deviation, people, s):
 def test_power_integrates_as_a_plain_quadrature():
     rng = np.random.default_rng(11)
     for _ in range(250):
-        people, s, deviation = (
+        users, s, deviation = (
             int(10 ** rng.uniform(0.4, 9)),
             rng.uniform(0, 10),
             10 ** rng.uniform(-4, 0),
@@ -563,19 +572,19 @@ def test_power_integrates_as_a_plain_quadrature():
                 rng.uniform(-1, 1.2),
                 rng.uniform(-20, 20) * deviation,
                 rng.uniform(2, 10) * deviation,
-                1 / people,
+                1 / users,
             ]
         )
         values = values[values < 1.2]
-        got = postprocess._posterior_means(values, np.full(values.size, deviation), people, s)
-        expected = [posterior_mean(value, deviation, people, s) for value in values]
+        got = postprocess._posterior_means(values, np.full(values.size, deviation), users, s)
+        expected = [posterior_mean(value, deviation, users, s) for value in values]
         assert got == pytest.approx(expected, rel=1e-6)
 
 
-def mean_of_power_law(s, people):
+def mean_of_power_law(s, users):
     return (
-        quad(lambda x: x ** (1 - s), 1 / people, 1, limit=500)[0]
-        / quad(lambda x: x**-s, 1 / people, 1, limit=500)[0]
+        quad(lambda x: x ** (1 - s), 1 / users, 1, limit=500)[0]
+        / quad(lambda x: x**-s, 1 / users, 1, limit=500)[0]
     )
 
 
@@ -593,26 +602,27 @@ def test_exponents_out_of_range_are_clipped():
 
 
 def test_power_is_the_posterior_mean_under_the_fitted_prior():
-    values, deviations, people = (
+    values, deviations, users = (
         np.array([0.6, 0.2, 0.05, 0.0, -0.1]),
         np.array([0.01, 0.05, 0.03, 0.03, 0.2]),
         2000,
     )
-    s = postprocess._exponent(values.mean(), people)
+    s = postprocess._exponent(values.mean(), users)
     expected = [
-        posterior_mean(value, deviation, people, s)
+        posterior_mean(value, deviation, users, s)
         for value, deviation in zip(values, deviations, strict=True)
     ]
-    assert power(values, deviations, people) == pytest.approx(expected, rel=1e-6)
+    assert power(values, deviations, users) == pytest.approx(expected, rel=1e-6)
 
 
 def test_power_minimises_the_expected_squared_error():
-    # Frequencies drawn from a power law: no function of an estimate beats the posterior mean, not even a scaled or shifted one.
-    rng, people, s, deviation = np.random.default_rng(2), 10_000, 1.6, 0.02
+    # Frequencies drawn from a power law: no function of an estimate beats the posterior mean, not
+    # even a scaled or shifted one.
+    rng, users, s, deviation = np.random.default_rng(2), 10_000, 1.6, 0.02
     u, d = rng.random(30_000), 1 - s
-    truth = (people**-d + u * (1 - people**-d)) ** (1 / d)
+    truth = (users**-d + u * (1 - users**-d)) ** (1 / d)
     values = truth + rng.normal(0, deviation, truth.size)
-    result = power(values, deviation, people)
+    result = power(values, deviation, users)
     error = np.mean((result - truth) ** 2)
     altered = 0.95 * result, 1.05 * result, result + 5e-4, result - 5e-4
     for other in (values, base_pos(values), base_cut(values, deviation), *altered):
@@ -621,9 +631,9 @@ def test_power_minimises_the_expected_squared_error():
 
 @SETTINGS
 @given(estimates, st.floats(1e-6, 10), st.integers(2, 10**9))
-def test_power_lies_between_one_person_and_everybody(values, deviation, people):
-    result = power(values, deviation, people)
-    assert np.all(result >= 1 / people * (1 - 1e-15))
+def test_power_lies_between_one_user_and_all(values, deviation, users):
+    result = power(values, deviation, users)
+    assert np.all(result >= 1 / users * (1 - 1e-15))
     assert np.all(result <= 1)
 
 
@@ -657,9 +667,9 @@ def test_power_arguments():
         power([0.5, 0.5], [0.1, 0.0], 10)
     with pytest.raises(InvalidEstimates, match="must be above 0"):
         power([0.5, 0.5], 0.0, 10)
-    for people in (1, 0, -5):
+    for users in (1, 0, -5):
         with pytest.raises(ValueError, match="at least 2"):
-            power([0.5, 0.5], 0.1, people)
+            power([0.5, 0.5], 0.1, users)
 
 
 @all_of(METHODS.keys() - {"power", "power_ns", "base_cut"})

@@ -1,4 +1,6 @@
-"""Statements of the sources about frequency oracles: those that hold, and what is true where they do not (NOTATION.md)."""
+"""Statements of the sources about frequency oracles: those that hold, and what is true where they
+do not (docs/notation.md).
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,8 @@ def test_thesis_lemma_4_takes_the_variance_of_a_lie_for_another(
     assert oracle.variance(1, f) == pytest.approx(true, rel=1e-6)
     printed = e * (f * (domain - 2) + 1) / (e - 1) ** 2
     assert printed[0] == pytest.approx(true[0] * e / (e + domain - 2))
-    assert oracle.variance(1, 1.0) == pytest.approx(
-        e * (domain - 1) / (e - 1) ** 2, rel=1e-6
-    )  # the final bound, attained
+    # The final bound, attained
+    assert oracle.variance(1, 1.0) == pytest.approx(e * (domain - 1) / (e - 1) ** 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -1,6 +1,8 @@
-"""Slow, obvious twins of the count mechanisms' mathematics, straight from the definitions of thesis chapter 6.
+"""Slow, obvious twins of the count mechanisms' mathematics, straight from the definitions of thesis
+chapter 6.
 
-Tables are sequences of rows of Fractions, ``P[i][j] = Pr[output i | input j]``. Nothing here knows the library.
+Tables are sequences of rows of Fractions, ``P[i][j] = Pr[output i | input j]``. Nothing here knows
+the library.
 """
 
 from fractions import Fraction
@@ -23,7 +25,9 @@ def neighbours(inputs, kind):
 
 
 def is_private(P, alpha, kind="adjacent"):
-    """Definition 20 without its division: alpha P[i|j] <= P[i|k] and the reverse for neighbours j, k."""
+    """Definition 20 without its division: alpha P[i|j] <= P[i|k] and the reverse for neighbours j,
+    k.
+    """
     return all(
         alpha * row[j] <= row[k] and alpha * row[k] <= row[j]
         for row in P
@@ -32,7 +36,9 @@ def is_private(P, alpha, kind="adjacent"):
 
 
 def worst_ratio(P, kind="adjacent"):
-    """The largest ratio of two entries of a row over neighbours; None when an entry is positive and its neighbour zero."""
+    """The largest ratio of two entries of a row over neighbours; None when an entry is positive and
+    its neighbour zero.
+    """
     worst = Fraction(1)
     for row in P:
         for j, k in neighbours(len(row), kind):
@@ -103,7 +109,9 @@ def properties(P):
 
 
 def loss(P, p=0, d=0, weights=None):
-    """O_{p,sum} of Definition 21, counting only errors of more than d steps; weights are uniform unless given."""
+    """O_{p,sum} of Definition 21, counting only errors of more than d steps; weights are uniform
+    unless given.
+    """
     total = Fraction(0)
     for i, row in enumerate(P):
         for j, entry in enumerate(row):
@@ -126,10 +134,11 @@ def scaled_l0(P):
 
 
 def geometric(n, alpha):
-    """Definition 22: the input plus two-sided geometric noise (1 - a) a^|d| / (1 + a), clamped to 0 .. n.
+    """Definition 22: the input plus two-sided geometric noise (1 - a) a^|d| / (1 + a), clamped to 0
+    .. n.
 
-    Pr[noise >= k] is the sum of (a^d - a^(d+1)) / (1 + a) over d >= k, which telescopes to a^k / (1 + a) for k >= 1
-    (and is its limit for a = 1).
+    Pr[noise >= k] is the sum of (a^d - a^(d+1)) / (1 + a) over d >= k, which telescopes to a^k / (1
+    + a) for k >= 1 (and is its limit for a = 1).
     """
     a = Fraction(alpha)
     if n == 0:
@@ -171,14 +180,18 @@ def uniform(n):
 
 
 def exponential(quality, base):
-    """The exponential mechanism with Pr[i|j] proportional to base^quality[i][j]; base stands for exp(eps / (2 s))."""
+    """The exponential mechanism with Pr[i|j] proportional to base^quality[i][j]; base stands for
+    exp(eps / (2 s)).
+    """
     raw = [[base**q for q in row] for row in quality]
     totals = [sum(row[j] for row in raw) for j in range(len(raw[0]))]
     return [[entry / total for entry, total in zip(row, totals, strict=True)] for row in raw]
 
 
 def error_histogram(P, weights=None):
-    """error (output minus input) -> probability, for every error that the shape of the table allows."""
+    """error (output minus input) -> probability, for every error that the shape of the table
+    allows.
+    """
     outputs, inputs = len(P), len(P[0])
     histogram = {error: Fraction(0) for error in range(-(inputs - 1), outputs)}
     for i, j in product(range(outputs), range(inputs)):
@@ -202,7 +215,9 @@ def remapping(P, alpha):
 
 
 def derivable(P, alpha):
-    """Whether P is the geometric mechanism with its output remapped at random: T >= 0 (its columns sum to one anyway)."""
+    """Whether P is the geometric mechanism with its output remapped at random: T >= 0 (its columns
+    sum to one anyway).
+    """
     return all(entry >= 0 for row in remapping(P, alpha) for entry in row)
 
 

@@ -53,7 +53,10 @@ def wm(here: Path) -> Path:
 def test_design_prints_the_proof_and_writes_table_and_picture(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png"
+    command = (
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
+        " wm.png"
+    )
     assert main(command.split()) == 0
     shown = capsys.readouterr().out
     assert "proved optimal, gap exactly 0" in shown

@@ -1,4 +1,6 @@
-"""The standard-library sampler: the same distribution as the library's, exactly, and no package needed."""
+"""The standard-library sampler: the same distribution as the library's, exactly, and no package
+needed.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,13 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from mechdesign import Mechanism, MechanismError, Privacy, device, formats, named
+from mechdesign import Mechanism, MechanismError, Privacy, device, named
+from mechdesign import files as formats
 from mechdesign.sampling import Sampler
+from tests.tape import Tape
 
 TABLES = {
     "GM": named.geometric(3, "1/2"),
@@ -24,12 +29,15 @@ TABLES = {
 
 
 def threshold(sampler: Sampler, column: int, output: int) -> Fraction:
-    """The probability of an answer below ``output``, found by bisection on what the library draws from a given U."""
+    """The probability of an answer below ``output``, found by bisection on what the library draws
+    from a given U.
+    """
     low, high, bits = 0, 1 << 24, 24
     while low < high:  # the least U = middle / 2**24 whose answer is at least ``output``
         middle = (low + high) // 2
         # The words that follow are zero, so that U is exactly this number.
-        answer = sampler._slow(column, middle << (64 - bits), lambda size: [0] * size)
+        tape = Tape([middle << (64 - bits), *[0] * 10])
+        (answer,) = sampler.outputs(np.array([column]), tape)
         low, high = (low, middle) if answer >= output else (middle + 1, high)
     return Fraction(low, 1 << bits)
 
@@ -41,7 +49,8 @@ def test_device_has_exactly_the_distribution_of_the_table(name: str, tmp_path: P
     residues = iter(())
     drawn = device.Device(str(tmp_path / "m.json"), below=lambda bound: next(residues))
     for j in range(mechanism.inputs):
-        # Every value that a uniform integer below the denominator can take, once: relative frequencies are probabilities.
+        # Every value that a uniform integer below the denominator can take, once: relative
+        # frequencies are probabilities.
         residues = iter(range(drawn.denominator))
         answers = [drawn.release(j) for _ in range(drawn.denominator)]
         law = [Fraction(answers.count(i), drawn.denominator) for i in range(mechanism.outputs)]
@@ -50,11 +59,13 @@ def test_device_has_exactly_the_distribution_of_the_table(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_library_and_the_device_share_their_distribution(name: str, tmp_path: Path) -> None:
-    """Both map U in [0, 1) to outputs by thresholds; the library's are, to the resolution probed, the device's own."""
+    """Both map U in [0, 1) to outputs by thresholds; the library's are, to the resolution probed,
+    the device's own.
+    """
     mechanism = TABLES[name]
     mechanism.save(tmp_path / "m.json")
     drawn = device.Device(str(tmp_path / "m.json"))
-    sampler = Sampler(mechanism.weights, mechanism.denominator)
+    sampler = mechanism.sampler
     for j in range(mechanism.inputs):
         for output in range(1, mechanism.outputs):
             exact = Fraction(drawn.cumulative[j][output - 1], drawn.denominator)

@@ -1,4 +1,6 @@
-"""The table: construction, value semantics, the exact audit, and what follows from it by definition."""
+"""The table: construction, value semantics, the exact audit, and what follows from it by
+definition.
+"""
 
 import copy
 import math
@@ -28,6 +30,7 @@ from mechdesign import (
     Privacy,
     PrivacyViolation,
     SolverFailure,
+    TooLarge,
     design,
     named,
 )
@@ -170,11 +173,8 @@ def test_a_list_given_away_is_not_kept():
 )
 def test_copies(twin):
     for mechanism in (design(2, Privacy("9/10", "all"), L0(), ["WH"]).mechanism, named.uniform(3)):
-        (
-            mechanism.audit(),
-            mechanism.matrix,
-            mechanism.release([0]),
-        )  # cached values must not get in the way
+        # Cached values must not get in the way
+        mechanism.audit(), mechanism.matrix, mechanism.release([0])
         other = twin(mechanism)
         assert other == mechanism
         assert hash(other) == hash(mechanism)
@@ -194,8 +194,10 @@ def test_matrix_is_the_nearest_float():
 
 
 def test_repr_says_what_matters():
-    assert repr(named.geometric(2, "1/2")) == (
-        "<Mechanism 3x3, Privacy(alpha=1/2, neighbours='adjacent'), private; properties: RH RM CH CM WH S>"
+    assert (
+        repr(named.geometric(2, "1/2"))
+        == "<Mechanism 3x3, Privacy(alpha=1/2, neighbours='adjacent'), private; properties: RH RM"
+        " CH CM WH S>"
     )
     assert "NOT PRIVATE" in repr(Mechanism([[1, 0], [0, 1]], HALF))
     assert "properties: none" in repr(Mechanism([[0, 1], [1, 0], [0, 0]], HALF))
@@ -228,7 +230,9 @@ def test_audit_by_definition(table, neighbours):
 
 
 def audit_of_every_pair(table, privacy):
-    """The first place, output by output and pair by pair, of the largest ratio compared to what is allowed."""
+    """The first place, output by output and pair by pair, of the largest ratio compared to what is
+    allowed.
+    """
     pairs, distances = (
         privacy.pairs(len(table[0])).tolist(),
         privacy.distances(len(table[0])).tolist(),
@@ -376,7 +380,7 @@ def test_spread_by_definition(table, data):
     )
     chances = weights or (Fraction(1, inputs),) * inputs
     cells = [(i - j, chances[j] * table[i][j]) for i in range(len(table)) for j in range(inputs)]
-    spread = Mechanism(table, HALF).spread(weights)
+    spread = Mechanism(table, HALF).error_distribution(weights)
     assert list(spread.histogram) == list(range(1 - inputs, len(table)))
     for error, chance in spread.histogram.items():
         assert chance == sum(p for e, p in cells if e == error)
@@ -391,7 +395,11 @@ def test_spread_by_definition(table, data):
 
 def test_priors_of_the_wrong_length():
     mechanism = named.geometric(2, "1/2")
-    for call in (mechanism.posterior, mechanism.spread, lambda p: mechanism.loss(L0(prior=p))):
+    for call in (
+        mechanism.posterior,
+        mechanism.error_distribution,
+        lambda p: mechanism.loss(L0(prior=p)),
+    ):
         with pytest.raises(InvalidPrior):
             call(["1/2", "1/2"])
         with pytest.raises(InvalidPrior):
@@ -415,9 +423,8 @@ def test_scaled_l0_by_definition(table, d):
 
 def test_scaled_l0_of_known_mechanisms():
     assert named.uniform(4).scaled_l0() == 1
-    assert named.geometric(5, "2/3").scaled_l0() == Fraction(
-        4, 5
-    )  # 2 alpha / (1 + alpha), Theorem 12
+    # 2 alpha / (1 + alpha), Theorem 12
+    assert named.geometric(5, "2/3").scaled_l0() == Fraction(4, 5)
     with pytest.raises(NotSquare):
         Mechanism([["1/2"] * 3] * 2, HALF).scaled_l0()
 
@@ -439,7 +446,8 @@ def test_release_refuses_and_draws_nothing(table, monkeypatch):
     rng = np.random.default_rng(5)
     before = rng.bit_generator.state
     monkeypatch.setattr(
-        "mechdesign.sampling.os.urandom", lambda size: pytest.fail("randomness was drawn")
+        "mechdesign._support.randomness.os.urandom",
+        lambda size: pytest.fail("randomness was drawn"),
     )
     for source in (rng, None):
         with pytest.raises(PrivacyViolation, match="nothing was released") as caught:
@@ -469,6 +477,7 @@ ERRORS = [
     InexactNumber("alpha", 0.9),
     InexactNumber("alpha", None),
     Infeasible("none"),
+    TooLarge(10**5, 1e9, 1 << 40),
     InvalidCount(1, 7, 3),
     InvalidCount((0, 2), 10**5000, 3),
     InvalidFile("cut short"),

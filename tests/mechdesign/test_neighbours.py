@@ -1,4 +1,6 @@
-"""Limited precision and metrics: the audit by definition, designs against a plain program, files, and the shorter program."""
+"""Limited precision and metrics: the audit by definition, designs against a plain program, files,
+and the shorter program.
+"""
 
 import json
 import math
@@ -24,18 +26,19 @@ from mechdesign import (
     PrivacyViolation,
     design,
     device,
-    formats,
     named,
 )
+from mechdesign import files as formats
 from mechdesign.certificate import dual_bound
-from mechdesign.certify import _bounding, certify
 from mechdesign.cli import main
-from mechdesign.compact import compact
-from mechdesign.exact import to_fmpq, to_fraction
+from mechdesign.formulation import mechanism_program, privacy_constraints
 from mechdesign.losses import L0, L1, L2, Power, prior
-from mechdesign.program import fold, mechanism_program, privacy_rows, unfolded
+from mechdesign.lp.basis import to_fmpq, to_fraction
+from mechdesign.lp.exact_solution import _bounding, certify
+from mechdesign.lp.simplex import Problem
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import resolve
-from mechdesign.simplex import Problem
+from mechdesign.reformulation import compact
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -59,7 +62,9 @@ def equal(n):
 
 
 def arbitrary(n, seed, share=0.7):
-    """Random distances, some missing; not a metric in the strict sense, nor symmetric under reflection."""
+    """Random distances, some missing; not a metric in the strict sense, nor symmetric under
+    reflection.
+    """
     rng = random.Random(seed)
     table = [[0 if j == k else None for k in range(n + 1)] for j in range(n + 1)]
     for j in range(n + 1):
@@ -191,7 +196,9 @@ def test_a_metric_over_another_number_of_inputs():
 
 
 def by_definition(table, alpha, neighbours):
-    """The largest ratio times alpha^d, and the places where it is reached, over all ordered pairs; infinite where one is 0."""
+    """The largest ratio times alpha^d, and the places where it is reached, over all ordered pairs;
+    infinite where one is 0.
+    """
     uses = {}
     for i, row in enumerate(table):
         for j in range(len(row)):
@@ -371,22 +378,25 @@ def short(program, n, privacy, wanted=()):
 
 def multipliers_by_group(program, values):
     left = iter(values)
-    return [{r: y for r in range(len(group.cells)) if (y := next(left))} for group in program.rows]
+    return [
+        {r: y for r in range(len(group.cells)) if (y := next(left))}
+        for group in program.constraints
+    ]
 
 
 def restored(program, shorter, loss, privacy):
     """Solve the shorter program; its proof, carried back, must hold for the program as stated."""
-    folded = fold(shorter.program, shorter.symmetry) or unfolded(shorter.program)
-    solution = certify(folded.program)
-    x = [solution.x[v] for v in folded.orbit.tolist()][: program.variables]
+    reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(shorter.program)
+    solution = certify(reduced.program)
+    x = [solution.x[v] for v in reduced.orbit.tolist()][: program.variables]
     common = math.lcm(*(value.denominator for value in x))
     assert not any(
         True
-        for group in program.rows
+        for group in program.constraints
         for _ in group.violations([int(value * common) for value in x], common)
     )
     cost = sum(c * value for c, value in zip(program.cost, x, strict=True))
-    return cost, dual_bound(program, shorter.restored(folded.unfold(solution.multipliers)))
+    return cost, dual_bound(program, shorter.restored(reduced.expand(solution.multipliers)))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -409,15 +419,15 @@ def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
         cost, bound = restored(program, shorter, loss, privacy)
         assert cost == bound
         # What was proved row by row, without floors, is proved still: files hold such certificates.
-        rows = unfolded(program)
+        rows = unreduced(program)
         solution = certify(rows.program)
         assert cost == sum(c * value for c, value in zip(program.cost, solution.x, strict=True))
         assert cost == dual_bound(
             program,
             dict(
                 zip(
-                    (group.name for group in program.rows),
-                    rows.unfold(solution.multipliers),
+                    (group.name for group in program.constraints),
+                    rows.expand(solution.multipliers),
                     strict=True,
                 )
             ),
@@ -433,7 +443,7 @@ def test_the_shorter_program_is_as_symmetric_as_the_one_it_stands_for(relation, 
     for wanted in ((), ("RM",)):
         program = full(n, privacy, L1(), wanted)
         shorter = short(program, n, privacy, wanted)
-        assert fold(shorter.program, shorter.symmetry) is not None
+        assert reduce_by_symmetry(shorter.program, shorter.symmetry) is not None
         assert shorter.symmetry[shorter.symmetry].tolist() == list(range(shorter.program.variables))
 
 
@@ -445,7 +455,7 @@ def test_the_shorter_program_is_short():
         shorter = short(full(n, privacy, L1(), wanted), n, privacy, wanted).program
         return sum(
             len(group.cells)
-            for group in shorter.rows
+            for group in shorter.constraints
             if not group.name.startswith(("column", "RM"))
         )
 
@@ -453,7 +463,8 @@ def test_the_shorter_program_is_short():
     assert rows("adjacent") == rows(line(n)) == rows(capped(n, n)) == adjacent
     assert rows("all") == rows(n) == rows(equal(n)) == 2 * size * size
     assert rows(capped(n, 4)) == adjacent + 2 * size * size
-    # Two cliques, of the neighbours of either end, and the two pairs across them for every further step.
+    # Two cliques, of the neighbours of either end, and the two pairs across them for every further
+    # step.
     assert rows(n - 4) == size * (4 * (n - 3) + 4 * 3)
     # The ends against the output itself, and neither for an output at an end.
     assert rows("all", ("RM",)) == 2 * size - 2
@@ -465,12 +476,13 @@ def test_perfect_privacy_is_a_chain():
         privacy = Privacy(1, neighbours)
         assert (
             Counter(
-                group.name.split()[0] for group in short(full(8, privacy), 8, privacy).program.rows
+                group.name.split()[0]
+                for group in short(full(8, privacy), 8, privacy).program.constraints
             )["above"]
             == 0
         )
         shorter = short(full(8, privacy), 8, privacy).program
-        assert sum(len(group.cells) for group in shorter.rows) == 9 + 8 * 9
+        assert sum(len(group.cells) for group in shorter.constraints) == 9 + 8 * 9
 
 
 @SETTINGS
@@ -485,14 +497,14 @@ def test_restored_multipliers_never_pull_more(seed, relation):
     lean = shorter.program
     values = [
         Fraction(rng.choice([0, 0, 1, 2, 5]), rng.randint(1, 6))
-        for group in lean.rows
+        for group in lean.constraints
         for _ in group.cells
     ]
     chosen = multipliers_by_group(lean, values)
 
     def pulls(of, multipliers):
         total = [Fraction(0)] * of.variables
-        for group, rows in zip(of.rows, multipliers, strict=True):
+        for group, rows in zip(of.constraints, multipliers, strict=True):
             for r, value in rows.items():
                 for v, a in zip(group.cells[r].tolist(), group.coefficients, strict=True):
                     total[v] += a * value
@@ -502,14 +514,14 @@ def test_restored_multipliers_never_pull_more(seed, relation):
         if v >= program.variables and pull > 0:  # take more from above
             r = next(
                 (g, r)
-                for g, group in enumerate(lean.rows)
+                for g, group in enumerate(lean.constraints)
                 for r in range(len(group.cells))
                 if group.cells[r, 1] == v
             )
             chosen[r[0]][r[1]] = chosen[r[0]].get(r[1], 0) + pull
     back = shorter.restored(chosen)
     assert all(value > 0 for rows in back.values() for value in rows.values())
-    after = pulls(program, [back[group.name] for group in program.rows])
+    after = pulls(program, [back[group.name] for group in program.constraints])
     assert all(
         new <= old for new, old in zip(after, pulls(lean, chosen)[: program.variables], strict=True)
     )
@@ -523,7 +535,7 @@ def test_multipliers_that_take_too_much_from_floors_are_mended(loss):
         program = full(9, privacy, loss)
         shorter = short(program, 9, privacy)
         assert shorter.cliques
-        lean = unfolded(shorter.program)
+        lean = unreduced(shorter.program)
         best = certify(lean.program)
         problem = Problem.of(lean.program)
         cost = sum(c * value for c, value in zip(lean.program.cost, best.x, strict=True))
@@ -532,14 +544,14 @@ def test_multipliers_that_take_too_much_from_floors_are_mended(loss):
                 to_fmpq(y * Fraction(1000 + rng.randint(-1, 1), 1000)) for y in best.multipliers
             ]
             mended = [to_fraction(value) for value in _bounding(problem, shaken, 10)]
-            bound = dual_bound(program, shorter.restored(lean.unfold(mended)))
+            bound = dual_bound(program, shorter.restored(lean.expand(mended)))
             assert cost * Fraction(9, 10) < bound <= cost
 
 
-def test_privacy_rows_by_distance():
+def test_privacy_constraints_by_distance():
     privacy = Privacy("1/2", capped(3, 2))
     program = full(3, privacy)
-    groups = {group.name: group for group in program.rows}
+    groups = {group.name: group for group in program.constraints}
     assert set(groups) == {"column sums", "privacy 0", "privacy 1"}
     assert groups["privacy 0"].coefficients == (1, Fraction(-1, 2))
     assert groups["privacy 1"].coefficients == (1, Fraction(-1, 4))
@@ -552,7 +564,7 @@ def test_privacy_rows_by_distance():
             if j != k and min(abs(j - k), 2) == d
         }
         assert {tuple(cells) for cells in groups[name].cells.tolist()} == expected
-        rows = privacy_rows(np.arange(16).reshape(4, 4), privacy, distance=d)
+        rows = privacy_constraints(np.arange(16).reshape(4, 4), privacy, distance=d)
         assert rows.cells.tolist() == groups[name].cells.tolist()
 
 
@@ -661,7 +673,9 @@ def test_the_device_and_the_library_refuse_the_same_metrics(neighbours, saved):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved):
-    """Both look at every pair, with its own distance: for each relation whichever verdict the definition gives."""
+    """Both look at every pair, with its own distance: for each relation whichever verdict the
+    definition gives.
+    """
     neighbours = Privacy("1/2", RELATIONS[relation](3)).neighbours
     described = (
         {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours

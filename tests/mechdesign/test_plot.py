@@ -67,7 +67,8 @@ def every_figure() -> dict[str, Figure]:
     }
 
 
-# -- every figure -----------------------------------------------------------------------------------------------------
+# -- every figure
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_figure_renders_and_is_labelled() -> None:
@@ -81,7 +82,9 @@ def test_every_figure_renders_and_is_labelled() -> None:
 
 
 def test_no_window_and_no_global_state() -> None:
-    """In a fresh interpreter pyplot is not even imported, and importing the package does not import matplotlib."""
+    """In a fresh interpreter pyplot is not even imported, and importing the package does not import
+    matplotlib.
+    """
     code = """
 import sys
 import mechdesign
@@ -102,7 +105,8 @@ def test_no_figure_is_left_open() -> None:
     assert pyplot.get_fignums() == before
 
 
-# -- heat maps --------------------------------------------------------------------------------------------------------
+# -- heat maps
+# --------------------------------------------------------------------------------------------------
 
 
 def test_heatmaps_draw_the_tables_on_one_scale() -> None:
@@ -136,7 +140,7 @@ def test_heatmap_ticks_are_integers(n: int) -> None:
 
 def test_small_tables_print_their_entries_legibly() -> None:
     mechanism = Mechanism([[1, "1/3", 0], [0, "1/3", 0], [0, "1/3", 1]], Privacy("1/2"))
-    (axes, _) = plot.heatmaps({"gaps": mechanism}).axes
+    axes, _ = plot.heatmaps({"gaps": mechanism}).axes
     printed = {text.get_position(): text for text in axes.texts}
     expected = {
         (0, 0): "1.00",
@@ -154,7 +158,9 @@ def test_small_tables_print_their_entries_legibly() -> None:
 
 @pytest.mark.parametrize("n", [4, 8, 9])
 def test_contrast_of_printed_entries(n: int) -> None:
-    """The WCAG contrast ratio of every printed number on its cell is at least 4; tables above n = 8 print nothing."""
+    """The WCAG contrast ratio of every printed number on its cell is at least 4; tables above n = 8
+    print nothing.
+    """
 
     def luminance(colour: npt.ArrayLike) -> float:
         channel = np.asarray(colour)[:3]
@@ -198,11 +204,14 @@ def test_any_number_of_panels(count: int) -> None:
     assert len(corners) == count
 
 
-# -- scaled L0 --------------------------------------------------------------------------------------------------------
+# -- scaled L0
+# --------------------------------------------------------------------------------------------------
 
 
 def test_l0_against_n() -> None:
-    """GM scores 2 alpha / (1 + alpha) and UM 1 (Figure 6.5); EM scores ((n + 1) - trace) / n (eq. 6.1)."""
+    """GM scores 2 alpha / (1 + alpha) and UM 1 (Figure 6.5); EM scores ((n + 1) - trace) / n (eq.
+    6.1).
+    """
     ns = [1, 2, 3, 8]
     curves = {
         "GM": lambda n: named.geometric(n, ALPHA),
@@ -254,7 +263,8 @@ def test_progress_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mechanisms" in shown.err
 
 
-# -- errors of the answers --------------------------------------------------------------------------------------------
+# -- errors of the answers
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 8])
@@ -342,7 +352,8 @@ def test_series_can_be_told_apart() -> None:
     ) == len(many)
 
 
-# -- what cannot be drawn ---------------------------------------------------------------------------------------------
+# -- what cannot be drawn
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ def ball(value):
 
 
 def certainly_at_least_exp(alpha, epsilon):
-    """alpha >= exp(-epsilon), proved in ball arithmetic (a comparison of balls is true only when it is certain)."""
+    """alpha >= exp(-epsilon), proved in ball arithmetic (a comparison of balls is true only when it
+    is certain).
+    """
     alpha, epsilon = Fraction(alpha), Fraction(epsilon)
     # 1 - alpha may be as small as the smaller of the two denominators allows.
     with precision(
@@ -49,9 +51,8 @@ def certainly_at_least_exp(alpha, epsilon):
 
 
 def test_the_independent_bound_can_say_no():
-    assert not certainly_at_least_exp(
-        Fraction(36787944117, 10**11), 1
-    )  # exp(-1) = 0.36787944117144...
+    # Exp(-1) = 0.36787944117144...
+    assert not certainly_at_least_exp(Fraction(36787944117, 10**11), 1)
     assert certainly_at_least_exp(Fraction(36787944118, 10**11), 1)
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import mechdesign.properties as properties
 from mechdesign import (
     CertificateRejected,
+    Constraints,
     InexactNumber,
     Mechanism,
     NotSquare,
     Privacy,
     Property,
-    Rows,
     design,
     named,
 )
@@ -31,8 +31,8 @@ from mechdesign.properties import (
     RowMonotone,
     Symmetry,
     WeakHonesty,
-    closure,
     implied,
+    irredundant,
     resolve,
 )
 
@@ -189,7 +189,9 @@ DEFINITIONS = dict(
 
 @st.composite
 def square_tables(draw):
-    """Tables that have a property often enough: named ones, small random ones, blends, symmetrised ones, one entry moved."""
+    """Tables that have a property often enough: named ones, small random ones, blends, symmetrised
+    ones, one entry moved.
+    """
     n = draw(st.integers(1, 5))
 
     def random():
@@ -239,7 +241,9 @@ def test_checks_follow_the_definitions(table, beta):
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_the_definitions_above_see_both_sides(name):
-    """Every property has a table that has it and one that has not, by the definition and by the check."""
+    """Every property has a table that has it and one that has not, by the definition and by the
+    check.
+    """
     have = named.uniform(2).table
     have_not = [
         [Fraction(0), Fraction(1), Fraction(0)],
@@ -255,7 +259,7 @@ def test_the_definitions_above_see_both_sides(name):
 @SETTINGS
 @given(square_tables())
 def test_implications_are_true(table):
-    """closure() leaves out rows because of these: a wrong one would be a wrong optimum."""
+    """irredundant() leaves out rows because of these: a wrong one would be a wrong optimum."""
     mechanism = Mechanism(table, HALF)
     holding = {name for name, holds in mechanism.properties().items() if holds}
     assert implied(holding) <= holding
@@ -287,7 +291,7 @@ def test_implied(names, expected):
 )
 def test_closure_keeps_the_meaning(subset):
     wanted = [SEVEN[k] for k in subset]
-    kept = closure(wanted)
+    kept = irredundant(wanted)
     assert implied(p.short for p in kept) == implied(p.short for p in wanted)
     assert kept == [p for p in wanted if p in kept]
     for dropped in kept:
@@ -299,15 +303,15 @@ def test_closure_of_properties_that_imply_each_other():
         short = "HEADS"
         implies = frozenset({"TAILS"})
 
-        def rows(self, at, privacy):
-            yield Rows.equal(at[0], at[-1])
+        def constraints(self, at, privacy):
+            yield Constraints.equal(at[0], at[-1])
 
     class Tails(Heads):
         short = "TAILS"
         implies = frozenset({"HEADS"})
 
-    assert len(closure([Heads(), Tails()])) == 1
-    assert closure([OutputRatio("1/2"), OutputRatio("1/2"), OutputRatio("1/3")]) == [
+    assert len(irredundant([Heads(), Tails()])) == 1
+    assert irredundant([OutputRatio("1/2"), OutputRatio("1/2"), OutputRatio("1/3")]) == [
         OutputRatio("1/2"),
         OutputRatio("1/3"),
     ]
@@ -336,8 +340,8 @@ class Definite(Property):
     def __init__(self, share="1/2"):
         self.share = Fraction(share)
 
-    def rows(self, at, privacy):
-        yield Rows.at_least_value(np.diagonal(at), self.share)
+    def constraints(self, at, privacy):
+        yield Constraints.at_least_value(np.diagonal(at), self.share)
 
     @property
     def text(self):
@@ -361,13 +365,13 @@ def test_a_property_of_ones_own_end_to_end():
 
 
 def test_a_property_only_on_one_side():
-    """Not symmetric, so the program cannot be folded; the answer is still proved."""
+    """Not symmetric, so the program cannot be reduced; the answer is still proved."""
 
     class Sure(Property):
         short = "SURE"
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value(at[0, 0], Fraction(2, 3))
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value(at[0, 0], Fraction(2, 3))
 
     for loss in (L0(), L1(worst_case=True)):
         found = design(3, Privacy("9/10"), loss, [Sure()])
@@ -378,22 +382,24 @@ def test_a_property_only_on_one_side():
 
 
 @pytest.mark.parametrize(
-    "privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["folded", "not folded"]
+    "privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["reduced", "not reduced"]
 )
 @pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)], ids=repr)
 @pytest.mark.parametrize(
     "pairs", ["10", "01", "10 01", "01 01", "10 32", "01 32", "10 23 01 12", "03 30 10"]
 )
 def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
-    """Truths a = truths b, in any order and number: the optimum is that of the same equalities written once, small first."""
+    """Truths a = truths b, in any order and number: the optimum is that of the same equalities
+    written once, small first.
+    """
 
     def fair(text):
         class Same(Property):
             short = "SAME"
 
-            def rows(self, at, privacy):
+            def constraints(self, at, privacy):
                 for a, b in text.split():
-                    yield Rows.equal(at[int(a), int(a)], at[int(b), int(b)])
+                    yield Constraints.equal(at[int(a), int(a)], at[int(b), int(b)])
 
         return Same()
 
@@ -407,20 +413,22 @@ def test_an_equality_may_be_written_either_way_and_twice(privacy, loss, pairs):
 @pytest.mark.parametrize("loss", [L0(), L1(worst_case=True)], ids=repr)
 @pytest.mark.parametrize("wanted", [[], ["WH"], ["WH", "S"]], ids=" ".join)
 def test_a_row_may_be_asked_for_more_than_once(wanted, loss):
-    """In one group, in two, by two properties, on one side of the symmetry only: the proof is found all the same."""
+    """In one group, in two, by two properties, on one side of the symmetry only: the proof is found
+    all the same.
+    """
 
     class Middle(Property):
         short = "MIDDLE"
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value([at[1, 1], at[1, 1], at[2, 2]], Fraction(1, len(at)))
-            yield Rows.at_least_value(at[1, 1], Fraction(1, len(at)))
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value([at[1, 1], at[1, 1], at[2, 2]], Fraction(1, len(at)))
+            yield Constraints.at_least_value(at[1, 1], Fraction(1, len(at)))
 
     class Ends(Property):
         short = "ENDS"
 
-        def rows(self, at, privacy):
-            yield Rows.at_least(
+        def constraints(self, at, privacy):
+            yield Constraints.at_least(
                 [at[0, 0], at[0, 0], at[-1, -1]], [at[0, 1], at[0, 1], at[-1, -2]], privacy.alpha
             )
 
@@ -434,8 +442,8 @@ def test_a_wrong_implication_is_caught():
         short = "CARELESS"
         implies = frozenset({"F"})
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value(at[0, 0], Fraction(1, 100))
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value(at[0, 0], Fraction(1, 100))
 
     with pytest.raises(CertificateRejected, match="lacks the property F"):
         design(4, Privacy("9/10"), L0(), [Careless(), "F"])
@@ -447,7 +455,7 @@ def test_short_names_are_unique():
         class Wrong(Property):
             short = "WH"
 
-            def rows(self, at, privacy):
+            def constraints(self, at, privacy):
                 return []
 
     assert resolve("WH") == WeakHonesty()
@@ -460,8 +468,8 @@ def test_a_class_may_be_defined_again():
         class Cell(Property):
             short = "CELL"
 
-            def rows(self, at, privacy):
-                yield Rows.at_least_value(np.diagonal(at), share)
+            def constraints(self, at, privacy):
+                yield Constraints.at_least_value(np.diagonal(at), share)
 
         return Cell
 
@@ -474,13 +482,15 @@ def test_a_class_may_be_defined_again():
     "name", ["privacy", "column sums", "worst case 0", "", "A:B", "A B", "A\n", "\t", ":", " WH"]
 )
 def test_reserved_short_names(name):
-    """Groups of rows are found by name, and a colon separates the parameter: such names are refused when the class is made."""
+    """Groups of rows are found by name, and a colon separates the parameter: such names are refused
+    when the class is made.
+    """
     with pytest.raises(ValueError, match="a short name has neither spaces nor colons"):
 
         class Taken(Property):
             short = name
 
-            def rows(self, at, privacy):
+            def constraints(self, at, privacy):
                 return []
 
     assert name not in properties._REGISTRY
@@ -491,8 +501,8 @@ def test_other_short_names_are_found(name):
     class Free(Property):
         short = name
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value(np.diagonal(at), Fraction(1, len(at)))
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value(np.diagonal(at), Fraction(1, len(at)))
 
     found = design(3, Privacy("9/10"), properties=[name])
     assert found.certificate.optimal
@@ -505,7 +515,7 @@ def test_other_short_names_are_found(name):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Rows.at_least([0], [1], 0.9), lambda: Rows.at_least_value([0], 0.1)],
+    [lambda: Constraints.at_least([0], [1], 0.9), lambda: Constraints.at_least_value([0], 0.1)],
     ids=["factor", "value"],
 )
 def test_rows_refuse_floats(make):
@@ -515,29 +525,29 @@ def test_rows_refuse_floats(make):
 
 def test_rows_of_the_wrong_width():
     with pytest.raises(ValueError, match="do not fit"):
-        Rows(np.array([[0, 1, 2]]), (Fraction(1), Fraction(1)), Fraction(0), False)
+        Constraints(np.array([[0, 1, 2]]), (Fraction(1), Fraction(1)), Fraction(0), False)
 
 
 def test_rows_say_what_they_say():
     x = [3, 1, 0, 2]  # over 4
-    assert list(Rows.at_least([0, 1, 2], [3, 3, 2]).violations(x, 4)) == [1]
-    assert list(Rows.at_least([1], [3], Fraction(1, 2)).violations(x, 4)) == []
-    assert list(Rows.equal([0, 1], [0, 3]).violations(x, 4)) == [1]
-    assert list(Rows.at_least_value([0, 1, 3], Fraction(1, 2)).violations(x, 4)) == [1]
-    assert list(Rows.equal_to([[0, 1], [1, 2]], 1).violations(x, 4)) == [1]
-    assert list(Rows.equal_to([0, 0], Fraction(3, 2)).violations(x, 4)) == []
-    assert Rows.at_least([0], [0]).says_nothing().tolist() == [True]
-    assert Rows.at_least([0], [0], 2).says_nothing().tolist() == [False]
-    assert Rows.at_least_value([0], 0).says_nothing().tolist() == [True]
-    assert Rows.equal_to([[0]], 0).says_nothing().tolist() == [False]
+    assert list(Constraints.at_least([0, 1, 2], [3, 3, 2]).violations(x, 4)) == [1]
+    assert list(Constraints.at_least([1], [3], Fraction(1, 2)).violations(x, 4)) == []
+    assert list(Constraints.equal([0, 1], [0, 3]).violations(x, 4)) == [1]
+    assert list(Constraints.at_least_value([0, 1, 3], Fraction(1, 2)).violations(x, 4)) == [1]
+    assert list(Constraints.equal_to([[0, 1], [1, 2]], 1).violations(x, 4)) == [1]
+    assert list(Constraints.equal_to([0, 0], Fraction(3, 2)).violations(x, 4)) == []
+    assert Constraints.at_least([0], [0]).vacuous().tolist() == [True]
+    assert Constraints.at_least([0], [0], 2).vacuous().tolist() == [False]
+    assert Constraints.at_least_value([0], 0).vacuous().tolist() == [True]
+    assert Constraints.equal_to([[0]], 0).vacuous().tolist() == [False]
 
 
 def test_rows_refuse_variables_that_are_not_numbers():
     for cells in (0.5, [0.0, 1.0], "a"):
         with pytest.raises(TypeError, match="numbered by integers"):
-            Rows.at_least(0, cells)
+            Constraints.at_least(0, cells)
         with pytest.raises(TypeError, match="numbered by integers"):
-            Rows.at_least_value(cells, 1)
+            Constraints.at_least_value(cells, 1)
 
 
 def test_properties_that_differ_in_a_slot_differ():
@@ -548,8 +558,8 @@ def test_properties_that_differ_in_a_slot_differ():
         def __init__(self, value="1/10"):
             self.value = value
 
-        def rows(self, at, privacy):
-            yield Rows.at_least_value(at[0, 0], self.value)
+        def constraints(self, at, privacy):
+            yield Constraints.at_least_value(at[0, 0], self.value)
 
     assert Slotted("1/10") == Slotted("1/10")
     with pytest.raises(ValueError, match="share a short name"):

@@ -1,7 +1,8 @@
-"""Every statement of thesis chapter 6, as a test: where a statement errs, the test asserts what is true and says so.
+"""Every statement of thesis chapter 6, as a test: where a statement errs, the test asserts what is
+true and says so.
 
-Statements that compare optima are decided by certified exact optima, never by floats: "no optimum has this feature" means
-that asking for the feature makes the certified optimum strictly worse.
+Statements that compare optima are decided by certified exact optima, never by floats: "no optimum
+has this feature" means that asking for the feature makes the certified optimum strictly worse.
 """
 
 from fractions import Fraction as Q
@@ -13,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Mechanism, Privacy, design, named
-from mechdesign.certify import certify
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, binomial
-from mechdesign.program import mechanism_program, unfolded
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.symmetry import unreduced
 from mechdesign.properties import SEVEN, Property, resolve
-from mechdesign.rows import Rows
 from tests.mechdesign import brute
 
 SHORT = tuple(item.short for item in SEVEN)
@@ -44,9 +46,11 @@ class DerivableFromGeometric(Property):
 
     short = "TEST-DERIVABLE"
 
-    def rows(self, at, privacy):
+    def constraints(self, at, privacy):
         cells = np.stack([at[:, 1:-1].ravel(), at[:, :-2].ravel(), at[:, 2:].ravel()], axis=1)
-        yield Rows(cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False)
+        yield Constraints(
+            cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False
+        )
 
 
 class Often(Property):
@@ -57,14 +61,16 @@ class Often(Property):
     def __init__(self, outputs, probability):
         self.outputs, self.probability = tuple(outputs), Q(probability)
 
-    def rows(self, at, privacy):
-        yield Rows(
+    def constraints(self, at, privacy):
+        yield Constraints(
             at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
         )
 
 
 def optimum(n, alpha, properties=(), loss=None, neighbours="adjacent"):
-    """The design, with gap exactly 0; its table checked by the brute twins; small ones with their own weak duality."""
+    """The design, with gap exactly 0; its table checked by the brute twins; small ones with their
+    own weak duality.
+    """
     loss = L0() if loss is None else loss
     found = design(n, Privacy(alpha, neighbours), loss, properties)
     table = found.mechanism.table
@@ -96,9 +102,11 @@ def scaled(n, alpha, properties=()):
 
 
 def weak_duality(n, alpha, neighbours, properties, costs, multipliers):
-    """The bound that a certificate's multipliers prove, from the definitions: sum_r y_r a_r <= cost gives cost P >= sum_r y_r b_r.
+    """The bound that a certificate's multipliers prove, from the definitions: sum_r y_r a_r <= cost
+    gives cost P >= sum_r y_r b_r.
 
-    Every named group of rows is written out here with plain loops; a multiplier of a row that does not exist is an error.
+    Every named group of rows is written out here with plain loops; a multiplier of a row that does
+    not exist is an error.
     """
     every = range(n + 1)
     pairs = sorted(
@@ -122,9 +130,8 @@ def weak_duality(n, alpha, neighbours, properties, costs, multipliers):
         lines["privacy"] = ([(terms, Q(0)) for terms in lower + upper], False)
     lines["RH"] = ([(_minus((i, i), (i, j)), Q(0)) for i in every for j in every], False)
     lines["CH"] = ([(_minus((j, j), (i, j)), Q(0)) for i in every for j in every], False)
-    steps = [
-        (i, k, k + 1) if k >= i else (i, k + 1, k) for i in every for k in range(n)
-    ]  # (centre, nearer, farther)
+    # (centre, nearer, farther)
+    steps = [(i, k, k + 1) if k >= i else (i, k + 1, k) for i in every for k in range(n)]
     lines["RM"] = ([(_minus((i, near), (i, far)), Q(0)) for i, near, far in steps], False)
     lines["CM"] = ([(_minus((near, j), (far, j)), Q(0)) for j, near, far in steps], False)
     lines["F"] = ([(_minus((k, k), (k + 1, k + 1)), Q(0)) for k in range(n)], True)
@@ -202,7 +209,9 @@ def test_definition_20_privacy_is_what_the_audit_checks(table, alpha, neighbours
 @given(tables(least=1), st.data())
 @settings(derandomize=True, deadline=None, max_examples=100)
 def test_definition_21_losses_and_eq_6_1(table, data):
-    """Definition 21, eq. 6.1 and the error histogram: O_{p,sum} with a prior, beyond d, and the worst case."""
+    """Definition 21, eq. 6.1 and the error histogram: O_{p,sum} with a prior, beyond d, and the
+    worst case.
+    """
     n = len(table) - 1
     mechanism = Mechanism(table, Privacy(TINY))
     weights = data.draw(st.lists(st.integers(0, 5), min_size=n + 1, max_size=n + 1).filter(any))
@@ -213,14 +222,16 @@ def test_definition_21_losses_and_eq_6_1(table, data):
             assert mechanism.loss(make(d, prior=prior)) == brute.loss(table, p, d, prior)
             assert mechanism.loss(make(d, worst_case=True)) == brute.worst_loss(table, p, d)
     assert mechanism.scaled_l0() == brute.scaled_l0(table)
-    assert mechanism.spread().histogram == brute.error_histogram(table)
-    assert mechanism.spread(prior).histogram == brute.error_histogram(table, prior)
+    assert mechanism.error_distribution().histogram == brute.error_histogram(table)
+    assert mechanism.error_distribution(prior).histogram == brute.error_histogram(table, prior)
 
 
 @given(tables())
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_eqs_6_2_to_6_9_are_what_properties_checks(table):
-    """The seven properties of section 6.4 (eqs 6.2-6.9), on random tables and on their symmetrised versions."""
+    """The seven properties of section 6.4 (eqs 6.2-6.9), on random tables and on their symmetrised
+    versions.
+    """
     for candidate in (table, brute.symmetrised(table)):
         assert Mechanism(candidate, Privacy(TINY)).properties() == brute.properties(candidate)
 
@@ -228,7 +239,8 @@ def test_eqs_6_2_to_6_9_are_what_properties_checks(table):
 @given(tables(least=1, most=3), st.sampled_from([Q(1, 5), Q(1, 2), Q(9, 10)]), st.integers(0, 8))
 @settings(derandomize=True, deadline=None, max_examples=100)
 def test_section_6_6_3_derivability_test_is_the_existence_of_a_remapping(table, alpha, share):
-    """Section 6.6.3: the test on three adjacent entries, with privacy, says that T = P GM^-1 is not negative.
+    """Section 6.6.3: the test on three adjacent entries, with privacy, says that T = P GM^-1 is not
+    negative.
 
     Both for arbitrary tables and for tables mixed with remapped GM, some of which pass.
     """
@@ -251,7 +263,9 @@ def test_section_6_6_3_derivability_test_is_the_existence_of_a_remapping(table, 
 @pytest.mark.parametrize("n", range(10))
 @pytest.mark.parametrize("alpha", [TINY, Q(1, 3), Q(1, 2), Q(9, 10), 1 - TINY, Q(1)])
 def test_closed_forms_are_their_definitions(n, alpha):
-    """Definition 22, eq. 6.15, Definition 23: GM, EM and UM equal their twins, are private, and audit alike."""
+    """Definition 22, eq. 6.15, Definition 23: GM, EM and UM equal their twins, are private, and
+    audit alike.
+    """
     pairs = [
         (named.geometric(n, alpha), brute.geometric(n, alpha)),
         (named.explicit_fair(n, alpha), brute.explicit_fair(n, alpha)),
@@ -270,7 +284,9 @@ def test_closed_forms_are_their_definitions(n, alpha):
 
 
 def test_example_1_gm_for_two_people():
-    """Example 1 (6.2): n = 2, alpha = 9/10: 0.47, 0.05, 0.53, and a wrong answer eighteen times likelier than the true 1."""
+    """Example 1 (6.2): n = 2, alpha = 9/10: 0.47, 0.05, 0.53, and a wrong answer eighteen times
+    likelier than the true 1.
+    """
     table = named.geometric(2, Q(9, 10)).table
     assert [round(float(table[i][1]), 2) for i in range(3)] == [0.47, 0.05, 0.47]
     assert round(float(table[0][0]), 2) == 0.53
@@ -288,7 +304,9 @@ def test_example_1_inner_outputs_vanish_as_alpha_tends_to_one():
 
 
 def _figure_6_1(n, alpha, loss, outputs, probability):
-    """Whether *some* optimal mechanism gives one of ``outputs`` with at least ``probability`` whatever the input."""
+    """Whether *some* optimal mechanism gives one of ``outputs`` with at least ``probability``
+    whatever the input.
+    """
     with_remark = optimum(n, alpha, [Often(outputs, probability)], loss).certificate.objective
     return with_remark == optimum(n, alpha, (), loss).certificate.objective
 
@@ -297,7 +315,9 @@ def _figure_6_1(n, alpha, loss, outputs, probability):
     ("n", "loss"), [(4, L2()), (7, L1()), (5, L0(1))], ids=["L2", "L1", "L0,1"]
 )
 def test_figure_6_1_unconstrained_optima_have_gaps_at_62_hundredths(n, loss):
-    """Figure 6.1 (6.3), alpha = 0.62: the optimum never reports the outputs 0 and n, and every optimum starves them."""
+    """Figure 6.1 (6.3), alpha = 0.62: the optimum never reports the outputs 0 and n, and every
+    optimum starves them.
+    """
     table = optimum(n, Q(62, 100), (), loss).mechanism.table
     silent = [i for i, row in enumerate(table) if not any(row)]
     assert silent == [0, n]
@@ -307,10 +327,11 @@ def test_figure_6_1_unconstrained_optima_have_gaps_at_62_hundredths(n, loss):
 
 
 def test_figure_6_1_squared_error_ignores_its_input_only_near_eight_tenths():
-    """Figure 6.1 (6.3) says that the L2 optimum at alpha = 0.62 always reports 2. It errs: no such optimum exists there.
+    """Figure 6.1 (6.3) says that the L2 optimum at alpha = 0.62 always reports 2. It errs: no such
+    optimum exists there.
 
-    For n = 4 (and 3, 5, which could also report 2) the optimum beats a constant 2 at 0.62; for n = 4 three outputs are
-    used up to 0.77, and "always 2" becomes optimal between 0.77 and 0.775.
+    For n = 4 (and 3, 5, which could also report 2) the optimum beats a constant 2 at 0.62; for n =
+    4 three outputs are used up to 0.77, and "always 2" becomes optimal between 0.77 and 0.775.
     """
     for n in (3, 4, 5):
         assert not _figure_6_1(n, Q(62, 100), L2(), [2], 1)
@@ -329,10 +350,11 @@ def test_figure_6_1_squared_error_ignores_its_input_only_near_eight_tenths():
 
 
 def test_figure_6_1_absolute_error_reports_two_or_five_only_at_other_alphas():
-    """Figure 6.1 (6.3) says that the L1 optimum for n = 7 reports 2 or 5 with probability >= 0.7 whatever the input.
+    """Figure 6.1 (6.3) says that the L1 optimum for n = 7 reports 2 or 5 with probability >= 0.7
+    whatever the input.
 
-    It errs at the printed alpha = 0.62, where the least such probability of the optimum is 0.11. Of the hundredths from
-    0.50 to 0.99 it is true at 0.74, 0.75, 0.84 and 0.85 only.
+    It errs at the printed alpha = 0.62, where the least such probability of the optimum is 0.11. Of
+    the hundredths from 0.50 to 0.99 it is true at 0.74, 0.75, 0.84 and 0.85 only.
     """
     table = optimum(7, Q(62, 100), (), L1()).mechanism.table
     assert round(float(min(a + b for a, b in zip(table[2], table[5], strict=True))), 2) == 0.11
@@ -345,10 +367,12 @@ def test_figure_6_1_absolute_error_reports_two_or_five_only_at_other_alphas():
 
 
 def test_figure_6_1_near_misses_report_one_or_four_with_probability_alpha():
-    """Figure 6.1 (6.3) says that the L0 optimum with d = 1, n = 5 reports 1 or 4 with probability over 0.9.
+    """Figure 6.1 (6.3) says that the L0 optimum with d = 1, n = 5 reports 1 or 4 with probability
+    over 0.9.
 
-    It errs at the printed alpha = 0.62: for the optimum the least such probability is exactly alpha, so it takes
-    alpha >= 0.9. No alpha makes the three remarks of the figure true at once (L1 needs 0.74-0.75 or 0.84-0.85).
+    It errs at the printed alpha = 0.62: for the optimum the least such probability is exactly
+    alpha, so it takes alpha >= 0.9. No alpha makes the three remarks of the figure true at once (L1
+    needs 0.74-0.75 or 0.84-0.85).
     """
     for alpha in (Q(62, 100), Q(3, 4), Q(17, 20), Q(9, 10), Q(19, 20)):
         table = optimum(5, alpha, (), L0(1)).mechanism.table
@@ -403,12 +427,13 @@ def test_section_6_4_implications_and_their_converses():
 @given(tables(least=1, most=4, largest=2))
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_section_6_4_implications_hold_for_random_tables(table):
-    """Section 6.4, the same implications on random tables and on tables sorted to be column monotone, by the library."""
+    """Section 6.4, the same implications on random tables and on tables sorted to be column
+    monotone, by the library.
+    """
     n = len(table) - 1
     columns = []
-    for j in range(
-        n + 1
-    ):  # the largest entries nearest the diagonal: column monotone by construction
+    # The largest entries nearest the diagonal: column monotone by construction
+    for j in range(n + 1):
         order = sorted(range(n + 1), key=lambda i: (abs(i - j), i))
         largest_first = sorted((row[j] for row in table), reverse=True)
         columns.append([largest_first[order.index(i)] for i in range(n + 1)])
@@ -421,7 +446,9 @@ def test_section_6_4_implications_hold_for_random_tables(table):
 
 
 def test_section_6_4_row_monotonicity_is_independent_of_privacy():
-    """Section 6.4: some private mechanisms are not row monotone, and some row monotone ones are not private."""
+    """Section 6.4: some private mechanisms are not row monotone, and some row monotone ones are not
+    private.
+    """
     steep, bumpy = [[1, 0], [0, 1]], [[4, 3, 4], [3, 4, 3], [3, 3, 3]]
     bumpy = [[Q(entry, 10) for entry in row] for row in bumpy]
     assert brute.row_monotone(steep)
@@ -432,7 +459,9 @@ def test_section_6_4_row_monotonicity_is_independent_of_privacy():
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
 def test_section_6_4_fairness_column_honesty_and_weak_honesty_prevent_gaps(alpha):
-    """Section 6.4, "Consequences": under F, CH or WH no output is impossible, even for the degenerate L2 and L1."""
+    """Section 6.4, "Consequences": under F, CH or WH no output is impossible, even for the
+    degenerate L2 and L1.
+    """
     for n, loss, short in product((2, 4), (L1(), L2()), ("F", "CH", "WH")):
         assert all(
             entry > 0 for row in optimum(n, alpha, [short], loss).mechanism.table for entry in row
@@ -441,7 +470,9 @@ def test_section_6_4_fairness_column_honesty_and_weak_honesty_prevent_gaps(alpha
 
 @pytest.mark.parametrize("properties", [(), ("F",), ("WH",), ("F", "RM", "CM")])
 def test_lemma_11_fair_optima_are_optimal_for_every_prior(properties):
-    """Lemma 11 (6.4): with fairness the optimal O_{0,sum} is 1 - y whatever the weights; without it, it is not."""
+    """Lemma 11 (6.4): with fairness the optimal O_{0,sum} is 1 - y whatever the weights; without
+    it, it is not.
+    """
     n, alpha = 4, Q(4, 5)
     priors = [
         None,
@@ -462,7 +493,9 @@ def test_lemma_11_fair_optima_are_optimal_for_every_prior(properties):
 @given(tables(most=4, largest=2), st.sampled_from([Q(1, 4), Q(1, 2)]))
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
-    """Theorem 8 (6.4): (P + P reflected)/2 is symmetric, keeps each property and privacy, and O_{p,sum} under the uniform prior."""
+    """Theorem 8 (6.4): (P + P reflected)/2 is symmetric, keeps each property and privacy, and
+    O_{p,sum} under the uniform prior.
+    """
     n = len(table) - 1
     average = brute.symmetrised(table)
     before, after = brute.properties(table), brute.properties(average)
@@ -479,18 +512,22 @@ def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5), Q(1)])
 def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
-    """Theorem 8 (6.4): asking for symmetry costs nothing, and the program folded by it has the same optimum as the plain one."""
+    """Theorem 8 (6.4): asking for symmetry costs nothing, and the program reduced by it has the same
+    optimum as the plain one.
+    """
     losses = [L0(), L1(), L2(), L0(1), L1(worst_case=True), L1(prior=binomial(n, Q(1, 2)))]
     for loss, properties in product(losses, [(), ("WH",), ("F", "RH"), ("RM", "CM")]):
         wanted = [resolve(short) for short in properties]
-        program = unfolded(mechanism_program(n + 1, n + 1, Privacy(alpha), loss, wanted)).program
+        program = unreduced(mechanism_program(n + 1, n + 1, Privacy(alpha), loss, wanted)).program
         plain = sum((c * x for c, x in zip(program.cost, certify(program).x, strict=True)), Q(0))
         assert plain == optimum(n, alpha, properties, loss).certificate.objective
         assert plain == optimum(n, alpha, (*properties, "S"), loss).certificate.objective
 
 
 def test_theorem_8_needs_a_symmetric_prior():
-    """Theorem 8 (6.4) says "the same objective function value" without condition; under a lopsided prior symmetry does cost."""
+    """Theorem 8 (6.4) says "the same objective function value" without condition; under a lopsided
+    prior symmetry does cost.
+    """
     prior = binomial(3, Q(1, 10))
     free, symmetric = (
         optimum(3, Q(4, 5), p, L0(prior=prior)).certificate.objective for p in ((), ("S",))
@@ -502,7 +539,9 @@ def test_theorem_8_needs_a_symmetric_prior():
 
 @pytest.mark.parametrize("properties", SUBSETS, ids="+".join)
 def test_theorem_9_every_subset_has_an_optimum_between_gm_and_em(properties):
-    """Theorem 9 (6.4): every subset is feasible, UM meets it for any alpha; its optimum lies between those of GM and EM."""
+    """Theorem 9 (6.4): every subset is feasible, UM meets it for any alpha; its optimum lies
+    between those of GM and EM.
+    """
     alpha = Q(4, 5)
     for n in (1, 3):
         value = scaled(n, alpha, properties)
@@ -518,7 +557,9 @@ def test_theorem_9_every_subset_has_an_optimum_between_gm_and_em(properties):
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_definition_23_um_scores_one(n):
-    """Definition 23 (6.4): UM has O_{0,sum} = n/(n+1), scaled L0 = 1, all seven properties, and is private for alpha = 1."""
+    """Definition 23 (6.4): UM has O_{0,sum} = n/(n+1), scaled L0 = 1, all seven properties, and is
+    private for alpha = 1.
+    """
     um = named.uniform(n)
     assert um.privacy.alpha == 1
     assert (brute.loss(um.table), brute.scaled_l0(um.table), um.scaled_l0()) == (Q(n, n + 1), 1, 1)
@@ -534,10 +575,11 @@ def test_definition_23_um_scores_one(n):
 @pytest.mark.parametrize("loss", [L0, L1, L2])
 @pytest.mark.parametrize("properties", [(), SHORT])
 def test_theorem_10_rr_is_the_binary_optimum(alpha, loss, properties):
-    """Theorem 10 (6.5.1): for alpha <= w1/w0 <= 1/alpha the optimum is RR with p = 1/(1+alpha), for every t.
+    """Theorem 10 (6.5.1): for alpha <= w1/w0 <= 1/alpha the optimum is RR with p = 1/(1+alpha), for
+    every t.
 
-    Outside (the proof prints "w1/w0 < 1/alpha" for ``w1/w0 < alpha``) it is to ignore the input, unless properties forbid.
-    At the ends both are optimal, so uniqueness is strict inside only.
+    Outside (the proof prints "w1/w0 < 1/alpha" for ``w1/w0 < alpha``) it is to ignore the input,
+    unless properties forbid. At the ends both are optimal, so uniqueness is strict inside only.
     """
     rr = named.randomized_response(alpha)
     assert rr.table == (
@@ -562,7 +604,9 @@ def test_theorem_10_rr_is_the_binary_optimum(alpha, loss, properties):
 
 @pytest.mark.parametrize("alpha", [TINY, Q(1, 2), Q(1)])
 def test_fact_4_rr_has_all_properties(alpha):
-    """Fact 4 (6.5.1): RR with p >= 1/2 has all seven properties; with p < 1/2 it is still fair and symmetric."""
+    """Fact 4 (6.5.1): RR with p >= 1/2 has all seven properties; with p < 1/2 it is still fair and
+    symmetric.
+    """
     assert all(brute.properties(named.randomized_response(alpha).table).values())
     lying = brute.properties([[Q(1, 3), Q(2, 3)], [Q(2, 3), Q(1, 3)]])
     assert [short for short in SHORT if lying[short]] == ["F", "S"]
@@ -571,18 +615,17 @@ def test_fact_4_rr_has_all_properties(alpha):
 @pytest.mark.parametrize("root", [Q(1, 3), Q(4, 5), Q(1)])
 @pytest.mark.parametrize(("c", "w"), [(1, 0), (0, -1), (5, 2)])
 def test_theorem_11_binary_exponential_mechanism_wastes_half_the_budget(root, c, w):
-    """Theorem 11 (6.5.2): it is RR with p = e^{eps/2} / (1 + e^{eps/2}). With alpha = root^2, e^{eps/2} = 1/root is exact.
+    """Theorem 11 (6.5.2): it is RR with p = e^{eps/2} / (1 + e^{eps/2}). With alpha = root^2,
+    e^{eps/2} = 1/root is exact.
 
-    Its ratio is e^{+eps/2} (the proof prints exp(-eps/2) for Pr[0|0]/Pr[1|0]), and it is worse than the optimum.
+    Its ratio is e^{+eps/2} (the proof prints exp(-eps/2) for Pr[0|0]/Pr[1|0]), and it is worse than
+    the optimum.
     """
     alpha = root**2
-    quality = [
-        [Q(c, c - w), Q(w, c - w)],
-        [Q(w, c - w), Q(c, c - w)],
-    ]  # divided by the sensitivity s = c - w
-    integral = [
-        [int(q - quality[1][0]) for q in row] for row in quality
-    ]  # a common shift of the scores changes nothing
+    # Divided by the sensitivity s = c - w
+    quality = [[Q(c, c - w), Q(w, c - w)], [Q(w, c - w), Q(c, c - w)]]
+    # A common shift of the scores changes nothing
+    integral = [[int(q - quality[1][0]) for q in row] for row in quality]
     table = brute.exponential(integral, 1 / root)
     p = (1 / root) / (1 + 1 / root)
     assert table == [[p, 1 - p], [1 - p, p]]
@@ -610,7 +653,9 @@ def test_lemma_12_binary_gm_is_rr(alpha):
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
 def test_figure_6_2_structure_of_gm(n, alpha):
-    """Figure 6.2 (6.6.1): x alpha^|i-j| in the first and last row, y alpha^|i-j| between, x = 1/(1+a), y = (1-a)/(1+a)."""
+    """Figure 6.2 (6.6.1): x alpha^|i-j| in the first and last row, y alpha^|i-j| between, x =
+    1/(1+a), y = (1-a)/(1+a).
+    """
     x, y = 1 / (1 + alpha), (1 - alpha) / (1 + alpha)
     expected = [
         [(x if i in (0, n) else y) * alpha ** abs(i - j) for j in range(n + 1)]
@@ -623,16 +668,20 @@ def test_figure_6_2_structure_of_gm(n, alpha):
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("alpha", [*PRIVATE, Q(1)])
 def test_theorem_12_gm_is_the_l0_optimum(n, alpha):
-    """Theorem 12 (6.6.1): GM attains the certified optimum of L0, which is 2 alpha/(1+alpha) when scaled."""
+    """Theorem 12 (6.6.1): GM attains the certified optimum of L0, which is 2 alpha/(1+alpha) when
+    scaled.
+    """
     assert scaled(n, alpha) == brute.scaled_l0(brute.geometric(n, alpha)) == 2 * alpha / (1 + alpha)
     assert scaled(n, alpha, ["S", "RM", "RH"]) == 2 * alpha / (1 + alpha)
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5)])
 def test_theorem_12_gm_is_the_only_l0_optimum(alpha):
-    """Theorem 12 (6.6.1), uniqueness: GM stays optimal under every small change of a single cost. Not so for alpha = 1.
+    """Theorem 12 (6.6.1), uniqueness: GM stays optimal under every small change of a single cost.
+    Not so for alpha = 1.
 
-    (Were there another optimum, lowering the cost of a cell in which it is larger would make GM suboptimal.)
+    (Were there another optimum, lowering the cost of a cell in which it is larger would make GM
+    suboptimal.)
     """
     n, step = 2, Q(1, 1000)
     for i, j, sign in product(range(n + 1), range(n + 1), (-1, 1)):
@@ -650,7 +699,9 @@ def test_theorem_12_gm_is_the_only_l0_optimum(alpha):
 @pytest.mark.parametrize("n", range(1, 9))
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(1, 2), Q(3, 5), Q(2, 3), Q(3, 4), Q(4, 5)])
 def test_lemma_13_gm_is_weakly_honest_from_the_threshold_on(n, alpha):
-    """Lemma 13 (6.6.1): GM is weakly honest iff n >= 2 alpha/(1-alpha). It errs for n = 1, where GM always is (Fact 4)."""
+    """Lemma 13 (6.6.1): GM is weakly honest iff n >= 2 alpha/(1-alpha). It errs for n = 1, where GM
+    always is (Fact 4).
+    """
     expected = n == 1 or n >= 2 * alpha / (1 - alpha)
     assert brute.weakly_honest(brute.geometric(n, alpha)) == expected
     assert named.geometric(n, alpha).properties()["WH"] == expected
@@ -659,7 +710,8 @@ def test_lemma_13_gm_is_weakly_honest_from_the_threshold_on(n, alpha):
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("alpha", [TINY, Q(1, 2) - TINY, Q(1, 2), Q(1, 2) + TINY, Q(9, 10), Q(1)])
 def test_lemma_14_gm_is_column_monotone_up_to_one_half(n, alpha):
-    """Lemma 14 (6.6.1): GM is column monotone iff alpha <= 1/2, and column honest then and only then.
+    """Lemma 14 (6.6.1): GM is column monotone iff alpha <= 1/2, and column honest then and only
+    then.
 
     It errs for n = 1 (always); and its proof prints Pr[1|1] <= Pr[0|1] where >= is meant.
     """
@@ -695,9 +747,11 @@ def test_figure_6_3_exponents_of_em_for_seven_people(alpha):
 @pytest.mark.parametrize("n", range(2, 9))
 @pytest.mark.parametrize("root", [Q(1, 2), Q(9, 10)])
 def test_eq_6_14_and_lemma_15_hold_for_even_n_only(n, root):
-    """Lemma 15 (6.6.2): y <= (1-a)/(1 + a - 2 a^{n/2+1}). True and attained for even n; for odd n it errs: EM exceeds it.
+    """Lemma 15 (6.6.2): y <= (1-a)/(1 + a - 2 a^{n/2+1}). True and attained for even n; for odd n
+    it errs: EM exceeds it.
 
-    With alpha = root^2 the half powers are exact. For odd n = 2m - 1 the largest y is 1/(1 + 2(a + .. + a^{m-1}) + a^m).
+    With alpha = root^2 the half powers are exact. For odd n = 2m - 1 the largest y is 1/(1 + 2(a +
+    .. + a^{m-1}) + a^m).
     """
     alpha = root**2
     printed = (1 - alpha) / (1 + alpha - 2 * root ** (n + 2))
@@ -716,7 +770,9 @@ def test_eq_6_14_and_lemma_15_hold_for_even_n_only(n, root):
 
 
 def test_eq_6_14_for_three_people():
-    """Eq. 6.14 (6.6.2) is irrational for n = 3, alpha = 9/10, where y = 100/361; 6.14 squared is not."""
+    """Eq. 6.14 (6.6.2) is irrational for n = 3, alpha = 9/10, where y = 100/361; 6.14 squared is
+    not.
+    """
     y = named.explicit_fair(3, Q(9, 10)).table[0][0]
     assert y == brute.explicit_fair(3, Q(9, 10))[0][0] == Q(100, 361)
     # y = (1-a)/(1+a-2 a^{5/2}) would mean a^5 = ((1 + a - (1-a)/y) / 2)^2.
@@ -724,7 +780,9 @@ def test_eq_6_14_for_three_people():
 
 
 def test_section_6_6_2_no_fair_mechanism_is_tight_everywhere():
-    """Section 6.6.2: y alpha^|i-j| has equal column sums for no alpha in (0, 1) when n >= 2 (for n = 1 it is RR)."""
+    """Section 6.6.2: y alpha^|i-j| has equal column sums for no alpha in (0, 1) when n >= 2 (for n
+    = 1 it is RR).
+    """
     for n, alpha in product((1, 2, 5), (TINY, Q(1, 2), Q(9, 10))):
         sums = {sum(alpha ** abs(i - j) for i in range(n + 1)) for j in range(n + 1)}
         assert (len(sums) == 1) == (n == 1)
@@ -733,7 +791,9 @@ def test_section_6_6_2_no_fair_mechanism_is_tight_everywhere():
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("alpha", PRIVATE)
 def test_theorem_13_em_is_the_fair_optimum_with_all_properties(n, alpha):
-    """Theorem 13 (6.6.2): EM has all seven properties and the optimal L0 under F alone and under all seven; L0 = (n+1)/n (1-y)."""
+    """Theorem 13 (6.6.2): EM has all seven properties and the optimal L0 under F alone and under
+    all seven; L0 = (n+1)/n (1-y).
+    """
     em = brute.explicit_fair(n, alpha)
     assert all(brute.properties(em).values())
     assert brute.is_private(em, alpha)
@@ -758,10 +818,12 @@ def test_theorem_13_em_has_all_properties_for_larger_n(n):
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(1, 2), Q(3, 5), Q(3, 4), Q(9, 10)])
 def test_figure_6_5_properties_of_the_named_mechanisms(n, alpha):
-    """Figure 6.5 (6.6.3): Y, N and '-' of GM, WM, EM, UM, and the L0 relations, for n >= 2 (for n = 1 GM is fair, too).
+    """Figure 6.5 (6.6.3): Y, N and '-' of GM, WM, EM, UM, and the L0 relations, for n >= 2 (for n =
+    1 GM is fair, too).
 
-    '-' of GM: CM iff alpha <= 1/2, WH iff n >= 2 alpha/(1-alpha). '-' of WM (WH with the row properties that cost
-    nothing): it can be column monotone at no cost iff n = 2 or alpha <= 1/2. WM is never fair: no weakly honest optimum is.
+    '-' of GM: CM iff alpha <= 1/2, WH iff n >= 2 alpha/(1-alpha). '-' of WM (WH with the row
+    properties that cost nothing): it can be column monotone at no cost iff n = 2 or alpha <= 1/2.
+    WM is never fair: no weakly honest optimum is.
     """
     gm, em, um = (
         brute.properties(table)
@@ -798,7 +860,9 @@ def test_figure_6_5_properties_of_the_named_mechanisms(n, alpha):
 
 
 def test_figure_6_5_em_approximation():
-    """Figure 6.5 (6.6.3): L0 of EM is about 2a/(1+a) (n+1)/n: always below, and the difference vanishes as n grows."""
+    """Figure 6.5 (6.6.3): L0 of EM is about 2a/(1+a) (n+1)/n: always below, and the difference
+    vanishes as n grows.
+    """
     for alpha in (Q(1, 2), Q(9, 10)):
         excess = [
             2 * alpha / (1 + alpha) * Q(n + 1, n) - brute.scaled_l0(brute.explicit_fair(n, alpha))
@@ -813,15 +877,17 @@ def test_figure_6_5_em_approximation():
     [(("WH",), "0.96169"), (("WH", "CM"), "0.96551"), ((), "0.94737"), (("F",), "0.96854")],
 )
 def test_scaled_l0_for_eight_people_at_nine_tenths(properties, expected):
-    """The four behaviours of section 6.6.3 at n = 8, alpha = 9/10, scaled L0 to five decimals: WH, WH+CM, GM, EM."""
+    """The four behaviours of section 6.6.3 at n = 8, alpha = 9/10, scaled L0 to five decimals: WH,
+    WH+CM, GM, EM.
+    """
     assert f"{float(scaled(8, Q(9, 10), properties)):.5f}" == expected
 
 
 def test_em_not_derivable_from_gm_for_more_than_one_person():
     """Section 6.6.3: EM is not derivable from GM for n > 1. True for alpha < 1; n = 1 is GM itself.
 
-    The proof divides by 1 - alpha: at alpha = 1, where EM is UM, the condition holds with equality ("always false for
-    alpha > 0" errs there).
+    The proof divides by 1 - alpha: at alpha = 1, where EM is UM, the condition holds with equality
+    ("always false for alpha > 0" errs there).
     """
     for n, alpha in product(range(1, 8), (TINY, Q(1, 2), Q(9, 10))):
         em = named.explicit_fair(n, alpha)
@@ -858,10 +924,12 @@ def test_em_not_derivable_from_gm_for_more_than_one_person():
 def test_wm_not_derivable_from_gm_only_sometimes(
     n, alpha, weakly_honest, row_monotone, column_monotone
 ):
-    """Section 6.6.3: "WM violates the condition for n > 1". True of some optima, not of all, and not of every n and alpha.
+    """Section 6.6.3: "WM violates the condition for n > 1". True of some optima, not of all, and
+    not of every n and alpha.
 
-    Optima are not unique. Everywhere on this grid some optimum for WH alone *is* derivable from GM, even where GM is not
-    weakly honest; with RM and S asked for as well, none is from some alpha on; and the same for WM with RM and CM, for n > 2.
+    Optima are not unique. Everywhere on this grid some optimum for WH alone *is* derivable from GM,
+    even where GM is not weakly honest; with RM and S asked for as well, none is from some alpha on;
+    and the same for WM with RM and CM, for n > 2.
     """
     for properties, exists in (
         (("WH",), weakly_honest),
@@ -883,7 +951,9 @@ def test_wm_not_derivable_from_gm_only_sometimes(
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", PRIVATE)
 def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n, alpha):
-    """Figure 6.4 (6.6.3): for each of the 128 subsets the flowchart's mechanism has the properties and the optimal L0."""
+    """Figure 6.4 (6.6.3): for each of the 128 subsets the flowchart's mechanism has the properties
+    and the optimal L0.
+    """
     for properties in SUBSETS:
         choice = named.recommend(n, alpha, properties)
         table = choice.mechanism.table
@@ -919,11 +989,13 @@ TWO_BEHAVIOURS_FAIL: set[tuple[int, Q]] = set()
     "alpha", [Q(1, 2), Q(62, 100), Q(2, 3), Q(76, 100), Q(9, 10), Q(10, 11), Q(99, 100)]
 )
 def test_section_6_7_1_nine_combinations_have_two_behaviours(n, alpha):
-    """Section 6.7.1: WH with {none, RH, RM} has one optimal L0, WH with any of the six column combinations another. True.
+    """Section 6.7.1: WH with {none, RH, RM} has one optimal L0, WH with any of the six column
+    combinations another. True.
 
-    The two are one exactly where n <= 2 or alpha <= 1/2 (the text asks for strictly less whenever no column property is
-    asked for). The lower one is GM's 2a/(1+a) exactly where n >= 2a/(1-a). The higher one is never EM's for n >= 2,
-    and for n >= 3 the nine are never equal, however large alpha: there the text errs.
+    The two are one exactly where n <= 2 or alpha <= 1/2 (the text asks for strictly less whenever
+    no column property is asked for). The lower one is GM's 2a/(1+a) exactly where n >= 2a/(1-a).
+    The higher one is never EM's for n >= 2, and for n >= 3 the nine are never equal, however large
+    alpha: there the text errs.
     """
     values = {combination: scaled(n, alpha, ("WH", *combination)) for combination in NINE}
     row = {value for combination, value in values.items() if not {"CH", "CM"} & set(combination)}
@@ -937,7 +1009,9 @@ def test_section_6_7_1_nine_combinations_have_two_behaviours(n, alpha):
 
 
 def test_section_6_7_1_figure_6_7a_threshold():
-    """Section 6.7.1, Figure 6.7(a): alpha = 0.76 has threshold 6.33 and GM costs 0.864; WH alone costs that from n = 7 on."""
+    """Section 6.7.1, Figure 6.7(a): alpha = 0.76 has threshold 6.33 and GM costs 0.864; WH alone
+    costs that from n = 7 on.
+    """
     alpha = Q(76, 100)
     assert round(float(2 * alpha / (1 - alpha)), 2) == 6.33
     assert f"{float(scaled(7, alpha, ['WH'])):.3f}" == "0.864"
@@ -950,9 +1024,11 @@ def test_section_6_7_1_figure_6_7a_threshold():
 
 
 def test_section_6_7_1_figure_6_8_convergence():
-    """Section 6.7.1, Figure 6.8: "WM converges with GM at n = 20" (alpha = 10/11) is true of WH alone, not of WH+RM+CM.
+    """Section 6.7.1, Figure 6.8: "WM converges with GM at n = 20" (alpha = 10/11) is true of WH
+    alone, not of WH+RM+CM.
 
-    And "the cost of WM remains the same as that of EM" (alpha = 99/100) holds to four decimals for n >= 2, not exactly.
+    And "the cost of WM remains the same as that of EM" (alpha = 99/100) holds to four decimals for
+    n >= 2, not exactly.
     """
     alpha = Q(10, 11)
     assert [scaled(n, alpha, ["WH"]) == 2 * alpha / (1 + alpha) for n in (19, 20)] == [False, True]
@@ -969,7 +1045,9 @@ def test_section_6_7_1_figure_6_8_convergence():
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
 @pytest.mark.parametrize("properties", [(), SHORT])
 def test_section_6_8_local_optimum_is_grr(k, alpha, properties):
-    """Section 6.8: with all inputs neighbours (eqs 6.17-6.20) the L0 optimum is GRR, p = 1/(1+(k-1) alpha), which has all seven."""
+    """Section 6.8: with all inputs neighbours (eqs 6.17-6.20) the L0 optimum is GRR, p = 1/(1+(k-1)
+    alpha), which has all seven.
+    """
     grr = named.krr(k, alpha)
     p = 1 / (1 + (k - 1) * alpha)
     assert grr.table == tuple(

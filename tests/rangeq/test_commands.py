@@ -37,14 +37,17 @@ def asked(tmp_path, capsys):
         aggregate = protocol.aggregate(protocol.privatize(values, np.random.default_rng(1)))
         save_protocol(tmp_path / "protocol.json", protocol)
         save_aggregate(tmp_path / "aggregate.ldp", aggregate)
-        return run(
-            capsys,
-            "query",
-            tmp_path / "aggregate.ldp",
-            "--protocol",
-            tmp_path / "protocol.json",
-            *questions,
-        ), aggregate
+        return (
+            run(
+                capsys,
+                "query",
+                tmp_path / "aggregate.ldp",
+                "--protocol",
+                tmp_path / "protocol.json",
+                *questions,
+            ),
+            aggregate,
+        )
 
     return ask
 

@@ -1,4 +1,6 @@
-"""Statements of the sources about range queries: those that hold, and what is true where they do not (NOTATION.md)."""
+"""Statements of the sources about range queries: those that hold, and what is true where they do
+not (docs/notation.md).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from rangeq import HaarHRR, HierarchicalHistogram
-from tests.rangeq.test_tree import all_ranges
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram
+from tests.rangeq.core.test_tree import all_ranges
 
 N = 1 << 26
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)
 
-# Tables 5.2 and 5.3 of the thesis (range queries, figures 5 and 6), parts (a) and (b): columns HH4 and HaarHRR.
+# Tables 5.2 and 5.3 of the thesis (range queries, figures 5 and 6), parts (a) and (b): columns HH4
+# and HaarHRR.
 PRINTED = {
     ("ranges", 8): {
         "HH4": (4.037, 2.193, 1.341, 0.950, 0.744, 0.667, 0.658, 0.542),
@@ -46,10 +49,12 @@ def made(kind: str, bits: int, epsilon: float) -> HaarHRR | HierarchicalHistogra
 @pytest.mark.parametrize("kind", ["HH4", "Haar"])
 @pytest.mark.parametrize(("workload", "bits"), PRINTED)
 def test_tables_5_2_and_5_3(workload: str, bits: int, kind: str) -> None:
-    """The captions say mean squared error, times 1000; the sizes, and that halving epsilon doubles them, show the root of it.
+    """The captions say mean squared error, times 1000; the sizes, and that halving epsilon doubles
+    them, show the root of it.
 
-    The printed numbers are means of five runs and scatter: 0.82 to 1.07 of the prediction. The printed
-    theory leaves out the 1/N of choosing a coefficient (and a level's users), which the prediction has.
+    The printed numbers are means of five runs and scatter: 0.82 to 1.07 of the prediction. The
+    printed theory leaves out the 1/N of choosing a coefficient (and a level's users), which the
+    prediction has.
     """
     ratios = []
     for epsilon, printed in zip(EPSILONS, PRINTED[workload, bits][kind], strict=True):
@@ -60,9 +65,8 @@ def test_tables_5_2_and_5_3(workload: str, bits: int, kind: str) -> None:
     assert max(ratios) < 1.1
     mean = math.exp(np.mean(np.log(ratios)))
     if (workload, bits) == ("ranges", 16):
-        assert (
-            0.84 < mean < 0.88
-        )  # a seventh less than predicted, for all ranges of 2^16 items alone: see the next test
+        # A seventh less than predicted, for all ranges of 2^16 items alone: see the next test
+        assert 0.84 < mean < 0.88
     else:
         assert 0.9 < mean < 1.01
 
@@ -86,9 +90,11 @@ HH2 = {
 def test_ranges_of_2_16_items_begin_at_every_256th(
     branching: int, printed: tuple[float, ...]
 ) -> None:
-    """The numbers are not those of all ranges but of those that begin at multiples of 2^8, which cut few large nodes.
+    """The numbers are not those of all ranges but of those that begin at multiples of 2^8, which
+    cut few large nodes.
 
-    So does the paper sample larger domains. The column HH2 of the table for prefixes is of such ranges too.
+    So does the paper sample larger domains. The column HH2 of the table for prefixes is of such
+    ranges too.
     """
     domain, rng = 1 << 16, np.random.default_rng(8)
     first = np.arange(0, domain, 256)
@@ -109,7 +115,9 @@ def test_ranges_of_2_16_items_begin_at_every_256th(
 @pytest.mark.parametrize("kind", ["HH4", "Haar"])
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
 def test_predictions_of_the_tables_are_those_of_simulation(epsilon: float, kind: str) -> None:
-    """Cauchy users as in range queries 5 (centre 0.4 D, height D/10), scaled from 2^12 to N = 2^26; standard errors below 1.3%."""
+    """Cauchy users as in range queries 5 (centre 0.4 D, height D/10), scaled from 2^12 to N = 2^26;
+    standard errors below 1.3%.
+    """
     protocol, repeats, rng = made(kind, 8, epsilon), 600, np.random.default_rng(7)
     x = np.arange(256)
     density = 1 / (1 + ((x - 0.4 * 256) / 25.6) ** 2)
@@ -130,7 +138,9 @@ def test_predictions_of_the_tables_are_those_of_simulation(epsilon: float, kind:
 
 
 def test_optimal_branchings_are_roots_of_the_printed_derivatives() -> None:
-    """Range queries 4.4 and 4.5: without consistency B ln B - 2B + 2 = 0, with it B ln B - 2B - 2 = 0."""
+    """Range queries 4.4 and 4.5: without consistency B ln B - 2B + 2 = 0, with it B ln B - 2B - 2 =
+    0.
+    """
     for sign, root in ((2, 4.922), (-2, 9.18)):
         found = brentq(lambda b, sign=sign: b * math.log(b) - 2 * b + sign, 2, 50)
         assert found == pytest.approx(root, abs=7e-3)
@@ -149,7 +159,7 @@ def frequency_variance(epsilon: float) -> float:
 @pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 4), (81, 3), (256, 16)])
 def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: float) -> None:
     """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance, its share of the sampling of levels included."""
-    protocol = HierarchicalHistogram(domain, epsilon, b, "OUE", consistent=False)
+    protocol = DecomposedHistogram(domain, epsilon, b, "OUE")
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
@@ -166,15 +176,16 @@ def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: flo
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
 @pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 4), (81, 3), (256, 16), (64, 8)])
 def test_lemma_4_6_and_equation_2_are_bounds(domain: int, b: int, epsilon: float) -> None:
-    """With consistency: single nodes by B / (B+1), ranges (B+1)/2 V_F h for every level touched, ceil(log_B r) + 1 of them."""
+    """With consistency: single nodes by B / (B+1), ranges (B+1)/2 V_F h for every level touched,
+    ceil(log_B r) + 1 of them.
+    """
     protocol = HierarchicalHistogram(domain, epsilon, b, "OUE")
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
     variance = protocol.estimate(aggregate).variance(first, last) * n
-    node = (
-        frequency_variance(epsilon) + 1 / b
-    ) * 1.001  # levels have nearly as many users as expected
+    # Levels have nearly as many users as expected
+    node = (frequency_variance(epsilon) + 1 / b) * 1.001
     length = last - first + 1
     for width in protocol.tree.widths:
         is_node = (length == width) & (first % width == 0)
@@ -188,7 +199,8 @@ def test_lemma_4_6_and_equation_2_are_bounds(domain: int, b: int, epsilon: float
 @pytest.mark.parametrize("epsilon", [0.2, 1.1, 3.0])
 @pytest.mark.parametrize("bits", [3, 6, 8])
 def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float) -> None:
-    """h^2 V_F / 2 for every range, h^2 V_F / 4 for prefixes: where V_F is HRR's with the 1/N of choosing a coefficient.
+    """h^2 V_F / 2 for every range, h^2 V_F / 4 for prefixes: where V_F is HRR's with the 1/N of
+    choosing a coefficient.
 
     With the printed V_F, without it, the bound fails for larger epsilon.
     """
@@ -208,9 +220,11 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
 
 
 def test_fact_1_and_lemma_4_2() -> None:
-    """Flat: r V_F, and (D + 2) V_F / 3 on average... over the r D - r + 1 ranges of all lengths, divided by those of at least 2."""
+    """Flat: r V_F, and (D + 2) V_F / 3 on average... over the r D - r + 1 ranges of all lengths,
+    divided by those of at least 2.
+    """
     domain, epsilon, n = 64, 1.1, 1 << 30
-    protocol = HierarchicalHistogram(domain, epsilon, domain, "OUE", consistent=False)
+    protocol = DecomposedHistogram(domain, epsilon, domain, "OUE")
     first, last = all_ranges(domain)
     estimate = protocol.estimate(
         protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))

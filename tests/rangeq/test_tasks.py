@@ -1,9 +1,12 @@
-"""What the planner predicts for the tasks of `frequency` and `rangeq`, against what simulated people's reports give.
+"""What the planner predicts for the tasks of `frequency` and `rangeq`, against what simulated
+people's reports give.
 
-False alarms: errors are normal, with predicted root mean square. Of R runs let S be the mean of each run's mean square error over
-the predicted one. Whatever the correlations within a run, Chernoff's bound is that of the chi-square distribution with R degrees of
-freedom: S is above, or below, x with probability at most exp(-R (x - 1 - ln x) / 2). A test refuses at 5e-7 on each side, is
-seeded, and must refuse predictions half as large again, or as small; of upper bounds half of what was measured.
+False alarms: errors are normal, with predicted root mean square. Of R runs let S be the mean of
+each run's mean square error over the predicted one. Whatever the correlations within a run,
+Chernoff's bound is that of the chi-square distribution with R degrees of freedom: S is above, or
+below, x with probability at most exp(-R (x - 1 - ln x) / 2). A test refuses at 5e-7 on each side,
+is seeded, and must refuse predictions half as large again, or as small; of upper bounds half of
+what was measured.
 """
 
 import math
@@ -25,7 +28,9 @@ RUNS = 160
 
 
 def refuted(squares, predicted, *, at_most=False):
-    """Whether mean square errors of independent runs contradict a predicted root mean square error, or an upper bound for it."""
+    """Whether mean square errors of independent runs contradict a predicted root mean square error,
+    or an upper bound for it.
+    """
     ratio = float(np.mean(squares)) / predicted**2
     if at_most and ratio < 1:
         return False
@@ -61,7 +66,7 @@ def tasks():
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- predictions
+# ------------------------------------------------------------------------------------ predictions
 
 
 def test_frequencies():
@@ -76,9 +81,8 @@ def test_frequencies():
             oracle = replace(item.protocol, seed=run) if sketch else item.protocol
             estimate = oracle.estimate(oracle.simulate(even, rng))
             squares.append(float((estimate.frequencies[0] - 1 / domain) ** 2))
-        check(
-            item.name, squares, item.error, at_most=sketch
-        )  # of sketches the worst case is predicted
+        # Of sketches the worst case is predicted
+        check(item.name, squares, item.error, at_most=sketch)
 
 
 def test_the_frequencies_task_says_what_choose_says():
@@ -113,7 +117,8 @@ def test_marginals():
             squares.append(
                 float(((estimate.marginal(domain.views(2)[run % 6]) - 1 / 4) ** 2).mean())
             )
-        # Of the sketch errors are told on average over hash functions; CALM's tables are made non-negative.
+        # Of the sketch errors are told on average over hash functions; CALM's tables are made
+        # non-negative.
         check(item.name, squares, item.error, at_most=item.name in ("InpHTCMS", "CALM"))
 
 
@@ -197,7 +202,9 @@ def test_conjunctions():
     ("kind", "bits"), [(PrefixExtension, 12), (PrefixExtension, 22), (TreeHist, 8)]
 )
 def test_heavy_hitters(kind, bits):
-    """An item of the predicted frequency is listed with 95 %; one of half of it hardly ever: binomial tests at 1e-6."""
+    """An item of the predicted frequency is listed with 95 %; one of half of it hardly ever:
+    binomial tests at 1e-6.
+    """
     n, runs = 20_000, 30 if bits < 20 else 1
     protocol = kind(bits, 3.0)
     least = smallest_listed(protocol, n)
@@ -218,7 +225,7 @@ def test_heavy_hitters(kind, bits):
         assert binom.cdf(halves, runs, 0.95) < 1e-6, "a planted error would be seen"
 
 
-# ---------------------------------------------------------------------------------------------------------------- searching
+# -------------------------------------------------------------------------------------- searching
 
 
 @pytest.mark.parametrize(("task", "domain", "details"), tasks())
@@ -238,11 +245,8 @@ def test_a_search_inverts_the_prediction(task, domain, details):
             c.name: c for c in plan(task, domain, n=n, error=item.error, **details).candidates
         }[item.name]
         assert cheaper.error <= item.error
-        if item.name not in (
-            "tree",
-            "TDG",
-            "HDG",
-        ):  # sizes of sets and of grids make these fall in steps, some of them back
+        # Sizes of sets and of grids make these fall in steps, some of them back
+        if item.name not in ("tree", "TDG", "HDG"):
             assert epsilon * Fraction(97, 100) < cheaper.epsilon <= epsilon
 
 

@@ -1,15 +1,20 @@
-"""A file a library, in the library's own words. Only the standard library may be imported at the top: the rest may be what fails.
+"""A file a library, in the library's own words. Only the standard library may be imported at the
+top: the rest may be what fails.
 
 A file may define, and whoever lacks something has not got the feature:
 
 FEATURES
-    What is tried first, on a fresh installation: a name, and a call that raises if it does not work.
+    What is tried first, on a fresh installation: a name, and a call that raises if it does not
+    work.
 PROBES
-    What the library says or does when asked about itself: a name, and a call that returns a few words.
+    What the library says or does when asked about itself: a name, and a call that returns a few
+    words.
 oracle(kind, domain, epsilon)
-    An object with ``privatize(values)`` -> reports and ``estimate(reports)`` -> fractions of all items.
+    An object with ``privatize(values)`` -> reports and ``estimate(reports)`` -> fractions of all
+    items.
 noise(kind, epsilon, n)
-    A function of a count and a number of draws -> that many private versions of the count. n: a truncated kind is of 0 .. n.
+    A function of a count and a number of draws -> that many private versions of the count. n: a
+    truncated kind is of 0 .. n.
 ranges(kind, domain, epsilon)
     A function of true counts -> counts of all cells.
 quantiles(kind, domain, epsilon, probabilities)

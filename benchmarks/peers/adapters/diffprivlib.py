@@ -53,7 +53,9 @@ def quantiles(kind, domain, epsilon, probabilities):
 
 
 class Planted:
-    """A source of randomness that returns what it was told: one of the 2^53 floats that `random` can return."""
+    """A source of randomness that returns what it was told: one of the 2^53 floats that `random`
+    can return.
+    """
 
     number = 0
 
@@ -62,7 +64,9 @@ class Planted:
 
 
 def _privacy():
-    """How the equally likely uniform numbers fall on the answers: counted, not sampled. From 1/2 to 1 the answers fall to 0."""
+    """How the equally likely uniform numbers fall on the answers: counted, not sampled. From 1/2 to
+    1 the answers fall to 0.
+    """
     tested = mechanism("unbounded, secure", 1.0, 0)
     tested._rng = source = Planted()
 
@@ -74,9 +78,8 @@ def _privacy():
             low, high = (low, middle) if tested.randomise(0) <= answer else (middle + 1, high)
         return low
 
-    weights = [
-        first(answer - 1) - first(answer) for answer in range(1, 60)
-    ]  # of the answers 1, 2, ...
+    # Of the answers 1, 2, ...
+    weights = [first(answer - 1) - first(answer) for answer in range(1, 60)]
     largest = max(place for place, weight in enumerate(weights) if weight) + 1
     common = [Fraction(a, b) for a, b in pairwise(weights[:20])]
     off = max(abs(float(ratio) / e - 1) for ratio in common)
@@ -85,11 +88,17 @@ def _privacy():
 
 
 def _error():
-    return f"variance {mechanism('unbounded, secure', 1.0, 0).variance(3):.2f}; not of truncated or folded"
+    return (
+        f"variance {mechanism('unbounded, secure', 1.0, 0).variance(3):.2f}; not of truncated or"
+        " folded"
+    )
 
 
 def _randomness():
-    return f"{type(mechanism('unbounded, secure', 1.0, 0)._rng).__name__} (the operating system's), or a seed"
+    return (
+        f"{type(mechanism('unbounded, secure', 1.0, 0)._rng).__name__} (the operating system's), or"
+        " a seed"
+    )
 
 
 PROBES = {"privacy of what runs": _privacy, "error of an answer": _error, "randomness": _randomness}

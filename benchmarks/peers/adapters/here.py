@@ -107,8 +107,8 @@ def noise(kind, epsilon, n):
     kind, _, how = kind.rpartition(", ") if kind.endswith(", secure") else (kind, "", "")
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
-        from mechdesign.sampling import bit_source
-        from rangeq.discrete import DiscreteLaplace
+        from mechdesign._support.randomness import bit_source
+        from rangeq.central.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)
@@ -124,7 +124,7 @@ def ranges(kind, domain, epsilon):
 
     rng = np.random.default_rng(next(SEEDS))
     trees = {
-        "cells": lambda: central.Flat(domain, epsilon),
+        "cells": lambda: central.CentralFlat(domain, epsilon),
         "tree, b = 4": lambda: central.Hierarchy(domain, epsilon, branching=4),
         "tree, b = 16": lambda: central.Hierarchy(domain, epsilon, branching=16),
         "tree, best": lambda: central.Hierarchy(

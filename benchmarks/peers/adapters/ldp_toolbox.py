@@ -36,7 +36,10 @@ def oracle(kind, domain, epsilon):
 
 
 def _error():
-    return f"a formula, for rare items: ± {1.96 * oracle('GRR', 2, 1.0).inner.get_mse(1000) ** 0.5:.3f}"
+    return (
+        "a formula, for rare items: ±"
+        f" {1.96 * oracle('GRR', 2, 1.0).inner.get_mse(1000) ** 0.5:.3f}"
+    )
 
 
 def _refused():

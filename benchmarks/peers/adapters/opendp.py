@@ -1,4 +1,6 @@
-"""OpenDP: measurements that say their privacy; randomised response for one user a call, noise for vectors of counts."""
+"""OpenDP: measurements that say their privacy; randomised response for one user a call, noise for
+vectors of counts.
+"""
 
 from math import exp
 
@@ -112,7 +114,10 @@ def quantiles(kind, domain, epsilon, probabilities):
 
 def _privacy():
     dp = prelude()
-    return f"map(1) = {dp.m.make_geometric(*counts_of(dp), scale=1.0).map(1)}, from arithmetic that rounds upwards"
+    return (
+        f"map(1) = {dp.m.make_geometric(*counts_of(dp), scale=1.0).map(1)}, from arithmetic that"
+        " rounds upwards"
+    )
 
 
 def _error():

@@ -1,4 +1,6 @@
-"""pure-ldp: clients and servers for one user a call. Items count from 1, unless another mapping is given."""
+"""pure-ldp: clients and servers for one user a call. Items count from 1, unless another mapping is
+given.
+"""
 
 from peers.adapters import choice
 
@@ -44,7 +46,8 @@ def oracle(kind, domain, epsilon):
         )
 
     def fast_hashing():
-        # The documentation's faster variant: hash functions from a list of k, whose values are tabulated by the server.
+        # The documentation's faster variant: hash functions from a list of k, whose values are
+        # tabulated by the server.
         client = pure.FastLHClient(epsilon, domain, 1000, use_olh=True, index_mapper=identity)
         return Pair(
             client,
@@ -58,9 +61,8 @@ def oracle(kind, domain, epsilon):
         "SUE": lambda: pair("UE", use_oue=False),
         "OLH": lambda: pair("LH", use_olh=True),
         "OLH, 1000 hash functions": fast_hashing,
-        "HRR": lambda: pair(
-            "HadamardMech", tuple, t=1
-        ),  # a report can be an iterator, that can be read once
+        # A report can be an iterator, that can be read once
+        "HRR": lambda: pair("HadamardMech", tuple, t=1),
         "CMS": lambda: sketch(False),
         "HCMS": lambda: sketch(True),
     }
@@ -88,7 +90,8 @@ def heavy(kind, bits, epsilon):
     import pure_ldp.heavy_hitters as hitters
 
     def sketches(hashes):
-        # Local hashing, the default, tries every item for every report; the sketch is the library's fast alternative.
+        # Local hashing, the default, tries every item for every report; the sketch is the library's
+        # fast alternative.
         server = pure.CMSServer(epsilon, hashes, 1024, is_hadamard=True)
         return server, pure.CMSClient(epsilon, server.get_hash_funcs(), 1024, is_hadamard=True)
 

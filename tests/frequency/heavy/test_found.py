@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from frequency import InvalidReport, InvalidValue
-from frequency.estimate import Interval
+from frequency.core.estimate import ConfidenceInterval
 from frequency.heavy import (
     Found,
     Gate,
@@ -35,7 +35,7 @@ def some(gates=(), items=(5, 9), frequencies=(0.4, 0.1), noise=0.2, confidence=0
         np.array(items),
         f,
         f * 0 + 1e-4,
-        Interval(f - 0.02, f + 0.02),
+        ConfidenceInterval(f - 0.02, f + 0.02),
         1000,
         256,
         noise,
@@ -48,7 +48,7 @@ def gate(cut, deviation=0.1):
     return Gate(cut, lambda f: np.full(np.shape(f), deviation))
 
 
-# ------------------------------------------------------------------------------------------------ the list
+# --------------------------------------------------------------------------------------- the list
 
 
 def test_gate_is_a_normal_tail():
@@ -100,9 +100,11 @@ def test_what_may_be_noise_is_marked():
     assert "may be noise" not in lines[1]
     assert lines[2].endswith("may be noise")
     assert lines[3] == found.statement
-    assert found.statement == (
-        f"From 1000 reports: an item held by {found.complete_above:.3%} of the users or more is listed with probability 95%; "
-        "rarer ones may be missing; 1 of the 2 listed may be noise."
+    assert (
+        found.statement
+        == f"From 1000 reports: an item held by {found.complete_above:.3%} of the users or more is"
+        " listed with probability 95%; rarer ones may be missing; 1 of the 2 listed may be"
+        " noise."
     )
     assert repr(found) == f"<2 items found. {found.statement}>"
     assert "no frequency is high enough" in some([gate(0.9)]).statement
@@ -122,7 +124,9 @@ def test_strings_are_shown_as_such():
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_lists_are_consistent(name):
-    """Sorted, distinct, with intervals around estimates, and with everything above a threshold and nothing below."""
+    """Sorted, distinct, with intervals around estimates, and with everything above a threshold and
+    nothing below.
+    """
     protocol = PROTOCOLS[name]()
     aggregate = protocol.aggregate(
         protocol.privatize(np.repeat([3, 200], [3000, 1000]), np.random.default_rng(1))
@@ -172,7 +176,9 @@ def test_lists_are_consistent(name):
 
 
 def test_intervals_by_hand():
-    """At level 1 - (1 - confidence) k / considered, and as much wider than normal ones as binomial tails reach further."""
+    """At level 1 - (1 - confidence) k / considered, and as much wider than normal ones as binomial
+    tails reach further.
+    """
     protocol = PrefixExtension(8, 2.0)
     found = protocol.find(
         protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=3, confidence=0.9
@@ -194,7 +200,7 @@ def test_intervals_by_hand():
     assert found.recall(0.999) < 1 or found.gates[-1].cut == found.frequencies[-1]
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# -------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -271,15 +277,15 @@ def test_values_like_any_other(name):
 def test_figure():
     protocol = PrefixExtension(8, 2.0)
     found = protocol.find(protocol.privatize(np.arange(3000) % 3, np.random.default_rng(1)), k=5)
-    (axes,) = plot.found(found, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, largest=3).axes
+    (axes,) = plot.heavy_hitters(found, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, largest=3).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         str(item) for item in found.items[:3]
     ]
     assert "3 most frequent of 5" in axes.get_title(loc="left")
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot.found(found, largest=0)
+        plot.heavy_hitters(found, largest=0)
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot.found(protocol.find(np.zeros(0, dtype=protocol.report_dtype)))
+        plot.heavy_hitters(protocol.find(np.zeros(0, dtype=protocol.report_dtype)))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

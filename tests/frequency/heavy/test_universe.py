@@ -1,4 +1,6 @@
-"""Universes: integers and strings go to words and come back, and prefixes that no string has are known as such."""
+"""Universes: integers and strings go to words and come back, and prefixes that no string has are
+known as such.
+"""
 
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def strings(size):
     return st.text(letters, max_size=size).filter(lambda s: len(s.encode()) <= size)
 
 
-# ------------------------------------------------------------------------------------------------ strings
+# ---------------------------------------------------------------------------------------- strings
 
 
 @SETTINGS
@@ -134,7 +136,7 @@ def test_what_is_no_list_is_refused(values):
         Universe(16, text=True).words(values)
 
 
-# ------------------------------------------------------------------------------------------------ what can be a prefix
+# --------------------------------------------------------------------------- what can be a prefix
 
 
 def completions(size, length, known):
@@ -206,7 +208,8 @@ def test_possible_of_longer_words():
         expected = [as_string(word, size) is not None for word in words]
         assert found.tolist() == expected
         assert 0.1 < np.mean(expected) < 0.95
-        # And prefixes: of whole bytes, those that bytes can be added to. A character needs at most three more.
+        # And prefixes: of whole bytes, those that bytes can be added to. A character needs at most
+        # three more.
         for whole in range(1, size):
             room = min(3, size - whole)
             prefixes = np.array(
@@ -245,7 +248,7 @@ def test_all_prefixes_of_integers_are_possible():
     assert universe.possible(np.zeros(0, dtype=np.uint64), 10).shape == (0,)
 
 
-# ------------------------------------------------------------------------------------------------ integers
+# --------------------------------------------------------------------------------------- integers
 
 
 @pytest.mark.parametrize("bits", [1, 2, 8, 31, 32, 53, 63, 64])
@@ -311,7 +314,9 @@ def test_what_is_no_item_is_refused(bits):
 
 
 def test_floats():
-    """Integral ones are integers as long as floats can hold all of them; beyond, they are not what was meant."""
+    """Integral ones are integers as long as floats can hold all of them; beyond, they are not what
+    was meant.
+    """
     assert Universe(53).words([1.0, 2.0**53 - 1]).tolist() == [1, 2**53 - 1]
     for bits in (54, 64):
         with pytest.raises(InvalidValue):
@@ -324,7 +329,7 @@ def test_tables_are_refused():
         Universe(8).words([[1, 2]])
 
 
-# ------------------------------------------------------------------------------------------------ universes
+# -------------------------------------------------------------------------------------- universes
 
 
 @pytest.mark.parametrize("bits", [0, -1, 65, 8.0, "8", None, True, [8]])

@@ -1,4 +1,6 @@
-"""Tests of independence, mutual information and correlation: against definitions, and the size and power of the test."""
+"""Tests of independence, mutual information and correlation: against definitions, and the size and
+power of the test.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +100,8 @@ def test_the_covariance_is_that_of_repeated_estimates(kind: type[MarginalProtoco
     estimates = [protocol.estimate(protocol.simulate(counts, rng)) for _ in range(1_500)]
     values = np.array([weights @ estimate.marginal(("a", "c")).ravel() for estimate in estimates])
     measured, predicted = np.cov(values.T), _covariance(estimates[0], ("a", "c"), weights)
-    # A covariance of 1,500 normal pairs has a deviation of at most (2 / 1,500)^(1/2) deviations of both: 5.5 of them, and 3 % for
-    # what the estimate does not know of the truth.
+    # A covariance of 1,500 normal pairs has a deviation of at most (2 / 1,500)^(1/2) deviations of
+    # both: 5.5 of them, and 3 % for what the estimate does not know of the truth.
     scale = np.sqrt(np.outer(np.diag(measured), np.diag(measured)))
     assert (np.abs(measured - predicted) < (5.5 * math.sqrt(2 / 1_500) + 0.03) * scale).all()
 
@@ -124,7 +126,9 @@ def test_the_size_is_what_was_asked_for_and_that_of_the_textbook_s_value_is_not(
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_the_power_is_that_of_a_shifted_normal(kind: type[MarginalProtocol]) -> None:
-    """One degree of freedom: the root of the statistic over its scale is normal around the true root."""
+    """One degree of freedom: the root of the statistic over its scale is normal around the true
+    root.
+    """
     rng = np.random.default_rng(5)
     protocol, n, repeats, strength = kind(Domain(SHAPE), 2, 1.1), 50_000, 150, 0.05
     tests = [

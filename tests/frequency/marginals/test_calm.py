@@ -1,4 +1,6 @@
-"""CALM: covering sets of attributes, consistent and non-negative views, and the distribution of most entropy."""
+"""CALM: covering sets of attributes, consistent and non-negative views, and the distribution of
+most entropy.
+"""
 
 import math
 import pickle
@@ -35,7 +37,7 @@ def estimated(protocol, n, seed):
     return protocol.estimate(protocol.simulate(held, np.random.default_rng(seed + 1))), held / n
 
 
-# ------------------------------------------------------------------------------------------------ sets of attributes
+# ----------------------------------------------------------------------------- sets of attributes
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_the_oracle_is_the_better_one():
     assert protocol.audit().allowed <= exponential_below(1.0)
 
 
-# ------------------------------------------------------------------------------------------------ agreeing and not negative
+# ---------------------------------------------------------------------- agreeing and not negative
 
 VIEWS = [
     [("a", "b"), ("a", "d"), ("b", "d"), ("a", "c")],
@@ -154,7 +156,7 @@ def test_views_that_need_no_change():
         assert np.allclose(found, table, rtol=0, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ most entropy
+# ----------------------------------------------------------------------------------- most entropy
 
 
 @pytest.mark.parametrize("views", [*VIEWS, [("a",), ("b",), ("c",), ("d",)], []], ids=str)
@@ -185,7 +187,9 @@ def test_attributes_by_themselves_are_independent():
 
 
 def test_marginals_that_no_distribution_has():
-    """Of three binary attributes no two are equal: every pair agrees on the attributes, and there is no such distribution."""
+    """Of three binary attributes no two are equal: every pair agrees on the attributes, and there
+    is no such distribution.
+    """
     opposite = np.array([[0, 0.5], [0.5, 0]])
     found, how = most_entropy(
         Domain.binary("a", "b", "c"), dict.fromkeys(combinations("abc", 2), opposite)
@@ -197,7 +201,7 @@ def test_marginals_that_no_distribution_has():
     assert how.iterations < 1000
 
 
-# ------------------------------------------------------------------------------------------------ the protocol
+# ----------------------------------------------------------------------------------- the protocol
 
 
 def test_estimates_are_consistent_distributions():

@@ -1,4 +1,6 @@
-"""Marginals that agree where they overlap, against dense least squares; and what is handed to programs that fit models."""
+"""Marginals that agree where they overlap, against dense least squares; and what is handed to
+programs that fit models.
+"""
 
 import math
 from itertools import combinations, permutations
@@ -38,7 +40,9 @@ def truth_of(domain, held, names):
 
 
 def dense_fit(domain, views, tables, precisions):
-    """A signed measure on all records, of total 1, whose marginals are nearest: those of such measures are the ones that agree."""
+    """A signed measure on all records, of total 1, whose marginals are nearest: those of such
+    measures are the ones that agree.
+    """
     rows, right = [], []
     for view, table, precision in zip(views, tables, precisions, strict=True):
         cells = domain.cells(np.arange(domain.size), view)
@@ -63,9 +67,8 @@ def dense_fit(domain, views, tables, precisions):
 )
 def test_the_fit_is_that_of_dense_least_squares(views):
     rng = np.random.default_rng(1)
-    tables = [
-        rng.normal(size=MIXED.project(view).shape) for view in views
-    ]  # their totals differ, too
+    # Their totals differ, too
+    tables = [rng.normal(size=MIXED.project(view).shape) for view in views]
     precisions = rng.uniform(0.1, 10, len(views)).tolist()
     overlap = Overlap(MIXED, views, precisions)
     effects, joint = overlap.effects(tables), dense_fit(MIXED, views, tables, precisions)

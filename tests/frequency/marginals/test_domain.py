@@ -1,4 +1,6 @@
-"""Domain: records, items, values and cells are numbered as they are said to be, by counting; what is wrong is refused."""
+"""Domain: records, items, values and cells are numbered as they are said to be, by counting; what
+is wrong is refused.
+"""
 
 from __future__ import annotations
 
@@ -114,9 +116,8 @@ def test_records_of_any_integers() -> None:
     assert given.tolist() == rows
     assert domain.items(np.zeros((0, 2), dtype=int)).shape == (0,)
     assert Domain.binary("a").items([[True], [False]]).tolist() == [1, 0]
-    assert (
-        domain.items(np.ones((10_000, 2), dtype="u1")).tolist() == [3] * 10_000
-    )  # more than are handled at a time
+    # More than are handled at a time
+    assert domain.items(np.ones((10_000, 2), dtype="u1")).tolist() == [3] * 10_000
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "i8", "u8", "f8", object])

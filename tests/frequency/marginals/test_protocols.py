@@ -1,6 +1,8 @@
-"""Protocols for marginals: audits, estimates and variances are exactly those of the enumerated reports; predictions are simulated.
+"""Protocols for marginals: audits, estimates and variances are exactly those of the enumerated
+reports; predictions are simulated.
 
-False alarms: every statistical test alarms falsely at most once in a million times, is seeded, and rejects a planted error.
+False alarms: every statistical test alarms falsely at most once in a million times, is seeded, and
+rejects a planted error.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pytest
 from scipy.special import ndtri
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.mixture import weights_of
 from frequency.marginals import (
     Domain,
     InpHT,
@@ -27,9 +30,8 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
-from frequency.marginals.characters import Phase
+from frequency.marginals.fourier import Phase
 from frequency.marginals.views import Views
-from frequency.mixture import weights_of
 from tests.contracts.oracle import (
     FALSE_ALARM,
     LN3,
@@ -103,17 +105,19 @@ def all_cells(estimate, sets):
     return np.concatenate([estimate.marginal(names).ravel() for names in sets])
 
 
-# ---------------------------------------------------------------------------------------------------- exact, by enumeration
+# -------------------------------------------------------------------------- exact, by enumeration
 
 
 @small
 def test_audit_is_the_enumerated_ratio(protocol) -> None:
-    """And the reports are a distribution, all of them accepted, of no more kinds than their bits can tell."""
+    """And the reports are a distribution, all of them accepted, of no more kinds than their bits
+    can tell.
+    """
     twin, size = table_of(protocol), protocol.domain.size
     assert [sum(column) for column in zip(*twin.table, strict=True)] == [1] * size
     assert protocol.audit().ratio == ratio_of(twin.table, list(combinations(range(size), 2)))
     assert protocol.audit().holds
-    assert protocol.audit().ratio <= protocol.channel.odds
+    assert protocol.audit().ratio <= protocol.channel.max_ratio
     assert size == 1 or math.log(protocol.audit().ratio) >= protocol.epsilon * (1 - 1e-6)
     assert protocol.aggregate(twin.reports).n == len(twin.reports)
     assert len(np.unique(twin.reports)) == len(twin.reports) <= 2**protocol.report_bits
@@ -127,7 +131,9 @@ def test_audit_is_the_enumerated_ratio(protocol) -> None:
 
 @small
 def test_estimates_are_unbiased(protocol) -> None:
-    """For every record and marginal, whatever the numbers of users of the parts; and affine in the counts."""
+    """For every record and marginal, whatever the numbers of users of the parts; and affine in the
+    counts.
+    """
     sets, rng = sets_of(protocol), np.random.default_rng(1)
     parts = len(parts_of(protocol))
     for users in (list(range(1, parts + 1)), rng.integers(1, 40, parts).tolist()):
@@ -149,14 +155,15 @@ def test_estimates_are_unbiased(protocol) -> None:
 
 @small
 def test_variances_are_the_enumerated_ones(protocol) -> None:
-    """Of cells, of sums and of answers, when what is plugged in is the truth: from counts that are as expected of 10^12 users."""
+    """Of cells, of sums and of answers, when what is plugged in is the truth: from counts that are
+    as expected of 10^12 users.
+    """
     n, sets, rng = 10**12, sets_of(protocol, 4), np.random.default_rng(2)
     twin, held = Enumerated(protocol, sets, users_of(protocol, n)), some_population(protocol.domain)
     estimate = MarginalEstimate(protocol, twin.aggregate(held))
     total = sum(twin.users)
-    np.testing.assert_allclose(
-        all_cells(estimate, sets), held @ twin.truth(), atol=1e-8
-    )  # counts are rounded
+    # Counts are rounded
+    np.testing.assert_allclose(all_cells(estimate, sets), held @ twin.truth(), atol=1e-8)
     covariance, start = twin.covariance(held), 0
     for names in sets:
         marginal = estimate.marginal(names)
@@ -219,7 +226,9 @@ def test_predictions_for_even_populations_are_the_enumerated_ones(protocol) -> N
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 6, 7, 12])
 def test_phases(order) -> None:
-    """Every multiple that has a gain is told without bias; its second moment is 1 / (contrast gain)^2 for any phase."""
+    """Every multiple that has a gain is told without bias; its second moment is 1 / (contrast
+    gain)^2 for any phase.
+    """
     channel = Phase(order, 1.0)
     twin = phase_twin(channel)
     P = np.array([[float(p) for p in row] for row in twin.table])
@@ -240,7 +249,7 @@ def test_phases(order) -> None:
     assert channel.audit().ratio == ratio_of(twin.table, list(combinations(range(order), 2)))
 
 
-# ---------------------------------------------------------------------------------------------------- the sampler
+# ------------------------------------------------------------------------------------ the sampler
 
 SAMPLED = [
     InpHT(B3, 2, 1.0),
@@ -255,7 +264,9 @@ SAMPLED = [
 
 @pytest.mark.parametrize("protocol", SAMPLED, ids=named)
 def test_sampler_has_the_distribution(protocol) -> None:
-    """For every record, among 20 000 users of others, who are handled together; the neighbouring record's is rejected."""
+    """For every record, among 20 000 users of others, who are handled together; the neighbouring
+    record's is rejected.
+    """
     twin, users, size = table_of(protocol), 20_000, protocol.domain.size
     P = np.array([[float(p) for p in row] for row in twin.table])
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(size), users))
@@ -287,7 +298,9 @@ def test_nodes_of_many_users_are_those_of_the_definition(protocol) -> None:
 
 
 def test_parity_of_bits() -> None:
-    """Where phases are parities of an item's bits they are counted as such: for the halves of even attributes too."""
+    """Where phases are parities of an item's bits they are counted as such: for the halves of even
+    attributes too.
+    """
     assert InpHT(Domain.binary(*map(str, range(62))), 1, 1.0).channel._masks.tolist() == [
         1 << 61 - k for k in range(62)
     ]
@@ -298,7 +311,9 @@ def test_parity_of_bits() -> None:
 
 @pytest.mark.parametrize("protocol", [p for p in SAMPLED if p.domain.size < 20], ids=named)
 def test_simulation_has_the_moments(protocol) -> None:
-    """Mean of every count against the table, and the two ways to get aggregates against each other: 5.5 standard errors."""
+    """Mean of every count against the table, and the two ways to get aggregates against each other:
+    5.5 standard errors.
+    """
     held, runs, rng = np.arange(protocol.domain.size) % 4 * 10, 600, np.random.default_rng(3)
     n = int(held.sum())
     one = np.array([protocol.simulate(held, rng).counts for _ in range(runs)], dtype=float)
@@ -322,15 +337,17 @@ def test_simulation_has_the_moments(protocol) -> None:
     assert np.abs(np.log(one.var(axis=0)[random] / two.var(axis=0)[random])).max() < 0.5
 
 
-# ---------------------------------------------------------------------------------------------------- simulated
+# -------------------------------------------------------------------------------------- simulated
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_predictions_against_simulation(kind) -> None:
-    """The sum of squared errors of all cells of all marginals, d = 4, k = 2, an even population of 1600.
+    """The sum of squared errors of all cells of all marginals, d = 4, k = 2, an even population of
+    1600.
 
-    Allowed are 5 standard errors, about 2% each, and 2% for the chance in the numbers of users of parts. A fifth more or less is
-    rejected, and two fifths for InpHTCMS, where the prediction is an average over hash functions.
+    Allowed are 5 standard errors, about 2% each, and 2% for the chance in the numbers of users of
+    parts. A fifth more or less is rejected, and two fifths for InpHTCMS, where the prediction is an
+    average over hash functions.
     """
     runs, n, rng = (
         {InpHTCMS: 250, InpHT: 500, MargHT: 350}.get(kind, 1000),
@@ -365,7 +382,8 @@ def test_predictions_against_simulation(kind) -> None:
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_records_of_users(kind) -> None:
-    """From records to marginals, of 40 000 users who are not evenly spread: no cell is further off than one in a million times.
+    """From records to marginals, of 40 000 users who are not evenly spread: no cell is further off
+    than one in a million times.
 
     A record that is moved, by swapping two attributes, is noticed.
     """
@@ -390,17 +408,19 @@ def test_records_of_users(kind) -> None:
     ).any()
 
 
-# ---------------------------------------------------------------------------------------------------- published
+# -------------------------------------------------------------------------------------- published
 
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (3, 3), (4, 4)])
 def test_theorem_5_variance_of_a_coefficient(d, k, epsilon) -> None:
-    """A coefficient of mean 0 has variance T / (2p - 1)^2 - 1 = 4 T p (1-p) / (2p-1)^2 + T - 1, times 1 / n, for p_s = 1 / T.
+    """A coefficient of mean 0 has variance T / (2p - 1)^2 - 1 = 4 T p (1-p) / (2p-1)^2 + T - 1,
+    times 1 / n, for p_s = 1 / T.
 
-    Where the thesis has 4 T e^eps / (e^eps - 1)^2 + 1 (4.6), by (4.4): there the users who sample another coefficient count as an
-    error of 1, but the estimate of those who sample it is scaled after its error is taken, not before. By enumeration the right
-    one is the larger. (Coefficients are equally likely when all are needed by as many marginals.)
+    Where the thesis has 4 T e^eps / (e^eps - 1)^2 + 1 (4.6), by (4.4): there the users who sample
+    another coefficient count as an error of 1, but the estimate of those who sample it is scaled
+    after its error is taken, not before. By enumeration the right one is the larger. (Coefficients
+    are equally likely when all are needed by as many marginals.)
     """
     T, protocol = (
         sum(math.comb(d, j) for j in range(1, k + 1)),
@@ -429,7 +449,9 @@ def test_theorem_5_variance_of_a_coefficient(d, k, epsilon) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
 def test_theorem_4_variance_of_preferential_sampling(epsilon) -> None:
-    """p_s (1 - p_s) (D / Delta)^2 for the record held, (1 - p_s) (D + p_s - 1) / Delta^2 for others; D / Delta as simplified."""
+    """p_s (1 - p_s) (D / Delta)^2 for the record held, (1 - p_s) (D + p_s - 1) / Delta^2 for
+    others; D / Delta as simplified.
+    """
     D, e = 2**4 - 1, math.exp(epsilon)
     p = 1 / (1 + D / e)
     delta = D * p + p - 1
@@ -448,10 +470,11 @@ def test_theorem_4_variance_of_preferential_sampling(epsilon) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.2, LN3, 2.0])
 def test_theorem_3_variance_of_unary_encoding(epsilon) -> None:
-    """OUE: 4 e^eps / (e^eps - 1)^2 for a record nobody holds, never more than the theorem's a / (a - 1)^2, a = e^(eps/2).
+    """OUE: 4 e^eps / (e^eps - 1)^2 for a record nobody holds, never more than the theorem's a / (a
+    - 1)^2, a = e^(eps/2).
 
-    (The theorem has four times that, for -1 and 1 in place of 0 and 1.) Bits are independent: the variance of a cell
-    of 2^(d-k) records is the sum of theirs.
+    (The theorem has four times that, for -1 and 1 in place of 0 and 1.) Bits are independent: the
+    variance of a cell of 2^(d-k) records is the sum of theirs.
     """
     e, a = math.exp(epsilon), math.exp(epsilon / 2)
     other = 4 * e / (e - 1) ** 2
@@ -468,7 +491,9 @@ def test_theorem_3_variance_of_unary_encoding(epsilon) -> None:
 
 
 def test_table_4_1_communication() -> None:
-    """No more bits than the table allows: InpRR 2^d, InpPS d, InpHT d + 1, MargRR d + 2^k, MargPS d + k, MargHT d + k + 1."""
+    """No more bits than the table allows: InpRR 2^d, InpPS d, InpHT d + 1, MargRR d + 2^k, MargPS d
+    + k, MargHT d + k + 1.
+    """
     for d, k in ((2, 1), (4, 1), (4, 2), (8, 2), (8, 3), (16, 2), (20, 3)):
         domain = Domain.binary(*map(str, range(d)))
         T, views = sum(math.comb(d, j) for j in range(1, k + 1)), math.comb(d, k)
@@ -486,15 +511,16 @@ def test_table_4_1_communication() -> None:
 
 
 def test_lemma_6_marginals_from_coefficients() -> None:
-    """The marginal of beta is 2^-k times the sum over alpha inside beta of (-1)^<alpha, gamma> theta_alpha: of no others."""
+    """The marginal of beta is 2^-k times the sum over alpha inside beta of (-1)^<alpha, gamma>
+    theta_alpha: of no others.
+    """
     protocol, rng = InpHT(B4, 3, 1.0), np.random.default_rng(7)
     records = rng.integers(0, 2, size=(3000, 4)) * rng.integers(0, 2, size=(3000, 4))
     reports = protocol.privatize(records, rng)
     theta, contrast = {(0, 0, 0, 0): 1.0}, protocol.channel.parts[0].contrast
     for part, alpha in enumerate(protocol.channel.parameters["characters"]):
-        signs = reports["body"][reports["direction"] == part][:, 1].view(
-            "i1"
-        )  # after the shift, which is 0
+        # After the shift, which is 0
+        signs = reports["body"][reports["direction"] == part][:, 1].view("i1")
         theta[tuple(alpha)] = signs.mean() / contrast
     assert len(theta) == 1 + 4 + 6 + 4
     estimate = protocol.estimate(protocol.aggregate(reports))
@@ -512,14 +538,16 @@ def test_lemma_6_marginals_from_coefficients() -> None:
             assert found[gamma] == pytest.approx(total / 2 ** len(names), abs=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------- characters
+# ----------------------------------------------------------------------------------- coefficients
 
 SEVEN = Domain({"two": 2, "three": 3, "four": 4, "one": 1, "five": 5, "six": 6, "seven": 7})
 
 
 @pytest.fixture(scope="module")
 def of_many() -> tuple[InpHT, np.ndarray, Aggregate]:
-    """What is expected of 10^12 users with these records: sums of signs by the definition of phases."""
+    """What is expected of 10^12 users with these records: sums of signs by the definition of
+    phases.
+    """
     protocol, rng = InpHT(SEVEN, 2, 1.0), np.random.default_rng(9)
     records = rng.binomial(np.array(SEVEN.shape) - 1, 0.3, size=(60, 7))
     channel, n = protocol.channel, 10**12
@@ -543,8 +571,10 @@ def of_many() -> tuple[InpHT, np.ndarray, Aggregate]:
     return protocol, records, aggregate
 
 
-def test_characters_of_mixed_cardinalities(of_many) -> None:
-    """The transform of every marginal is the mean of exp(2 pi i sum_j c_j x_j / r_j), by complex sums over the records."""
+def test_coefficients_of_mixed_cardinalities(of_many) -> None:
+    """The transform of every marginal is the mean of exp(2 pi i sum_j c_j x_j / r_j), by complex
+    sums over the records.
+    """
     protocol, records, aggregate = of_many
     estimate = MarginalEstimate(protocol, aggregate)
     for names in [view for k in (1, 2) for view in permutations(SEVEN, k)]:
@@ -589,8 +619,10 @@ def test_a_planted_error_is_rejected(of_many) -> None:
 
 
 @pytest.mark.parametrize("domain", [B4, SEVEN, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
-def test_directions_are_the_characters_of_low_order(domain) -> None:
-    """One of every conjugate pair; all that marginals need are seen; and no more are asked than there are."""
+def test_directions_are_the_coefficients_of_low_order(domain) -> None:
+    """One of every conjugate pair; all that marginals need are seen; and no more are asked than
+    there are.
+    """
     for k in (1, 2, 3):
         protocol, shape = InpHT(domain, k, 1.0), domain.shape
         directions = protocol.channel.directions
@@ -602,17 +634,19 @@ def test_directions_are_the_characters_of_low_order(domain) -> None:
         } == set(low)
         assert len(directions) == sum(c <= d for c, d in zip(low, conjugate, strict=True))
         assert set(low) <= set(protocol._seen)
-        for character, ways in protocol._seen.items():
+        for coefficient, ways in protocol._seen.items():
             for part, multiple in ways:
                 assert (
                     tuple(multiple * a % r for a, r in zip(directions[part], shape, strict=True))
-                    == character
+                    == coefficient
                 )
 
 
 @pytest.mark.parametrize("domain", [B4, MIXED, Domain({"a": 5, "b": 2, "c": 6})], ids=repr)
 def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
-    """By summing over all marginals of k attributes 1 / cells for each character of one of them, and counting conjugates."""
+    """By summing over all marginals of k attributes 1 / cells for each coefficient of one of them,
+    and counting conjugates.
+    """
     for k in range(1, len(domain) + 1):
         channel = InpHT(domain, k, 1.0).channel
         roots = []
@@ -622,9 +656,8 @@ def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
                 1 / domain.project(view).size for view in domain.views(k) if involved <= set(view)
             )
             own = all(2 * c % r == 0 for c, r in zip(direction, domain.shape, strict=True))
-            roots.append(
-                math.sqrt(cost) * (1 if own else 2)
-            )  # else it stands for its conjugate, too
+            # Else it stands for its conjugate, too
+            roots.append(math.sqrt(cost) * (1 if own else 2))
         np.testing.assert_allclose(
             np.array(channel.part_weights, dtype=float) / WORD,
             np.array(roots) / sum(roots),
@@ -634,9 +667,11 @@ def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
 
 
 def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
-    """d = 6, k = 2: the root of the mean variance of the cells of all marginals, at most 0.9 of that over binary attributes.
+    """d = 6, k = 2: the root of the mean variance of the cells of all marginals, at most 0.9 of
+    that over binary attributes.
 
-    There an attribute is ceil(log2 r) bits, and the marginal of two is one of twice as many; codes that are not used are left out.
+    There an attribute is ceil(log2 r) bits, and the marginal of two is one of twice as many; codes
+    that are not used are left out.
     """
     rivals = {}
     for r in (3, 5, 6, 7):
@@ -654,7 +689,7 @@ def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
         assert math.sqrt(np.mean(variances)) <= 0.9 * rivals[bits]
 
 
-# ---------------------------------------------------------------------------------------------------- marginals together
+# ----------------------------------------------------------------------------- marginals together
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -686,7 +721,9 @@ def test_orders_of_attributes(kind) -> None:
 @pytest.mark.parametrize("kind", [*INPUT, InpHT], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("domain", [B4, SEVEN, MIXED], ids=["binary", "seven", "mixed"])
 def test_marginals_of_overlapping_sets_agree(kind, domain) -> None:
-    """They are of one estimate: of all records, or of coefficients. (Not so where every view is estimated by itself.)"""
+    """They are of one estimate: of all records, or of coefficients. (Not so where every view is
+    estimated by itself.)
+    """
     if domain is SEVEN and kind is not InpHT:
         domain = Domain({"two": 2, "three": 3, "five": 5})
     k = min(3, len(domain))
@@ -717,7 +754,7 @@ def test_smaller_marginals_of_views_use_all_that_hold_them() -> None:
     np.testing.assert_allclose(protocol.cell_variances(6000, ["a"]), single / 3, rtol=0.05)
 
 
-# ---------------------------------------------------------------------------------------------------- edges
+# ------------------------------------------------------------------------------------------ edges
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -741,9 +778,8 @@ def test_nobody_and_somebody(kind) -> None:
         one = protocol.estimate(protocol.aggregate(protocol.privatize([[1, 2, 0, 1]], rng)))
         for names in sets_of(protocol):
             marginal, variances = one.marginal(names), one.variances(names)
-            assert (
-                np.isfinite(marginal) | (variances == np.inf)
-            ).all()  # what nobody reported on has no value, and no precision
+            # What nobody reported on has no value, and no precision
+            assert (np.isfinite(marginal) | (variances == np.inf)).all()
             assert (variances >= 0).all()
         assert one.n == 1
 

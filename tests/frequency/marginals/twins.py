@@ -1,7 +1,9 @@
-"""Slow, obvious twins of the protocols for marginals: all reports with their exact probabilities, from the definitions.
+"""Slow, obvious twins of the protocols for marginals: all reports with their exact probabilities,
+from the definitions.
 
-A protocol's channel is a list of parts (one, for those that perturb the whole record): for each the probability that it is asked,
-its reports, and ``chances[r, x]`` = Pr[report r | record x, this part].
+A protocol's channel is a list of parts (one, for those that perturb the whole record): for each the
+probability that it is asked, its reports, and ``chances[r, x]`` = Pr[report r | record x, this
+part].
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ import numpy as np
 
 from frequency import Aggregate
 from frequency.marginals import MarginalEstimate, MarginalProtocol
-from frequency.marginals.characters import Directions, Phase
+from frequency.marginals.fourier import Directions, Phase
 from frequency.marginals.views import Views
 from tests.contracts.oracle import WORD, Twin, reports_of
-from tests.frequency import test_oracles as oracles
+from tests.frequency.oracles import test_oracles as oracles
 
 TWINS = {
     "GRR": oracles.TestGRR,
@@ -34,7 +36,9 @@ class Part(NamedTuple):
 
 
 def phase_twin(channel: Phase) -> Twin:
-    """The shift is uniform, or 0 for two phases; the sign is + in the first half, told with weight ``truth``."""
+    """The shift is uniform, or 0 for two phases; the sign is + in the first half, told with weight
+    ``truth``.
+    """
     truth, lie = (int(channel.parameters[name]) for name in ("truth", "lie"))
     order = channel.domain
     shifts = order if order > 2 else 1
@@ -50,11 +54,10 @@ def phase_twin(channel: Phase) -> Twin:
 
 
 def twin_of(channel) -> Twin:
-    return (
-        phase_twin(channel)
-        if isinstance(channel, Phase)
-        else TWINS[type(channel).__name__]().twin(channel)
-    )
+    if isinstance(channel, Phase):
+        return phase_twin(channel)
+    known = (TWINS[kind.__name__] for kind in type(channel).__mro__ if kind.__name__ in TWINS)
+    return next(known)().twin(channel)
 
 
 def record_of(domain, item: int) -> dict[str, int]:
@@ -65,7 +68,9 @@ def record_of(domain, item: int) -> dict[str, int]:
 
 
 def node(channel, part: int, item: int) -> int:
-    """By definition: the phase along a direction, as a fraction of the circle; or the cell of a view."""
+    """By definition: the phase along a direction, as a fraction of the circle; or the cell of a
+    view.
+    """
     domain, record = channel.attributes, record_of(channel.attributes, item)
     if isinstance(channel, Directions):
         c = channel.parameters["characters"][part]
@@ -112,8 +117,9 @@ def table_of(protocol: MarginalProtocol) -> Twin:
 class Enumerated:
     """Estimates are affine in what the users of each part send, when their numbers are given.
 
-    ``origin`` is the estimate when all send the first report of their part; ``effects[part]`` (reports, cells) is what changes when
-    the users of the part all send another one. So the contributions of single users are these over the number of users.
+    ``origin`` is the estimate when all send the first report of their part; ``effects[part]``
+    (reports, cells) is what changes when the users of the part all send another one. So the
+    contributions of single users are these over the number of users.
     """
 
     def __init__(
@@ -158,9 +164,11 @@ class Enumerated:
         return self.origin + sum(p.T @ x for p, x in zip(self.chances, self.effects, strict=True))
 
     def covariance(self, held: np.ndarray) -> np.ndarray:
-        """Of the cells, for users whose records are held with these frequencies and who are put on parts at random, times n.
+        """Of the cells, for users whose records are held with these frequencies and who are put on
+        parts at random, times n.
 
-        Users of different parts are disjoint samples without replacement of the same users, whose number is large.
+        Users of different parts are disjoint samples without replacement of the same users, whose
+        number is large.
         """
         n, total = sum(self.users), -covariance(np.eye(len(held)), held, self.truth())
         for users, chances, effects in zip(self.users, self.chances, self.effects, strict=True):

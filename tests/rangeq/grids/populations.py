@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from mechdesign._support.arrays import Floats, Integers
 
 
 def people(
     kind: str, n: int, d: int, c: int, rng: np.random.Generator, covariance: float = 0.8
 ) -> Integers:
-    """Multivariate normal or Laplace records: mean 0, deviation 1; c equal bins on [-6, 6], the ends clipped."""
+    """Multivariate normal or Laplace records: mean 0, deviation 1; c equal bins on [-6, 6], the
+    ends clipped.
+    """
     matrix = np.full((d, d), covariance)
     np.fill_diagonal(matrix, 1.0)
     values = rng.multivariate_normal(np.zeros(d), matrix, size=n, method="cholesky")

@@ -7,7 +7,7 @@ import pytest
 
 from frequency import InvalidValue
 from frequency.marginals import Domain
-from rangeq.ends import InvalidRange
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids import HDG, Attributes
 
 

@@ -10,7 +10,8 @@ import pytest
 from rangeq.grids import TDG, granularities
 from rangeq.grids.cells import Grid, common, equal_cells, refined, tree_cells
 
-# Table 2: (d, lg n) and (g1, g2) at epsilon = 0.2, 0.4, .., 2.0, alpha1 = 0.7, alpha2 = 0.03, c = 64.
+# Table 2: (d, lg n) and (g1, g2) at epsilon = 0.2, 0.4, .., 2.0, alpha1 = 0.7, alpha2 = 0.03, c =
+# 64.
 TABLE_2 = """
 3 6.0  8 2 16 4 32 4 32 4 32 4 32 4 32 8 64 8 64 8 64 8
 4 6.0  8 2 16 2 16 4 32 4 32 4 32 4 32 4 32 4 32 8 64 8

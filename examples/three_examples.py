@@ -1,0 +1,98 @@
+"""The picture of the README: a published count, answers of users who trust nobody, and a
+distribution of ages, each with its error.
+
+    python examples/three_examples.py [--out FOLDER]
+
+Data are made up, and drawn with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from frequency import OLH
+from mechdesign import Privacy, design
+from mechdesign.properties import ColumnMonotone, WeakHonesty
+from rangeq import optimise
+
+ESTIMATE, TRUTH, BAND = "#0072B2", "#D55E00", "#56B4E9"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder of the picture")
+    options = parser.parse_args()
+
+    figure = Figure(figsize=(11.0, 3.3), layout="constrained")
+    panels = figure.subplots(1, 3)
+    rng = np.random.default_rng(1)
+    for axes, draw in zip(panels, (published_count, answers, ages), strict=True):
+        draw(axes, rng)
+        axes.spines[["top", "right"]].set_visible(False)
+    options.out.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.out / "three-examples.png", dpi=140)
+    print(f"wrote {options.out / 'three-examples.png'}")
+
+
+def published_count(axes: Axes, rng: np.random.Generator) -> None:
+    """What may be published when three of eight patients tested positive."""
+    privacy = Privacy.from_epsilon(0.5)
+    mechanism = design(8, privacy, properties=[WeakHonesty(), ColumnMonotone()]).mechanism
+    assert mechanism.audit().holds
+    chances = mechanism.matrix[:, 3]
+    assert chances.argmax() == 3  # column monotone: the truth is the likeliest answer
+    colours = [TRUTH if answer == 3 else BAND for answer in range(9)]
+    axes.bar(range(9), chances, color=colours)
+    axes.set(xlabel="published count, of 8; the truth is 3", ylabel="probability", xticks=range(9))
+    axes.set_title("A count, published (ε = 0.5)", fontsize=11)
+
+
+def answers(axes: Axes, rng: np.random.Generator) -> None:
+    """The most frequent of 1024 answers, from one private report of each user."""
+    users, shown = 100_000, 12
+    held = np.minimum(rng.geometric(0.1, size=users) - 1, 1023)
+    protocol = OLH(domain=1024, epsilon=1.0)
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(held, rng)))
+    low, high = estimate.interval(0.95)
+    truth = np.bincount(held, minlength=1024) / users
+    # Three misses of twelve 95 % intervals have probability 0.02; the seed is fixed.
+    assert ((low <= truth) & (truth <= high))[:shown].sum() >= shown - 2
+    items = np.arange(shown)
+    middle = estimate.frequencies[:shown]
+    bars = np.abs(np.stack([low[:shown], high[:shown]]) - middle)
+    axes.errorbar(
+        items, middle, bars, fmt="o", color=ESTIMATE, ecolor=BAND, elinewidth=3, label="estimate"
+    )
+    axes.plot(
+        items, truth[:shown], "_", color=TRUTH, markersize=13, markeredgewidth=2, label="truth"
+    )
+    axes.set(xlabel="answer, the first 12 of 1024", ylabel="fraction of users", ylim=(0, None))
+    axes.set_title("Answers, collected privately (ε = 1)", fontsize=11)
+    axes.legend(frameon=False)
+
+
+def ages(axes: Axes, rng: np.random.Generator) -> None:
+    """The distribution of ages, from one private report of each user."""
+    users = 100_000
+    held = np.minimum(rng.gamma(6, 7, size=users).astype(int), 127)
+    protocol = optimise(domain=128, epsilon=1.0, n=users).protocol
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(held, rng)))
+    age = np.arange(128)
+    low, high = estimate.interval(np.zeros_like(age), age)
+    truth = np.bincount(held, minlength=128).cumsum() / users
+    assert ((low <= truth) & (truth <= high)).mean() > 0.8
+    axes.fill_between(age, low, high, step="post", color=BAND, alpha=0.45, linewidth=0)
+    axes.step(age, estimate.cdf(), where="post", color=ESTIMATE, label="estimate, 95 % band")
+    axes.step(age, truth, where="post", color=TRUTH, linestyle=(0, (4, 2)), label="truth")
+    axes.set(xlabel="age", ylabel="fraction at or below", xlim=(0, 110))
+    axes.set_title("Ages, collected privately (ε = 1)", fontsize=11)
+    axes.legend(frameon=False)
+
+
+if __name__ == "__main__":
+    main()

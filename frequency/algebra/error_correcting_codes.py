@@ -1,0 +1,213 @@
+"""Binary codes of constant rate and distance, decoded from real-valued sums.
+
+Reed-Solomon codes outside, biorthogonal ones inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD_BITS
+from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
+from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.numbers import whole
+
+_RANKS = 4
+"""How many values of a block the decoder tries."""
+
+_AT_ONCE = 1 << 22
+"""About how many numbers the decoder holds at a time."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Words of up to 64 bits as vectors of signs.
+
+    A word is cut into symbols of ``symbol`` bits; these are the values of a polynomial over
+    F_{2^symbol} at as many points, and its values at all ``blocks`` points, twice as many, are the
+    outer code (Reed-Solomon, systematic): two words differ in more than half of the blocks. A
+    block's symbol becomes 2^(symbol - 1) signs, the first-order Reed-Muller code, in which two
+    symbols differ in half of the signs or in all. The relative distance is above 1/4; the rate,
+    symbol / 2^symbol, does not depend on ``bits``.
+
+    Parameters
+    ----------
+    bits
+        The length of a word, 1 .. 64.
+    symbol
+        1 .. 8, with room for the blocks among 2^symbol points: long ones are more reliable, and the
+        codewords longer. `best` ones are as long as they can be and waste few bits.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or a symbol without room.
+    """
+
+    bits: int
+    symbol: int
+
+    def __post_init__(self) -> None:
+        bits = whole(self.bits, "bits", 1, WORD_BITS)
+        symbol = whole(self.symbol, "symbol", 1, 8, what="a number of bits")
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "symbol", symbol)
+        if self.blocks > 1 << self.symbol:
+            raise ValueError(
+                f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols"
+                f" of {self.symbol} bits"
+            )
+
+    @classmethod
+    def best(cls, bits: int) -> Code:
+        """The code with the fewest symbols, all about as long."""
+        symbols = -(-bits // 8)
+        return cls(bits, -(-bits // symbols))
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols a word has."""
+        return -(-self.bits // self.symbol)
+
+    @property
+    def blocks(self) -> int:
+        """How many symbols a codeword has."""
+        return 2 * self.symbols
+
+    @property
+    def length(self) -> int:
+        """How many signs a codeword has."""
+        return self.blocks << (self.symbol - 1)
+
+    @property
+    def distance(self) -> Fraction:
+        """The least share of signs in which two codewords differ, at least."""
+        return Fraction(self.blocks - self.symbols + 1, 2 * self.blocks)
+
+    @property
+    def _field(self) -> Field:
+        return field_of(1 << self.symbol)
+
+    @cached_property
+    def _all(self) -> npt.NDArray[np.int64]:
+        return self._through(np.arange(self.symbols)[None])[0]
+
+    def _through(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How the values at some points decide those at all points: Lagrange's matrices.
+
+        Points have shape (sets, symbols), the matrices (sets, blocks, symbols).
+        """
+        field, x = self._field, np.arange(self.blocks)
+        result = np.ones((len(places), self.blocks, self.symbols), dtype=np.int64)
+        for i, own in enumerate(places.T):
+            for j, other in enumerate(places.T):
+                if i != j:  # subtracting is adding, and that is exclusive or
+                    factor = field.multiply(
+                        x[None] ^ other[:, None], field.inverse(own ^ other)[:, None]
+                    )
+                    result[:, :, i] = field.multiply(result[:, :, i], factor)
+        return result
+
+    def _cut(self, words: Words) -> npt.NDArray[np.int64]:
+        """The symbols of words: shape (symbols, *words.shape)."""
+        mask = np.uint64((1 << self.symbol) - 1)
+        return np.stack(
+            [
+                (words >> np.uint64(self.symbol * i) & mask).astype(np.int64)
+                for i in range(self.symbols)
+            ]
+        )
+
+    def minus(self, words: Words, index: Items) -> npt.NDArray[np.int64]:
+        """Which signs of codewords are -1.
+
+        Parameters
+        ----------
+        words
+            uint64, words of ``bits`` bits.
+        index
+            Places in the codeword, 0 .. length - 1, of a shape that broadcasts with that of the
+            words.
+
+        Returns
+        -------
+        numpy.ndarray
+            1 where the sign of the word's codeword at that place is -1, else 0.
+        """
+        block, place = index >> (self.symbol - 1), index & ((1 << (self.symbol - 1)) - 1)
+        value = np.zeros(np.broadcast_shapes(words.shape, index.shape), dtype=np.int64)
+        for i, symbol in enumerate(self._cut(words)):
+            value ^= self._field.multiply(self._all[block, i], symbol)
+        return (np.bitwise_count(value & place) ^ (value >> (self.symbol - 1))).astype(np.int64) & 1
+
+    def decode(self, sums: npt.ArrayLike, soft: bool = True) -> Words:
+        """The word whose codeword goes best with each row of sums, as far as was looked.
+
+        Every block's symbols are scored by a fast Hadamard transform of its sums. Of the most
+        reliable blocks, as many as decide a word, the best symbols are tried, changed in up to two
+        blocks at a time (ordered statistics decoding of order 2, Fossorier and Lin 1995), and the
+        codeword of the highest score wins.
+
+        Parameters
+        ----------
+        sums
+            Shape (rows, length): real numbers, near a multiple of a codeword.
+        soft
+            False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015,
+            Algorithm 4.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (rows,), uint64.
+        """
+        given = np.asarray(sums, dtype=np.float64)
+        if not soft:
+            given = np.where(given < 0, -1.0, 1.0)
+        step = max(1, _AT_ONCE // (len(self._tries) * self.blocks * self.symbols))
+        found = [self._decode(given[start : start + step]) for start in range(0, len(given), step)]
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
+
+    @cached_property
+    def _tries(self) -> npt.NDArray[np.int64]:
+        """Ranks of the symbols to try in the reliable blocks: shape (tries, symbols)."""
+        ranks = min(_RANKS if self.symbols > 2 else 2 * _RANKS, 1 << self.symbol)
+        rows = [np.zeros(self.symbols, dtype=np.int64)]
+        for order in (1, 2):
+            for places in combinations(range(self.symbols), order):
+                for changed in product(range(1, ranks), repeat=order):
+                    rows.append(np.zeros(self.symbols, dtype=np.int64))
+                    rows[-1][list(places)] = changed
+        return np.array(rows)
+
+    def _decode(self, sums: Floats) -> Words:
+        rows, half = len(sums), 1 << (self.symbol - 1)
+        transformed = walsh_hadamard(sums.reshape(-1, half)).reshape(rows, self.blocks, half)
+        scores = np.concatenate([transformed, -transformed], axis=2)
+        ranked = np.argsort(-scores, axis=2, kind="stable")[:, :, : int(self._tries.max()) + 1]
+        best = np.take_along_axis(scores, ranked[:, :, :2], axis=2)
+        reliable = np.argsort(best[:, :, 1] - best[:, :, 0], axis=1, kind="stable")[
+            :, : self.symbols
+        ]
+        through = self._through(reliable)
+        lists = np.take_along_axis(ranked, reliable[:, :, None], axis=1)
+        symbols = lists[:, np.arange(self.symbols), self._tries]  # (rows, tries, symbols)
+        values = np.zeros((rows, len(self._tries), self.blocks), dtype=np.int64)
+        for i in range(self.symbols):
+            values ^= self._field.multiply(through[:, None, :, i], symbols[:, :, None, i])
+        total = np.take_along_axis(scores[:, None], values[..., None], axis=3)[..., 0].sum(axis=2)
+        # The last symbol's highest bits are 0 in every word
+        spare = self.symbols * self.symbol - self.bits
+        total[values[:, :, self.symbols - 1] >> (self.symbol - spare) != 0] = -np.inf
+        chosen = values[np.arange(rows), total.argmax(axis=1), : self.symbols].astype(np.uint64)
+        chosen[:, -1] &= np.uint64((1 << (self.symbol - spare)) - 1)
+        word = np.zeros(rows, dtype=np.uint64)
+        for i in range(self.symbols):
+            word |= chosen[:, i] << np.uint64(self.symbol * i)
+        return word

@@ -1,0 +1,197 @@
+"""Exact draws from 64-bit words: every probability is an integer over 2^64.
+
+The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of
+exp(epsilon), and the very same integers drive the draw, the audit and the estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Words
+from mechdesign._support.randomness import BitSource
+
+WORD_BITS = 64
+"""The length of a word."""
+
+WORD = 1 << WORD_BITS
+"""The number of values of a word: the denominator of every probability."""
+
+
+@dataclass(frozen=True)
+class TruthOrLie:
+    """One of k outcomes: the first k - 1 intervals of ``lie`` words are the lies, others the truth.
+
+    ``lie`` is the one number that words are compared with, and the law is read off it alone.
+    """
+
+    k: int
+    lie: int
+
+    @classmethod
+    def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
+        """The least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64 outcomes."""
+        return cls(k, -int(-WORD // (ratio + k - 1)))
+
+    @property
+    def truth(self) -> int:
+        """How many words are the truth: those that the lies leave."""
+        return WORD - (self.k - 1) * self.lie
+
+    @property
+    def p(self) -> Fraction:
+        """Pr[the truth]."""
+        return Fraction(self.truth, WORD)
+
+    @property
+    def q(self) -> Fraction:
+        """Pr[one particular lie]."""
+        return Fraction(self.lie, WORD)
+
+    def require(self) -> None:
+        """ValueError unless the truth is likelier than a lie."""
+        if self.truth <= self.lie:
+            raise ValueError(
+                f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say"
+                " nothing"
+            )
+
+    @property
+    def ratio(self) -> Fraction:
+        """truth / lie, or 1 when there is nothing to lie about."""
+        return Fraction(self.truth, self.lie) if self.k > 1 else Fraction(1)
+
+    @property
+    def likelihoods(self) -> tuple[Fraction, Fraction]:
+        """The probabilities of a lie and of the truth, relative to a uniform outcome's."""
+        return self.k * self.q, self.k * self.p
+
+    def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
+        """0 for the truth, 1 .. k-1 for the lies."""
+        if self.k == 1:
+            return np.zeros(size, dtype=np.int64)
+        words = source(size)
+        if self.k == 2:
+            return (words < np.uint64(self.lie)).astype(np.int64)
+        interval = words // np.uint64(self.lie)
+        return np.where(
+            interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)
+        ).astype(np.int64)
+
+
+def root(value: Fraction, degree: int = 2) -> Fraction:
+    """A rational at most the root of ``value``, and within one part in 2^64 of it.
+
+    Both ``value`` and the degree are at least 1.
+    """
+    power = (value.numerator << 64 * degree) // value.denominator
+    if degree == 2:
+        return Fraction(isqrt(power), WORD)
+    # Newton's method for whole numbers, from above: it falls until it is the whole part of the
+    # root.
+    result = 1 << -(-power.bit_length() // degree)
+    while (lower := ((degree - 1) * result + power // result ** (degree - 1)) // degree) < result:
+        result = lower
+    return Fraction(result, WORD)
+
+
+def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
+    """Uniform integers in 0 .. k-1, 1 <= k <= 2^63, by rejection: exactly uniform."""
+    if k & (k - 1) == 0:
+        return (
+            np.zeros(size, dtype=np.int64)
+            if k == 1
+            else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
+        )
+    step = np.uint64(WORD // k)
+    result = source(size) // step
+    while len(over := np.flatnonzero(result >= np.uint64(k))):
+        result[over] = source(len(over)) // step
+    return result.astype(np.int64)
+
+
+def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
+    """True with probability ``numerator`` / 2^64, 0 <= numerator <= 2^64."""
+    if numerator == WORD:
+        return np.ones(size, dtype=np.bool_)
+    return source(size) < np.uint64(numerator)
+
+
+def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
+    """Words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64.
+
+    0 <= numerator < 2^64.
+
+    Every bit compares the binary expansion of its own uniform number with that of the probability,
+    most significant place first. Half of the bits are decided at each place, so that a word needs
+    about eight random words and not sixty-four.
+    """
+    result = np.zeros(size, dtype=np.uint64)
+    undecided = np.full(size, WORD - 1, dtype=np.uint64)
+    where = np.arange(0)
+    for place in range(63, -1, -1):
+        drawn = source(len(undecided))
+        if numerator >> place & 1:
+            below = undecided & ~drawn  # a 0 where the probability has a 1: less
+            undecided = undecided & drawn
+            if len(where):
+                result[where] |= below
+            else:
+                result |= below
+        else:
+            undecided = undecided & ~drawn
+        if not numerator & ((1 << place) - 1):
+            break  # what agrees with the probability so far is not less than it
+        if place < 59:  # few words have a bit left to decide: go on with those alone
+            left = np.flatnonzero(undecided)
+            if not len(left):
+                break
+            undecided, where = undecided[left], where[left] if len(where) else left
+    return result
+
+
+@dataclass(frozen=True)
+class UnaryBits:
+    """Independent bits, one for each place.
+
+    A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
+    the two numbers that words are compared with, and the law is read off them alone.
+    """
+
+    own: int
+    other: int
+
+    @classmethod
+    def symmetric(cls, ratio: Fraction) -> UnaryBits:
+        """The truth with the same probability at every place; all bits together keep the ratio."""
+        bit = TruthOrLie.within(root(ratio), 2)
+        return cls(bit.truth, bit.lie)
+
+    @property
+    def p(self) -> Fraction:
+        """Pr[1] at the user's place."""
+        return Fraction(self.own, WORD)
+
+    @property
+    def q(self) -> Fraction:
+        """Pr[1] at another place."""
+        return Fraction(self.other, WORD)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of a report's probabilities under two places: their bits decide it."""
+        return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
+        """The bits of users at these places, ``width`` each: rows of words, lowest bits first."""
+        users, lanes = len(places), -(-width // 64)
+        words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)
+        rows, lane, place = np.arange(users), places >> 6, (places & 63).astype(np.uint64)
+        one = bernoulli(users, self.own, source).astype(np.uint64)
+        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
+        return words

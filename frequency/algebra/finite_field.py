@@ -1,0 +1,493 @@
+"""Finite fields, vectors over them, and the Fourier transform that counts incidences.
+
+It takes O(q^t log q^t) steps.
+
+The elements of F_q, q = p^k, are the integers 0 .. q-1: the base-p digits are the coefficients of a
+polynomial modulo a fixed irreducible one. A vector of F_q^t is the integer 0 .. q^t - 1 whose
+base-q digits are its coordinates. The *directions* are the points of projective space, one for each
+line through the origin; each is represented by the vector whose leading (most significant) nonzero
+digit is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+_TABLED = 256
+"""Fields up to this size multiply by table, and may be of any prime power order; larger ones are
+prime.
+"""
+
+TABLE_LIMIT = 1 << 22
+"""Fields are chosen such that a table with a number for each vector has no more entries than this,
+or than 8 for each item.
+"""
+
+_LARGEST = 1 << 31
+"""Products of two elements of a larger field would not fit in 63 bits."""
+
+_NEAR, _IN_CACHE = 1 << 6, 1 << 14
+"""Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers
+stays in the cache.
+"""
+
+_EXACT_BITS = 36
+"""Transforms in floats are rounded back to integers. That is right when q times the sum of the
+counts has at most so many bits:
+
+an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n
+= 2^24 vectors.
+"""
+
+
+@lru_cache(maxsize=1 << 12)
+def prime_power(q: int) -> tuple[int, int] | None:
+    """(p, k) with q = p^k and p prime, or None."""
+    p = next((d for d in range(2, int(q**0.5) + 2) if q % d == 0 and d < q), q)
+    k, rest = 0, q
+    while q > 1 and rest % p == 0:
+        rest, k = rest // p, k + 1
+    return (p, k) if q > 1 and rest == 1 else None
+
+
+def orders_near(target: float, low: int, high: int) -> Iterator[int]:
+    """The orders of fields in low .. high that are nearest to a target.
+
+    The nearest at or above it (brought into the range), and the nearest below.
+    """
+    start = math.ceil(max(low, min(high, target)))
+    for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
+        found = next(
+            (
+                q
+                for q in candidates
+                if (power := prime_power(q)) and (q <= _TABLED or power[1] == 1)
+            ),
+            None,
+        )
+        if found is not None:
+            yield found
+
+
+def best_order(
+    domain: int,
+    target: float,
+    least_t: int,
+    capacity: Callable[[int, int], int],
+    variance: Callable[[int, int], float],
+) -> tuple[int, int]:
+    """The field order q and dimension t of least variance, with room for the domain.
+
+    t is at least ``least_t``; orders near ``target`` are compared.
+
+    ``capacity(q, t)`` is how many items fit. Tables of q^t numbers are allowed up to `TABLE_LIMIT`
+    or 8 times the domain.
+    """
+    limit = max(TABLE_LIMIT, 8 * domain)
+    found: list[tuple[float, int, int]] = []
+    for t in range(least_t, limit.bit_length()):
+        high = int(limit ** (1 / t) + 1e-9)
+        low = 2 + bisect_left(
+            range(2, high + 1),
+            domain,
+            key=lambda q, t=t: capacity(q, t),  # type: ignore[misc]
+        )
+        # Beside the orders near the target, the least that has room: for few items a space without
+        # spare points is better.
+        candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
+        found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
+    _, t, q = min(found)
+    return q, t
+
+
+class Field:
+    """Arithmetic of F_q on arrays of integers 0 .. q-1.
+
+    Raises
+    ------
+    ValueError
+        q is neither a prime nor a prime power up to 256.
+    """
+
+    def __init__(self, q: int) -> None:
+        power = prime_power(q)
+        if power is None or (power[1] > 1 and q > _TABLED) or q > _LARGEST:
+            raise ValueError(
+                "the order of a field must be a prime up to 2^31, or a prime power up to"
+                f" {_TABLED}, got {q}"
+            )
+        self.q, (self.p, self.k) = q, power
+
+    @cached_property
+    def _digits(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.q)[:, None] // self.p ** np.arange(self.k) % self.p
+
+    @cached_property
+    def _place(self) -> npt.NDArray[np.int64]:
+        place: npt.NDArray[np.int64] = self.p ** np.arange(self.k)
+        return place
+
+    @cached_property
+    def _product(self) -> npt.NDArray[np.int64]:
+        """The multiplication table.
+
+        Its polynomial is the first, in the order of integers, that leaves no zero divisors.
+        """
+        q, p, k, digits = self.q, self.p, self.k, self._digits
+        long = np.zeros((q, q, 2 * k - 1), dtype=np.int64)
+        for i in range(k):
+            long[:, :, i : i + k] += digits[:, None, i, None] * digits[None, :, :]
+        for low in range(q):  # x^k = -(the polynomial with these digits)
+            rest = long.copy()
+            for top in range(2 * k - 2, k - 1, -1):
+                rest[:, :, top - k : top] -= rest[:, :, top, None] * digits[low]
+            table: npt.NDArray[np.int64] = rest[:, :, :k] % p @ self._place
+            if table[1:, 1:].all():
+                return table
+        raise AssertionError("unreachable: irreducible polynomials of every degree exist")
+
+    @cached_property
+    def _sum(self) -> npt.NDArray[np.int64]:
+        return (self._digits[:, None] + self._digits) % self.p @ self._place
+
+    @cached_property
+    def _negative(self) -> npt.NDArray[np.int64]:
+        return -self._digits % self.p @ self._place
+
+    def add(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
+        """Sums of elements, entry by entry (arrays broadcast)."""
+        if self.p == 2:
+            return a ^ b
+        if self.k == 1:
+            total = a + b
+            return np.where(total >= self.q, total - self.q, total)
+        return self._sum.ravel()[a * self.q + b]
+
+    def negative(self, a: AnyIntegers) -> AnyIntegers:
+        """What gives 0 when added."""
+        return (-a) % self.q if self.k == 1 else self._negative[a]
+
+    def multiply(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
+        """Products of elements, entry by entry (arrays broadcast)."""
+        return self._product.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
+
+    def inverse(self, a: AnyIntegers) -> AnyIntegers:
+        """Multiplicative inverses of nonzero elements."""
+        return self._inverse[a]
+
+    @cached_property
+    def _inverse(self) -> AnyIntegers:
+        power: AnyIntegers = np.arange(self.q)
+        result, exponent = np.ones_like(power), self.q - 2  # a^(q-2)
+        while exponent:
+            if exponent & 1:
+                result = self.multiply(result, power)
+            power, exponent = self.multiply(power, power), exponent >> 1
+        return result
+
+    @cached_property
+    def dual(self) -> npt.NDArray[np.int64]:
+        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y.
+
+        The digits of z* are the traces of z x^i.
+        """
+        if self.k == 1:
+            return np.arange(self.q)
+        basis = np.multiply.outer(np.ones(self.q, dtype=np.int64), self._place)
+        term = self._product[np.arange(self.q)[:, None], basis]
+        trace = term
+        for _ in range(self.k - 1):
+            power = term
+            for _ in range(self.p - 1):
+                power = self._product[power, term]
+            term = power
+            trace = self._sum[trace, term]
+        return trace @ self._place  # traces lie in F_p: their own lowest digit
+
+
+@lru_cache(maxsize=16)
+def field_of(q: int) -> Field:
+    """F_q; its tables are made once."""
+    return Field(q)
+
+
+@lru_cache(maxsize=16)
+def space(q: int, t: int) -> VectorSpace:
+    """F_q^t; its tables are made once."""
+    return VectorSpace(q, t)
+
+
+class VectorSpace:
+    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform.
+
+    ``size`` = q^t is at most 2^53.
+    """
+
+    def __init__(self, q: int, t: int) -> None:
+        self.field, self.q, self.t = field_of(q), q, t
+        self.size, self.directions = q**t, (q**t - 1) // (q - 1)
+        if t < 1 or self.size > 1 << 53:
+            raise ValueError(
+                "a vector space needs a dimension of at least 1 and at most 2^53 vectors, got"
+                f" {q}^{t}"
+            )
+        self.powers = np.array([q**j for j in range(t + 1)], dtype=np.int64)
+        # As many digits at a time as a table of all pairs can hold.
+        self._chunk = max(m for m in range(1, 9) if m == 1 or q**m <= _TABLED)
+
+    @cached_property
+    def _dot(self) -> npt.NDArray[np.uint8]:
+        """Inner products of all pairs of ``_chunk`` digits, at index a q^chunk + x."""
+        wide = np.arange(self.q**self._chunk)
+        total: AnyIntegers = np.zeros((len(wide), len(wide)), dtype=np.int64)
+        for j in range(self._chunk):
+            digit = wide // self.q**j % self.q
+            total = self.field.add(total, self.field._product[np.ix_(digit, digit)])
+        return total.astype(np.uint8).ravel()
+
+    def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
+        """<a, x> in F_q of vectors given as integers; arrays of one shape."""
+        if self.q == 2:
+            return (np.bitwise_count(a & x) & 1).astype(np.int64)
+        base = self.q**self._chunk
+        total: AnyIntegers = np.zeros(np.shape(a), dtype=np.int64)
+        for place in range(0, self.t, self._chunk):
+            last = place + self._chunk >= self.t
+            a, here_a = (a, a) if last else divmod(a, base)
+            x, here_x = (x, x) if last else divmod(x, base)
+            part = (
+                self._dot[here_a * base + here_x].astype(np.int64)
+                if self.q <= _TABLED
+                else here_a * here_x % self.q
+            )
+            total = self.field.add(total, part) if place else part
+        return np.asarray(total, dtype=np.int64)
+
+    def _digitwise(self, image: npt.NDArray[np.int64], digits: int) -> npt.NDArray[np.int64]:
+        """The map of F_q^digits to itself that sends every digit z to image[z].
+
+        It is an array of q^digits integers.
+        """
+        table = np.zeros(1, dtype=np.int64)
+        for j in range(digits):
+            table = (image[:, None] * self.q**j + table).ravel()
+        return table
+
+    @cached_property
+    def _scaled(self) -> npt.NDArray[np.int64]:
+        """c times every group of ``_chunk`` digits, at index c q^chunk + group."""
+        return np.concatenate([self._digitwise(row, self._chunk) for row in self.field._product])
+
+    def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
+        """The vectors c a."""
+        if self.q == 2:
+            return (c * a).astype(np.int64)
+        base = self.q**self._chunk
+        result = np.zeros(np.shape(a), dtype=np.int64)
+        for place in range(0, self.t, self._chunk):
+            a, here = divmod(a, base)
+            result += self.q**place * (
+                self._scaled[c * base + here] if self.q <= _TABLED else c * here % self.q
+            )
+        return result
+
+    def digit(self, a: AnyIntegers, place: AnyIntegers) -> AnyIntegers:
+        """The digit of ``a`` at ``place``."""
+        return a // self.powers[place] % self.q
+
+    def leading(self, a: AnyIntegers) -> AnyIntegers:
+        """The place of the leading nonzero digit; a must be nonzero."""
+        if self.field.p == 2:
+            return (np.frexp(a.astype(np.float64))[1] - 1) // self.field.k
+        return np.searchsorted(self.powers, a, side="right") - 1
+
+    def vector(self, direction: AnyIntegers) -> npt.NDArray[np.int64]:
+        """The vector of each direction."""
+        offsets = (self.powers - 1) // (self.q - 1)
+        place = np.searchsorted(offsets, direction, side="right") - 1
+        return direction - offsets[place] + self.powers[place]
+
+    def direction(self, a: AnyIntegers) -> tuple[npt.NDArray[np.int64], AnyIntegers]:
+        """The direction of nonzero vectors, and the c with a = c (the direction's vector)."""
+        place = self.leading(a)
+        lead = a // self.powers[place]
+        unit = a if self.q == 2 else self.scale(self.field.inverse(lead), a)
+        power = self.powers[place]
+        return unit - power + (power - 1) // (self.q - 1), lead
+
+    def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
+        """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
+
+        c*, these directions, and the dual indices of c times their vectors.
+        """
+        field = self.field
+        original = np.empty_like(field.dual)
+        original[field.dual] = np.arange(self.q)
+        for star in range(1, self.q):
+            c = original[star]
+            image = field.dual[field.multiply(np.full(self.q, c), np.arange(self.q))]
+            low = self._digitwise(image, self.t - 1)
+            for j in range(self.t):
+                first = (self.q**j - 1) // (self.q - 1)
+                yield star, slice(first, first + self.q**j), star * self.q**j + low[: self.q**j]
+
+    def _transform(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The Fourier transform over the last axis, of length q^m for some m.
+
+        Entry b* is the sum over x of value[x] chi(-<b, x>).
+
+        AnyIntegers stay integers, exactly, in characteristic 2. Others become complex.
+        """
+        if self.field.p == 2:
+            return _walsh_hadamard(values)
+        p, shape = self.field.p, values.shape
+        axes = round(np.log(shape[-1]) / np.log(p))
+        split = values.reshape(*shape[:-1], *(p,) * axes)
+        return scipy.fft.fftn(split, axes=range(len(shape) - 1, split.ndim)).reshape(shape)
+
+    def incident(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """For every vector x, the sum over directions a of counts[a, <a, x>].
+
+        Parameters
+        ----------
+        counts
+            Shape (..., directions, q). AnyIntegers (at least 0, summing to less than 2^63) give exact
+            int64 sums; floats give floats.
+
+        Returns
+        -------
+        Array of shape (..., q^t).
+        """
+        if self.t == 1:
+            return counts[..., 0, :].copy()  # one direction, and <1, x> = x: nothing to transform
+        return self._exactly(
+            counts, lambda part: self._incident(part.sum(axis=(-2, -1)), self._transform(part))
+        )
+
+    def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0.
+
+        The shape (..., directions) becomes (..., q^t).
+        """
+        return self._exactly(
+            counts, lambda part: self._incident(part.sum(axis=-1), part[..., None])
+        )
+
+    def _exactly(
+        self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        """A transform of integers, exact whatever their size.
+
+        It is exact while its numbers are small; larger ones go a group of binary digits at a time.
+        """
+        if counts.dtype.kind == "f":
+            return transform(counts)
+
+        def small(part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            return (
+                transform(part)
+                if self.field.p == 2
+                else np.rint(transform(part.astype(np.float64))).astype(np.int64)
+            )
+
+        room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
+        if int(counts.sum()).bit_length() <= room:
+            return small(counts)
+        width = max(1, room - counts.size.bit_length())
+        total: Any = 0
+        for shift in range(0, 63, width):
+            part = (counts >> shift) & ((1 << width) - 1)
+            if part.any():
+                total = total + (small(part) << shift)
+        return np.asarray(total)
+
+    def _incident(self, total: npt.NDArray[Any], lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a
+        # for one c and one direction a.
+        spectrum = np.zeros((*total.shape, self.size), dtype=lines.dtype)
+        for star, where, index in self._blocks():
+            spectrum[..., index] = lines[..., where, star if lines.shape[-1] > 1 else 0]
+        spectrum[..., 0] = total
+        result = self._transform(np.conj(spectrum)).real
+        return result // self.q if result.dtype.kind == "i" else result / self.q
+
+    def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """For every direction a and y in F_q, the sum of weights[x] over the x with <a, x> = y.
+
+        It is the adjoint of `incident`.
+
+        ``weights`` has shape (q^t,); the result (directions, q), floats.
+        """
+        if self.t == 1:
+            return weights[None, :].astype(np.float64)
+        spectrum = self._transform(weights)
+        lines = np.zeros((self.directions, self.q), dtype=spectrum.dtype)
+        lines[:, 0] = weights.sum()
+        for star, where, index in self._blocks():
+            lines[where, star] = spectrum[index]
+        result: npt.NDArray[np.float64] = self._transform(np.conj(lines)).real / self.q
+        return result
+
+
+def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The Walsh-Hadamard transform over the last axis, of length 2^m.
+
+    Entry b is the sum over x of (-1)^(b . x) value[x].
+    """
+    result = np.array(values, order="C")
+    length = values.shape[-1]
+    near, block = min(length, _NEAR), min(length, _IN_CACHE)
+    # Near neighbours: turned, so that numpy's inner loops are long. Then all that is in the cache,
+    # then far apart, piece by piece.
+    rows = result.reshape(-1, near)
+    for start in range(0, len(rows), _IN_CACHE // near):
+        part = np.ascontiguousarray(rows[start : start + _IN_CACHE // near].T)
+        _butterflies(part)
+        rows[start : start + _IN_CACHE // near] = part.T
+    for part in result.reshape(-1, block // near, near) if block > near else ():
+        _butterflies(part)
+    half = block
+    while half < length:
+        for left, right in result.reshape(-1, 2, half // block, block):
+            for a, b in zip(left, right, strict=True):
+                _butterfly(a, b)
+        half *= 2
+    return result
+
+
+def _butterflies(values: npt.NDArray[Any]) -> None:
+    """The transform over the first axis, in place."""
+    half = 1
+    while half < len(values):
+        pairs = values.reshape(-1, 2, half, values.shape[1])
+        _butterfly(pairs[:, 0], pairs[:, 1])
+        half *= 2
+
+
+def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
+    difference = a - b
+    a += b
+    b[...] = difference
+
+
+def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The (unnormalised) Walsh-Hadamard transform over the last axis.
+
+    Its length is a power of two; the transform is exact in int64 for integers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        array = array.astype(np.int64)
+    if array.shape[-1] & (array.shape[-1] - 1) or array.shape[-1] == 0:
+        raise ValueError(f"the length must be a power of two, got {array.shape[-1]}")
+    return _walsh_hadamard(array)

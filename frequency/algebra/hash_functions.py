@@ -1,0 +1,138 @@
+"""Public random bits that client and server compute from a seed, exactly 5-wise independent.
+
+A bit of item x is the inner product over GF(2) of 129 random bits with (1, x, x^3), x an element of
+GF(2^64). Any five different such vectors are linearly independent (they are columns of the check
+matrix of an extended BCH code of distance 6), so the bits of any five items are independent and
+uniform over the choice of the random bits. Those are the output of SHAKE-256 on the seed, the same
+on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Words
+
+_MODULUS = np.uint64(0b11011)
+"""x^64 = x^4 + x^3 + x + 1."""
+
+
+class PublicBits:
+    """``rows`` functions from items 0 .. 2^64 - 1 to bits."""
+
+    def __init__(self, label: str, seed: int, rows: int) -> None:
+        stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
+        words = np.frombuffer(stream[: 16 * rows], dtype="<u8").astype(np.uint64).reshape(2, rows)
+        self._linear, self._cubic = words
+        self._constant = np.frombuffer(stream[16 * rows :], dtype=np.uint8) & 1
+
+    def bits(
+        self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
+    ) -> npt.NDArray[np.uint8]:
+        """The bits of ``features(items)`` under these rows, as 0 and 1.
+
+        Both are broadcast against each other.
+        """
+        x, cube = features
+        word = (self._linear[row] & x) ^ (self._cubic[row] & cube)
+        return (np.bitwise_count(word) ^ self._constant[row]) & np.uint8(1)
+
+
+def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
+    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes.
+
+    Items of 2^63 and more are given less 2^64.
+    """
+    x = items.astype(np.uint64)
+    one, top = np.uint64(1), np.uint64(63)
+    square, cube = np.zeros_like(x), np.zeros_like(x)
+    places = int(x.max(initial=0)).bit_length()
+    for shifted in (square, cube):
+        power = x if shifted is square else square.copy()
+        for place in range(places):
+            shifted ^= power * (x >> np.uint64(place) & one)
+            power = (power << one) ^ (power >> top) * _MODULUS
+    return x, cube
+
+
+class LinearHash:
+    """A public random function from 64-bit words to ``places`` bits.
+
+    h(x) = M x + b over GF(2) with a random matrix M and vector b.
+
+    The values of any two different words are independent and uniform, and h(x ^ y) = h(x) ^ h(y) ^
+    h(0): the hashes of many words that differ from few in their last bits cost one exclusive or
+    each.
+    """
+
+    def __init__(self, label: str, seed: int, places: int) -> None:
+        stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(8 * places + 8)
+        words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
+        self._rows, self._constant = words[1:], int(words[0]) & ((1 << places) - 1)
+
+    def __call__(self, words: Words) -> npt.NDArray[np.int64]:
+        """The hash of each word, 0 .. 2^places - 1."""
+        result = np.full(words.shape, self._constant, dtype=np.int64)
+        for place, row in enumerate(self._rows):
+            result ^= (np.bitwise_count(words & row) & 1).astype(np.int64) << place
+        return result
+
+    @property
+    def zero(self) -> int:
+        """h(0)."""
+        return self._constant
+
+
+class Coins:
+    """Public random words of each user, any of them computed when it is needed.
+
+    The k-th word of a user is a function of both.
+
+    Nothing private hangs on them, so that a fast mixing function suffices (SplitMix64; Steele, Lea,
+    Flood, OOPSLA 2014).
+    """
+
+    def __init__(self, users: Words, seed: int = 0, first: int = 0) -> None:
+        self._users, self._seed, self._first = users.astype(np.uint64), seed, first
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def __getitem__(self, chosen: npt.NDArray[np.int64] | slice) -> Coins:
+        return Coins(self._users[chosen], self._seed, self._first)
+
+    def after(self, count: int) -> Coins:
+        """The words from the count-th on."""
+        return Coins(self._users, self._seed, self._first + count)
+
+    def words(self, place: npt.ArrayLike) -> Words:
+        """The words at some places, 0 or more.
+
+        Shape (users,) for one place or one a user, (users, c) for rows of them.
+        """
+        at = np.atleast_1d(np.asarray(place, dtype=np.uint64)) + np.uint64(self._first + 1)
+        users = self._users[:, None] if at.ndim == 2 else self._users
+        return _mixed(_mixed(users + np.uint64(self._seed)) + at * _GOLDEN)
+
+    def uniform(self, place: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
+        """Numbers in 0 .. k-1, 1 <= k <= 2^32, each with probability 1 / k to within 2^-64."""
+        return scaled(self.words(place), k)
+
+
+def scaled(words: Words, k: int) -> npt.NDArray[np.int64]:
+    """The whole part of k times each word's fraction of 2^64, 1 <= k <= 2^32."""
+    half, factor = np.uint64(32), np.uint64(k)
+    low = (words & np.uint64(0xFFFFFFFF)) * factor >> half
+    return ((words >> half) * factor + low >> half).astype(np.int64)
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(words: Words) -> Words:
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return words ^ words >> np.uint64(31)

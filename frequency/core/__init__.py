@@ -1,0 +1,1 @@
+"""What every protocol is made of: channels, aggregates, estimates."""

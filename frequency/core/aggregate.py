@@ -1,0 +1,260 @@
+"""What a server keeps, and how it travels.
+
+An aggregate is integers whose number depends on the domain and never on the number of users.
+
+Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle,
+how many), and a body of fixed-width little-endian integers. An aggregate ends with a SHA-256
+digest, because a changed aggregate spoils everything; a message of reports has none, because every
+report in it is checked by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import IncompatibleAggregate
+from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
+from mechdesign._support.text import printable, shown
+
+VERSION = 1
+_MAGIC = b"LDPF"
+_DIGEST = 32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregate:
+    """The merged reports of ``n`` users, for the oracle with these ``parameters``.
+
+    ``a + b`` merges: associative, commutative, and independent of how the reports were batched.
+    ``sum([a, b, c])`` works too.
+
+    Attributes
+    ----------
+    parameters
+        `Oracle.parameters` as canonical JSON.
+    n
+        The number of reports.
+    counts
+        int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute
+        value.
+    """
+
+    parameters: str
+    n: int
+    counts: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self.counts.setflags(write=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aggregate, (self.parameters, self.n, self.counts)  # a copy is read-only too
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        if (self.parameters, self.counts.shape) != (other.parameters, other.counts.shape):
+            raise IncompatibleAggregate(
+                f"cannot merge aggregates of {differing(self.parameters, other.parameters)}"
+            )
+        if self.n + other.n >= 1 << 63:
+            raise OverflowError("an aggregate holds fewer than 2^63 reports")
+        return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
+
+    def __radd__(self, other: object) -> Aggregate:
+        return self if type(other) is int and other == 0 else NotImplemented  # the start of sum()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        return (self.parameters, self.n) == (other.parameters, other.n) and np.array_equal(
+            self.counts, other.counts
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Aggregate of {self.n} reports, {printable(self.parameters)}>"
+
+    def to_bytes(self) -> bytes:
+        """A message that `Oracle.aggregate_from_bytes` reads back."""
+        stream = io.BytesIO()
+        self.write(stream)
+        return stream.getvalue()
+
+    def write(self, stream: IO[bytes], kind: str = "aggregate", **more: Any) -> None:
+        """Write `to_bytes` to a binary stream, without a copy of the counts.
+
+        Parameters
+        ----------
+        stream
+            A binary file that is open for writing.
+        kind
+            What the message is: see `read`.
+        more
+            Further entries of its header, of what JSON can hold.
+        """
+        own = {"parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
+        counts = np.ascontiguousarray(self.counts, dtype="<i8")
+        digest = hashlib.sha256()
+        for part in (pack({**more, "kind": kind, **own}, b""), counts.reshape(-1).data):
+            digest.update(part)
+            stream.write(part)
+        stream.write(digest.digest())
+
+    @staticmethod
+    def from_bytes(message: bytes) -> Aggregate:
+        """The aggregate in a message, whatever its oracle.
+
+        `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
+        possible.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is not whole, or was changed.
+        """
+        return Aggregate.read(message)[0]
+
+    @staticmethod
+    def read(
+        message: bytes, kind: str = "aggregate", *names: str
+    ) -> tuple[Aggregate, dict[str, Any]]:
+        """The aggregate that `write` wrote, and the header of its message.
+
+        Parameters
+        ----------
+        message
+            All bytes of it.
+        kind
+            What the message must be.
+        names
+            The further entries that its header must have: these and no others.
+
+        Returns
+        -------
+        tuple
+            The aggregate, and the header as a dictionary.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is of another kind, is not whole, or was changed.
+        """
+        try:
+            view = memoryview(message).cast("B")
+            if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
+                raise ValueError("cut short or changed: the digest does not match")
+            header, body = unpack(view[:-_DIGEST], kind, "parameters", "n", "shape", *names)
+            n, shape = number_of_reports(header["n"]), header["shape"]
+            parameters = header["parameters"]
+            if not isinstance(parameters, str):
+                raise ValueError(f"the parameters are {shown(parameters)}, not text")
+            if not isinstance(shape, list) or not all(
+                type(length) is int and length >= 0 for length in shape
+            ):
+                raise ValueError("the shape is not a list of lengths")
+            counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
+        except (ValueError, KeyError, TypeError) as error:
+            raise IncompatibleAggregate(f"no message of kind {kind!r}: {error}") from error
+        return Aggregate(parameters, n, counts), header
+
+
+def pack(header: dict[str, Any], body: bytes) -> bytes:
+    """A message, read back by `unpack`; ValueError for a header that is too long to be."""
+    text = canonical({"version": VERSION, **header}).encode()
+    if len(text) > JSON_BYTES:
+        raise ValueError(f"a header of {len(text)} bytes, more than the {JSON_BYTES} that are read")
+    return _MAGIC + len(text).to_bytes(4, "little") + text + body
+
+
+def unpack(
+    message: bytes | memoryview, kind: str, *names: str
+) -> tuple[dict[str, Any], memoryview]:
+    """Header and body of a message.
+
+    Parameters
+    ----------
+    kind
+        What it holds.
+    names
+        The keys of its header, beside "version" and "kind": these and no others.
+
+    Raises
+    ------
+    ValueError
+        With the reason, for anything that `pack` has not made of such a header.
+    """
+    message = memoryview(message)
+    if message[:4] != _MAGIC:
+        raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
+    end = 8 + int.from_bytes(message[4:8], "little")
+    if len(message) < max(end, 8):
+        raise ValueError(f"cut short within the header: {len(message)} bytes")
+    try:
+        header = from_json(bytes(message[8:end]))
+    except ValueError as error:
+        raise ValueError(f"the header is not JSON: {error}") from error
+    version = header.get("version") if isinstance(header, dict) else None
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"version {shown(version)}, this library reads {VERSION}")
+    if header.get("kind") != kind:
+        raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
+    return keyed(header, "version", "kind", *names), message[end:]
+
+
+def number_of_reports(value: Any) -> int:
+    """The value itself, if it is an integer in 0 .. 2^63 - 1.
+
+    Raises
+    ------
+    ValueError
+        It is anything else, which no file may hold as a number of reports.
+    """
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{shown(value)} is not a number of reports")
+    return value
+
+
+def differing(ours: str, theirs: str) -> str:
+    """How two protocols differ: "A and of B, which differ in ...".
+
+    Parameters
+    ----------
+    ours, theirs
+        Their parameters as canonical JSON.
+
+    Returns
+    -------
+    str
+        Text that follows the word "of" in a message.
+    """
+    try:
+        mine, other = from_json(ours), from_json(theirs)
+        names = [content["protocol"] for content in (mine, other)]
+        if names[0] != names[1]:
+            return f"{names[0]!s:.60} and of {names[1]!s:.60}"
+        keys = sorted(
+            key for key in {*mine, *other} if canonical(mine.get(key)) != canonical(other.get(key))
+        )
+        keys = [
+            key for key in keys if key in ("domain", "alpha")
+        ] or keys  # from which the others follow
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"{ours:.200} and of {theirs:.200}"
+    shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
+    return (
+        f"{names[0]} and of {names[1]}, which differ in"
+        f" {'; '.join(shown_) or 'the shape of their counts'}"
+    )
+
+
+def canonical(content: Any) -> str:
+    """The one JSON text of ``content``."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,485 @@
+"""Channel: how users' items become private reports, and reports integers that add up.
+
+Each user holds one item of ``0 .. domain-1`` and sends one report (`Channel.privatize`, the client
+half). The server turns reports into an integer `Aggregate` and merges aggregates (`aggregate`, the
+server half). The two share only the channel: a frozen, printable, comparable set of parameters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import (
+    Aggregate,
+    canonical,
+    differing,
+    number_of_reports,
+    pack,
+    unpack,
+)
+from frequency.core.tally import Sample, cells
+from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
+from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Items
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign._support.text import shown, to_text
+from mechdesign.sampling import checked_counts
+
+Reports: TypeAlias = npt.NDArray[np.void]
+"""A structured array, one row a user, of the channel's ``report_dtype``."""
+
+LEAST_EPSILON = 2.0**-32
+"""Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
+
+
+@lru_cache(maxsize=16, typed=True)
+def _local(epsilon: float | Rational) -> Privacy:
+    """Of many parts of a protocol there is one."""
+    return Privacy.from_epsilon(epsilon, neighbours="all")
+
+
+@dataclass(frozen=True)
+class Channel(ABC):
+    """A protocol for N users who trust nobody.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32. A float stands for the binary number that it
+        is. Integer weights are chosen such that what is really sampled loses no more: see `audit`.
+
+    Raises
+    ------
+    ValueError
+        A domain or epsilon outside the range of the protocol.
+    """
+
+    domain: int
+    epsilon: float | Rational
+
+    largest_domain: ClassVar[int] = 1 << 32
+    """The most items that the protocol takes."""
+
+    def __post_init__(self) -> None:
+        domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
+        object.__setattr__(self, "domain", domain)
+        # The alpha of 2^-32 itself is rounded a little
+        if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
+            raise ValueError(
+                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say"
+                " nothing"
+            )
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        """The claim: local privacy, in which every two items are neighbours.
+
+        alpha is a rational number of at least exp(-epsilon).
+        """
+        return _local(self.epsilon)
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The largest likelihood ratio allowed: 1 / alpha, a rational at most exp(epsilon)."""
+        return 1 / self.privacy.alpha
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on.
+
+        That is the protocol, domain and alpha, and the integers that decide how a report is drawn.
+        """
+        public = {
+            "protocol": type(self).__name__,
+            "domain": self.domain,
+            "alpha": to_text(self.privacy.alpha),
+        }
+        return {**public, **self._details()}
+
+    @cached_property
+    def _signature(self) -> str:
+        return canonical(self.parameters)
+
+    # ----------------------------------------------------------------------------- the client half
+
+    def privatize(self, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each user.
+
+        Parameters
+        ----------
+        values
+            The users' items, integers in 0 .. domain-1, one-dimensional (or a single integer).
+        rng
+            None: randomness from the operating system. A Generator: reproducible, for experiments,
+            *not* private against someone who knows its state, and biased if the values were drawn
+            from another generator of the same seed.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
+        source = bit_source(rng)
+        items = self._items(values)
+        reports = np.zeros(len(items), dtype=self.report_dtype)
+        for start in range(0, len(items), self._batch):
+            self._privatize(
+                items[start : start + self._batch], reports[start : start + self._batch], source
+            )
+        return reports
+
+    def _items(self, values: Any) -> Items:
+        """The users' values as `_privatize` takes them, one row a user.
+
+        InvalidValue names the first bad one.
+        """
+        items = checked_counts(values, self.domain - 1, InvalidValue)
+        if items.ndim > 1:
+            raise ValueError(
+                f"values must be one-dimensional, one item a user, got shape {items.shape}"
+            )
+        return items.reshape(-1)
+
+    @property
+    @abstractmethod
+    def report_dtype(self) -> np.dtype[np.void]:
+        """The published layout of a report: a packed, little-endian structure."""
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """The information in a report, in bits. It travels as ``report_dtype.itemsize`` bytes."""
+
+    @abstractmethod
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        """Fill in the reports of users with these items."""
+
+    @abstractmethod
+    def _details(self) -> dict[str, Any]:
+        """What else decides the distribution of a report, for `parameters`."""
+
+    @property
+    def _batch(self) -> int:
+        """How many users to handle at a time, so that the working arrays stay in cache."""
+        return 1 << 16
+
+    # -------------------------------------------------------------------------------- what travels
+
+    def reports_to_bytes(self, reports: Reports) -> bytes:
+        """A message with any number of reports; InvalidReport if one is not of this channel."""
+        self._accepted(reports, None)
+        return pack(
+            {"kind": "reports", "parameters": self._signature, "count": len(reports)},
+            reports.tobytes(),
+        )
+
+    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
+        """The reports in a message.
+
+        Parameters
+        ----------
+        message
+            What `reports_to_bytes` made, or anything that came over a network instead.
+        tally
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
+            the rest is returned. What a message announces but does not hold counts for at most as
+            many reports as the message has bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        try:
+            message = bytes(memoryview(message))
+            header, body = unpack(message, "reports", "parameters", "count")
+            count = number_of_reports(header["count"])
+        except ValueError as error:
+            return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
+        if header["parameters"] != self._signature:
+            return self._refuse(
+                "foreign",
+                max(1, min(count, len(message))),
+                f"reports of {header['parameters']!r:.300}, not of {self._signature}",
+                tally,
+            )
+        size = self.report_dtype.itemsize
+        whole, rest = divmod(len(body), size)
+        if whole < count:
+            self._refuse(
+                "truncated",
+                min(count - whole, len(message)),
+                f"{count} reports were announced, {whole} are whole",
+                tally,
+            )
+        elif whole > count or rest:
+            surplus = -(-(len(body) - count * size) // size)
+            self._refuse(
+                "malformed",
+                surplus,
+                f"{count} reports were announced, {len(body) - count * size} bytes follow them",
+                tally,
+            )
+        reports = np.frombuffer(body, dtype=self.report_dtype, count=min(whole, count))
+        return self._accepted(reports, tally)
+
+    def _refuse(self, reason: str, count: int, message: str, tally: Counter[str] | None) -> Reports:
+        if tally is None:
+            raise InvalidReport(message)
+        tally[reason] += count
+        return np.zeros(0, dtype=self.report_dtype)
+
+    def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
+        """The reports that this channel's clients can have sent.
+
+        Without a tally InvalidReport is raised unless these are all.
+        """
+        masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
+        if (
+            masked
+            or not isinstance(reports, np.ndarray)
+            or reports.dtype != self.report_dtype
+            or reports.ndim != 1
+        ):
+            found = (
+                f"{reports.dtype} of shape {reports.shape}"
+                if isinstance(reports, np.ndarray)
+                else type(reports).__name__
+            )
+            count = max(1, reports.size) if isinstance(reports, np.ndarray) else 1
+            return self._refuse(
+                "malformed",
+                count,
+                f"reports must be a one-dimensional array of {self.report_dtype}, got {found}",
+                tally,
+            )
+        possible = self._possible(reports)
+        if possible.all():
+            return reports
+        first = int(np.argmin(possible))
+        self._refuse(
+            "impossible",
+            int((~possible).sum()),
+            f"reports[{first}] = {reports[first]} cannot have been sent",
+            tally,
+        )
+        return reports[possible]
+
+    @abstractmethod
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        """Which reports some client can have sent: shape (users,)."""
+
+    # ----------------------------------------------------------------------------- the server half
+
+    def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
+        """Reports as integers that add up.
+
+        Parameters
+        ----------
+        reports
+            Array of shape (users,) and dtype ``report_dtype``.
+        tally
+            None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
+            counted under the reason, as in `reports_from_bytes`.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports that are valid.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: another array, or a report that no client can have sent.
+        """
+        reports = self._accepted(reports, tally)
+        return Aggregate(self._signature, len(reports), self._count(reports))
+
+    def _count(
+        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The counts of valid reports, added in place to ``counts`` if these are given."""
+        if counts is None:
+            counts = np.zeros(self._shape, dtype=np.int64)
+        step = max(self._batch, counts.size)  # a batch costs as much as the state is large
+        for start in range(0, len(reports), step):
+            counts += self._aggregate(reports[start : start + step])
+        return counts
+
+    @property
+    @abstractmethod
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of an aggregate's counts."""
+
+    @abstractmethod
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        """The counts of valid reports."""
+
+    def aggregate_from_bytes(self, message: bytes) -> Aggregate:
+        """Read what `Aggregate.to_bytes` wrote.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The message is not whole, or the aggregate is of another channel or impossible.
+        """
+        return self._own(Aggregate.from_bytes(message))
+
+    def _own(self, aggregate: Aggregate) -> Aggregate:
+        if not isinstance(aggregate, Aggregate):
+            raise TypeError(
+                "expected an Aggregate, which aggregate(reports) makes, got"
+                f" {type(aggregate).__name__}"
+            )
+        if aggregate.parameters != self._signature:
+            raise IncompatibleAggregate(
+                "not an aggregate of this protocol: of"
+                f" {differing(aggregate.parameters, self._signature)}"
+            )
+        if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
+            raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
+        return aggregate
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        """Whether reports may have these counts: here that they are counts of kinds of reports."""
+        return (
+            bool((aggregate.counts >= 0).all())
+            and sum(map(int, aggregate.counts.ravel())) == aggregate.n
+        )
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        """The counts of n reports as `frequency.collector_checks` compares them.
+
+        Here they are those of kinds of reports.
+        """
+        if int(counts.sum()) != n:
+            raise TypeError(
+                f"{type(self).__name__} does not say how its counts vary from one sample of users"
+                " to another"
+            )
+        return [cells(n, counts)]
+
+    def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
+        """An aggregate with the distribution of ``aggregate(privatize(values))``.
+
+        For experiments: no user's value has to exist. Where theory allows the cost does not depend
+        on the number of users.
+
+        Parameters
+        ----------
+        counts
+            Shape (domain,), integers >= 0: how many users have each item.
+        rng
+            A Generator, or None for a fresh one.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as the counts sum up to.
+
+        Raises
+        ------
+        ValueError
+            Another shape, negative counts, or a sum of 2^63 and more.
+        """
+        held = np.asarray(counts)
+        if (
+            held.shape != (self.domain,)
+            or held.dtype.kind not in "iu"
+            or (held < 0).any()
+            or sum(map(int, held)) >= 1 << 63
+        ):
+            raise ValueError(
+                f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got"
+                f" {held.dtype} of shape {held.shape}"
+            )
+        bit_source(rng)  # refuses what is not a generator
+        held = held.astype(np.int64)
+        return Aggregate(
+            self._signature,
+            int(held.sum()),
+            self._simulate(held, np.random.default_rng() if rng is None else rng),
+        )
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Here: user by user, in batches, since no shortcut has the same distribution."""
+        ends = np.cumsum(held)
+        total = np.zeros(self._shape, dtype=np.int64)
+        step = max(16 * self._batch, total.size)
+        for start in range(0, int(ends[-1]), step):
+            users = np.arange(start, min(start + step, int(ends[-1])))
+            total += self._aggregate(
+                self.privatize(np.searchsorted(ends, users, side="right"), rng)
+            )
+        return total
+
+    # ------------------------------------------------------------------ what public coins can draw
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The values of Pr[report | item] / Pr[report | no item] for each kind of report.
+
+        The least comes first.
+
+        TypeError if the channel does not state them.
+        """
+        raise TypeError(f"{type(self).__name__} does not state the probabilities of its reports")
+
+    def _blank(self, coins: Coins) -> Reports:
+        """The reports of users without an item: one for each of the coins' users."""
+        raise NotImplementedError
+
+    def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
+        """`_likelihood` of the blank reports."""
+        return self._likelihood(self._blank(coins), items)
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        """The place of each report's and item's likelihood among the `_likelihoods`.
+
+        Those of the first kind of report are numbered first, then those of the next.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def audit(self) -> Audit:
+        """The exact worst likelihood ratio of what is sampled, and the one allowed.
+
+        The ratio is the largest Pr[report | value] / Pr[report | other value].
+
+        ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
+        ``audit().holds`` compares exactly.
+        """
+
+
+def sums_of_signs(sums: npt.NDArray[np.int64], n: int) -> bool:
+    """Whether n signs, each counted in one cell, can have these sums."""
+    total = sum(abs(int(value)) for value in sums.ravel())
+    return total <= n and (n - total) % 2 == 0
+
+
+def smallest_integer(largest: int) -> str:
+    """The numpy type of the narrowest unsigned integer that holds 0 .. largest, little-endian."""
+    return next(f"<u{size}" for size in (1, 2, 4, 8) if largest < 1 << (8 * size))

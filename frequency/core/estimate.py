@@ -1,0 +1,204 @@
+"""Estimates of frequencies and of their sums, with variances and confidence intervals."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.core.aggregate import Aggregate
+from mechdesign._support.arrays import Floats, Items
+
+
+class Estimator(Protocol):
+    """What an `Estimate` needs of an oracle: see `Oracle` for what each of these is."""
+
+    @property
+    def domain(self) -> int: ...
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
+    def _variances(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats: ...
+    def _slope(self, n: int) -> float: ...
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats: ...
+
+
+class Linear(NamedTuple):
+    """A weighted sum of frequencies: floats, or arrays when several sums were asked for."""
+
+    value: float | Floats
+    variance: float | Floats
+
+
+class ConfidenceInterval(NamedTuple):
+    """The ends of confidence intervals, ``low`` and ``high``.
+
+    Both have shape (items,), or that of the ranges.
+    """
+
+    low: Floats
+    high: Floats
+
+
+class Estimate:
+    """Estimated frequencies of items, with their errors.
+
+    They are unbiased: values may be negative, exceed 1, and not sum to 1.
+
+    See `frequency.postprocess` for estimates that look like a distribution. With n = 0 all values
+    are NaN, all variances infinite.
+
+    Attributes
+    ----------
+    n
+        The number of reports.
+    items
+        The items that were asked for, in that order; None stands for the whole domain.
+    frequencies
+        Shape (items,): estimated fractions of the population, read-only.
+    """
+
+    def __init__(self, oracle: Estimator, aggregate: Aggregate, items: Items | None) -> None:
+        self._oracle, self._aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
+        length = oracle.domain if items is None else len(items)
+        self.frequencies: Floats = (
+            oracle._frequencies(aggregate, items) if self.n else np.full(length, np.nan)
+        )
+        self.frequencies.setflags(write=False)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Estimated variances of the frequencies over the protocol's randomness, shape (items,).
+
+        Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches
+        say of theirs.
+        """
+        if not self.n:
+            return np.full(len(self.frequencies), np.inf)
+        return np.maximum(
+            self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0
+        )
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Intervals that each cover the true frequency with about this probability.
+
+        Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at
+        f and not at the estimate (Wilson's interval, for this protocol). Not clipped to [0, 1].
+        """
+        return self._of_items(confidence)
+
+    def _of_items(self, confidence: float) -> ConfidenceInterval:
+        z = normal_quantile(confidence)
+        if not self.n:
+            return ConfidenceInterval(
+                np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf)
+            )
+        shift = z * z * self._oracle._slope(self.n) / 2
+        half = np.sqrt(z * z * self.variances + shift * shift)
+        return ConfidenceInterval(self.frequencies + shift - half, self.frequencies + shift + half)
+
+    def linear(self, weights: npt.ArrayLike) -> Linear:
+        """The weighted sum of frequencies and its variance, covariances included.
+
+        Parameters
+        ----------
+        weights
+            Shape (items,), or (sums, items) for several sums. Finite.
+
+        Returns
+        -------
+        Linear
+            ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased
+            estimate, cut at 0.
+
+        Raises
+        ------
+        ValueError
+            Weights of another shape, or that are not finite.
+        """
+        given = np.asarray(weights, dtype=np.float64)
+        rows = np.atleast_2d(given)
+        if (
+            given.ndim not in (1, 2)
+            or rows.shape[1] != len(self.frequencies)
+            or not np.isfinite(rows).all()
+        ):
+            raise ValueError(
+                f"weights must be {len(self.frequencies)} finite numbers, one an item, or rows of"
+                f" them; got shape {given.shape}"
+            )
+        value = rows @ self.frequencies
+        variance = np.full(len(rows), np.inf)
+        if self.n:
+            variance = np.maximum(
+                self._oracle._linear_variance(rows, self._aggregate, self.frequencies, self.items),
+                0.0,
+            )
+        return (
+            Linear(float(value[0]), float(variance[0]))
+            if given.ndim == 1
+            else Linear(value, variance)
+        )
+
+    def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
+        """The frequencies with their intervals, as text.
+
+        Parameters
+        ----------
+        confidence
+            Of each interval by itself, strictly between 0 and 1.
+        largest
+            How many of the largest frequencies to show; None: all, in the order of the items.
+
+        Returns
+        -------
+        str
+            A table with one line for each item.
+        """
+        low, high = self._of_items(confidence)
+        order = (
+            np.arange(len(low))
+            if largest is None
+            else np.argsort(-self.frequencies, kind="stable")[:largest]
+        )
+        lines = [
+            f"{'item':>12}  {'frequency':>10}  {'deviation':>10} "
+            f" {f'{confidence:.0%} interval':>24}"
+        ]
+        for k in order:
+            item = k if self.items is None else self.items[k]
+            span = f"[{low[k]:.6f}, {high[k]:.6f}]"
+            lines.append(
+                f"{item:>12}  {self.frequencies[k]:>10.6f}  {np.sqrt(self.variances[k]):>10.6f} "
+                f" {span:>24}"
+            )
+        if len(order) < len(low):
+            lines.append(
+                f"The largest of {len(low)}, and so too large on average: the intervals are for"
+                " items chosen beforehand."
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Estimate of {len(self.frequencies)} frequencies from {self.n} reports,"
+            f" {self._oracle!r}>"
+        )
+
+
+def normal_quantile(confidence: float) -> float:
+    """The z such that a normal error stays within z deviations with this probability.
+
+    Raises
+    ------
+    ValueError
+        The confidence is not strictly between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    return float(scipy.special.ndtri((1 + confidence) / 2))

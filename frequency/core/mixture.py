@@ -1,0 +1,284 @@
+"""Mixtures: every user reports on one part of the question, chosen at random."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.oracle import checked_users
+from frequency.core.tally import Sample, public
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import exact
+from mechdesign._support.randomness import BitSource
+
+
+@dataclass(frozen=True)
+class Mixture(Channel):
+    """A random part of the question, and the report of that part's own channel.
+
+    A report is the number of the part and ``body``, the bytes of the part's report, padded with
+    zeros.
+
+    The part does not depend on the item, so a report loses what its part's does.
+    """
+
+    kind: ClassVar[str] = "part"
+    """What a part is called, in reports and parameters."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Channel, ...]:
+        """What users may report on."""
+
+    @property
+    @abstractmethod
+    def part_weights(self) -> tuple[int, ...]:
+        """The probability of each part, in units of 2^-64."""
+
+    @abstractmethod
+    def _nodes(self, part: int, items: Items) -> Items:
+        """The item of a part's channel that stands for each item."""
+
+    def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
+        """The same for items that each go with a part of their own."""
+        result = np.empty(len(items), dtype=np.int64)
+        for k, mine in _groups(parts):
+            result[mine] = self._nodes(k, items[mine])
+        return result
+
+    @cached_property
+    def _channels(self) -> tuple[tuple[Channel, ...], npt.NDArray[np.uint64]]:
+        """The different channels among those of the parts, and which of them each part has."""
+        places: dict[Channel, int] = {}
+        kinds = [places.setdefault(channel, len(places)) for channel in self.parts]
+        return tuple(places), np.array(kinds, dtype=smallest_integer(len(places) - 1))
+
+    def _held(self, part: int, counts: Items) -> Items:
+        """How many users hold each item of a part's channel, from how many hold each item."""
+        result = np.zeros(self.parts[part].domain, dtype=np.int64)
+        np.add.at(result, self._nodes(part, np.arange(len(counts))), counts)
+        return result
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        longest = max(channel.report_dtype.itemsize for channel in self.parts)
+        return np.dtype(
+            [(self.kind, smallest_integer(len(self.parts) - 1)), ("body", "u1", (longest,))]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return (len(self.parts) - 1).bit_length() + max(
+            channel.report_bits for channel in self.parts
+        )
+
+    @property
+    def _batch(self) -> int:
+        return min(min(channel._batch for channel in self.parts) * len(self.parts), 1 << 20)
+
+    def _details(self) -> dict[str, Any]:
+        weights = [str(weight) for weight in self.part_weights]
+        return {
+            f"{self.kind} weights": weights,
+            f"{self.kind}s": [{**channel.parameters} for channel in self.parts],
+        }
+
+    def _part(self, words: npt.NDArray[np.uint64]) -> Items:
+        """The part that each random word chooses."""
+        asked = [k for k, weight in enumerate(self.part_weights) if weight]
+        ends = np.array(list(accumulate(self.part_weights[k] for k in asked))[:-1], dtype=np.uint64)
+        return np.array(asked)[np.searchsorted(ends, words, side="right")]
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        chosen = self._part(source(len(items))).astype(reports.dtype[self.kind])
+        reports[self.kind] = chosen
+        nodes = self._nodes_of(chosen, items)
+        channels, kinds = self._channels
+        for kind, mine in _groups(kinds[chosen]):
+            channel = channels[kind]
+            size = channel.report_dtype.itemsize
+            for start in range(0, len(mine), channel._batch):
+                users = mine[start : start + channel._batch]
+                part = np.zeros(len(users), dtype=channel.report_dtype)
+                channel._privatize(nodes[users], part, source)
+                reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
+
+    def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
+        """The reports on each part that occurs.
+
+        Yields the part's number and channel, the positions of its reports, and these as its
+        channel's own.
+        """
+        for k, mine in _groups(reports[self.kind]):
+            if k < len(self.parts):
+                channel = self.parts[k]
+                body = np.ascontiguousarray(
+                    reports["body"][mine][:, : channel.report_dtype.itemsize]
+                )
+                yield k, channel, mine, body.view(channel.report_dtype).reshape(-1)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        good = np.zeros(len(reports), dtype=np.bool_)
+        for _, channel, mine, part in self._split(reports):
+            unused = reports["body"][mine][:, channel.report_dtype.itemsize :]
+            good[mine] = channel._possible(part) & ~unused.any(axis=1)
+        return good
+
+    # The counts are the number of reports of each part, then the counts of the parts' own
+    # aggregates, one after the other.
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        sizes = [int(np.prod(channel._shape)) for channel in self.parts]
+        ends = list(accumulate(sizes, initial=len(self.parts)))
+        return [slice(start, end) for start, end in pairwise(ends)]
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._places[-1].stop,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        for k, channel, mine, part in self._split(reports):
+            counts[k] = len(mine)
+            counts[self._places[k]] = channel._aggregate(part).ravel()
+        return counts
+
+    def _level(self, aggregate: Aggregate, k: int) -> Aggregate:
+        """The aggregate of the reports on one part."""
+        channel = self.parts[k]
+        return Aggregate(
+            channel._signature,
+            int(aggregate.counts[k]),
+            aggregate.counts[self._places[k]].reshape(channel._shape),
+        )
+
+    def _users(self, aggregate: Aggregate) -> Floats:
+        """How many reported on each part."""
+        return aggregate.counts[: len(self.parts)].astype(np.float64)
+
+    def _expected_users(self, n: int) -> Floats:
+        """The same, expected of n users."""
+        return checked_users(n) * np.array([weight / WORD for weight in self.part_weights])
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        users = aggregate.counts[: len(self.parts)]
+        if (users < 0).any() or sum(map(int, users)) != aggregate.n:
+            return False
+        return all(
+            channel._consistent(self._level(aggregate, k)) for k, channel in enumerate(self.parts)
+        )
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        found = [
+            public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])
+        ]
+        for k, channel in enumerate(self.parts):
+            found += channel._samples(
+                int(counts[k]), counts[self._places[k]].reshape(channel._shape)
+            )
+        return found
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        left, weight = held, WORD
+        for k, channel in enumerate(self.parts):
+            # Of the users not yet on a part, each takes this one with its share of the weight that
+            # is left.
+            mine = self.part_weights[k]
+            if not mine:
+                continue
+            here = left if mine == weight else rng.binomial(left, mine / weight)
+            left, weight = left - here, weight - mine
+            counts[k] = here.sum()
+            if counts[k]:
+                counts[self._places[k]] = channel._simulate(self._held(k, here), rng).ravel()
+        return counts
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(kind for channel in self._channels[0] for kind in channel._likelihoods)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports[self.kind] = self._part(coins.words(0))
+        own = coins.after(1)
+        for k, mine in _groups(reports[self.kind]):
+            part = self.parts[k]._blank(own[mine])
+            reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(
+                len(mine), part.itemsize
+            )
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        channels, kinds = self._channels
+        firsts = list(
+            accumulate((sum(map(len, channel._likelihoods)) for channel in channels), initial=0)
+        )
+        result = np.empty(len(items), dtype=np.int64)
+        for k, channel, mine, part in self._split(reports):
+            result[mine] = firsts[kinds[k]] + channel._likelihood(part, self._nodes(k, items[mine]))
+        return result
+
+    def audit(self) -> Audit:
+        return max((channel.audit() for channel in self.parts), key=lambda audit: audit.ratio)
+
+
+def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
+    """Each number that occurs, and where."""
+    order = np.argsort(numbers, kind="stable")  # in linear time for one or two bytes
+    found = numbers[order]
+    starts = (
+        np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else order
+    )
+    yield from zip(found[starts].tolist(), np.split(order, starts)[1:], strict=True)
+
+
+def weights_of(
+    parts: int, probabilities: Sequence[Any] | None, name: str = "part"
+) -> tuple[int, ...]:
+    """Probabilities of parts as integers that sum to 2^64.
+
+    Parameters
+    ----------
+    parts
+        How many there are, at least 1.
+    probabilities
+        One for each part, exact; None: all the same.
+    name
+        What a part is called in error messages.
+
+    Returns
+    -------
+    tuple
+        The weight of each part, in units of 2^-64.
+
+    Raises
+    ------
+    ValueError
+        Negative probabilities, another number of them, or ones that do not sum to exactly 1.
+    """
+    given = (
+        [Fraction(1, parts)] * parts
+        if probabilities is None
+        else [exact(p, f"a {name}'s probability") for p in probabilities]
+    )
+    if len(given) != parts or min(given) < 0 or sum(given) != 1:
+        raise ValueError(
+            f"{name} probabilities must be {parts} numbers of at least 0 that sum to exactly 1"
+        )
+    ends = [int(end * WORD) for end in accumulate(given)]
+    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

@@ -1,0 +1,77 @@
+"""Protocols: what users and server do when a question is asked over a channel."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports
+from mechdesign import Audit
+
+
+class Protocol(ABC):
+    """The methods of a `Channel`, for values that are first turned into its items."""
+
+    @property
+    @abstractmethod
+    def channel(self) -> Channel:
+        """How a user's item becomes a report."""
+
+    @abstractmethod
+    def _items(self, values: Any) -> Any:
+        """The users' values as items of the channel; InvalidValue names the first bad one."""
+
+    def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each user: see `Channel.privatize`."""
+        return self.channel.privatize(self._items(values), rng)
+
+    def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
+        """Reports as integers, that add up: see `Channel.aggregate`."""
+        return self.channel.aggregate(reports, tally)
+
+    def _aggregated(self, reports: Reports | Aggregate) -> Aggregate:
+        """Reports as integers, or the aggregate itself if it is of this protocol."""
+        if isinstance(reports, Aggregate):
+            return self.channel._own(reports)
+        return self.aggregate(reports)
+
+    def reports_to_bytes(self, reports: Reports) -> bytes:
+        """See `Channel.reports_to_bytes`."""
+        return self.channel.reports_to_bytes(reports)
+
+    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
+        """See `Channel.reports_from_bytes`."""
+        return self.channel.reports_from_bytes(message, tally)
+
+    def aggregate_from_bytes(self, message: bytes) -> Aggregate:
+        """See `Channel.aggregate_from_bytes`."""
+        return self.channel.aggregate_from_bytes(message)
+
+    def audit(self) -> Audit:
+        """The exact worst ratio of what is sampled, for any two values: see `Channel.audit`."""
+        return self.channel.audit()
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        """The published layout of a report: see `Channel.report_dtype`."""
+        return self.channel.report_dtype
+
+    @property
+    def report_bits(self) -> int:
+        """The information in a report, in bits."""
+        return self.channel.report_bits
+
+
+def channel_of(protocol: Any) -> Channel:
+    """How a protocol's users report; TypeError for what is no protocol."""
+    if isinstance(protocol, Channel):
+        return protocol
+    if isinstance(protocol, Protocol):
+        return protocol.channel
+    raise TypeError(
+        f"expected a protocol, such as frequency.HRR(1024, 1.0), got {type(protocol).__name__}"
+    )

@@ -1,0 +1,403 @@
+"""GenProt: any protocol with public coins and one bit from each user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD, bernoulli
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports
+from frequency.core.estimate import Estimate
+from frequency.core.oracle import Oracle, variance_of
+from frequency.core.protocol import Protocol
+from frequency.core.tally import Sample, public
+from frequency.heavy.found import Found
+from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
+from frequency.oracles.count_mean_sketch import checked_size
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import Rational
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+
+
+@dataclass(frozen=True)
+class Sampled(Channel):
+    """Whether a report that public coins drew for a user is to be kept, as one bit.
+
+    A report is ``coins``, a public number that decides what the report would be, and ``bit``. The
+    counts are the number of bits that are 1, and the inner channel's counts of the reports kept.
+    """
+
+    inner: Channel
+    seed: int = 0
+
+    largest_domain: ClassVar[int] = 1 << 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._acceptance
+
+    @cached_property
+    def _acceptance(self) -> tuple[int, ...]:
+        """For each of the inner likelihoods the probability of a 1, in units of 2^-64."""
+        kinds = self.inner._likelihoods
+        share = self.kept * (1 - Fraction(1, 1 << 40))
+        # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the
+        # likelihood ratio.
+        return tuple(
+            -int(-share * ratio * WORD // 1) if ratio == kind[0] else int(share * ratio * WORD)
+            for kind in kinds
+            for ratio in kind
+        )
+
+    @cached_property
+    def kept(self) -> Fraction:
+        """The probability that a report is kept.
+
+        It is the largest for which the bit loses no more than epsilon.
+
+        Where likelihoods go from ``low`` to ``high``, a 0 has probabilities from 1 - c high to 1 -
+        c low; these are within the ratio e if c <= (e - 1) / (e high - low).
+        """
+        e = self.max_ratio
+        ends = [(kind[0], kind[-1]) for kind in self.inner._likelihoods]
+        return min(
+            (e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends
+        )
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("coins", "<u8"), ("bit", "u1")])
+
+    @property
+    def report_bits(self) -> int:
+        return 1
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "acceptance": [str(weight) for weight in self._acceptance],
+            "inner": self.inner.parameters,
+        }
+
+    @property
+    def _batch(self) -> int:
+        return self.inner._batch
+
+    def _coins(self, reports: Reports) -> Coins:
+        return Coins(reports["coins"], self.seed)
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        reports["coins"] = source(len(items))
+        which = self.inner._coins_likelihood(self._coins(reports), items)
+        reports["bit"] = source(len(items)) < np.array(self._acceptance, dtype=np.uint64)[which]
+
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item, for whom all likelihoods are 1."""
+        reports = np.zeros(users, dtype=self.report_dtype)
+        reports["coins"], reports["bit"] = (
+            source(users),
+            bernoulli(users, int(self.kept * WORD), source),
+        )
+        return reports
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["bit"] <= 1
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (1 + int(np.prod(self.inner._shape)),)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        kept = reports[reports["bit"] == 1]
+        counts = np.zeros(self._shape, dtype=np.int64)
+        counts[0] = len(kept)
+        for start in range(0, len(kept), self._batch):
+            counts[1:] += self.inner._aggregate(
+                self.inner._blank(self._coins(kept[start : start + self._batch]))
+            ).ravel()
+        return counts
+
+    def sampled(self, aggregate: Aggregate) -> Aggregate:
+        """The inner channel's aggregate of the reports that were kept."""
+        return Aggregate(
+            self.inner._signature,
+            int(aggregate.counts[0]),
+            aggregate.counts[1:].reshape(self.inner._shape),
+        )
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(
+            self.sampled(aggregate)
+        )
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        # Over the coins every item's report is kept as often, and the reports kept are distributed
+        # as the inner channel's.
+        kept, share = int(counts[0]), float(self.kept)
+        return [
+            public(n, [kept, n - kept], [share, 1 - share]),
+            *self.inner._samples(kept, counts[1:].reshape(self.inner._shape)),
+        ]
+
+    def audit(self) -> Audit:
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any bit", (0, 0))
+        # Whatever the coins, a likelihood of the same kind of report decides both bits.
+        worst, place = Fraction(1), 0
+        for kind in self.inner._likelihoods:
+            weights = self._acceptance[place : place + len(kind)]
+            place += len(kind)
+            low, high = min(weights), max(weights)
+            worst = max(worst, Fraction(high, low), Fraction(WORD - low, WORD - high))
+        return Audit(
+            worst, self.max_ratio, "the bit, for coins where likelihoods are furthest apart", (0, 1)
+        )
+
+
+@dataclass(frozen=True)
+class SampledOracle(Sampled, Oracle):
+    """The same around a frequency oracle, and one itself: it estimates from the users kept."""
+
+    inner: Oracle
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        kept = self.sampled(aggregate)
+        if kept.n:
+            return self.inner._frequencies(kept, items)
+        return np.full(self.domain if items is None else len(items), np.nan)
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        f = np.asarray(frequency, dtype=np.float64)
+        return self._of_kept(lambda m: np.asarray(self.inner.variance(m, f)), f * (1 - f), n)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return float(
+            self._of_kept(
+                lambda m: self.inner.difference_variance(m, held), 2 / (held or self.domain), n
+            )
+        )
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        among = weights**2 @ frequencies - (weights @ frequencies) ** 2
+        result: Floats = self._of_kept(
+            lambda m: self.inner.linear_variance(m, weights, frequencies), among, n
+        )
+        return result
+
+    def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
+        """The variance from the users kept of n.
+
+        ``inner`` is that of the inner oracle, ``among`` that among all users.
+
+        The inner one is a part for each user and a part, the confusion of sketches, that more users
+        do not lessen.
+        """
+        one, two = inner(1), inner(2)
+        users, rest = 2 * (one - two), 2 * two - one
+        return variance_of(n, users / float(self.kept) + among * float(1 / self.kept - 1)) + rest
+
+    def _slope(self, n: int) -> float:
+        return self.inner._slope(n) / float(self.kept)
+
+    def _spread(self, aggregate: Aggregate) -> float:
+        """What the choice of the users kept multiplies the variance among all users with."""
+        return 1 / max(int(aggregate.counts[0]), 1) - 1 / aggregate.n
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        kept = self.sampled(aggregate)
+        if not kept.n:
+            return np.full(len(frequencies), np.inf)
+        f = np.clip(frequencies, 0.0, 1.0)
+        result: Floats = self.inner._variances(kept, frequencies, items) + f * (
+            1 - f
+        ) * self._spread(aggregate)
+        return result
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        kept = self.sampled(aggregate)
+        if not kept.n:
+            return np.full(len(weights), np.inf)
+        f = np.clip(frequencies, 0.0, 1.0)
+        among = weights**2 @ f - (weights @ f) ** 2
+        result: Floats = self.inner._linear_variance(
+            weights, kept, frequencies, items
+        ) + among * self._spread(aggregate)
+        return result
+
+
+@dataclass(frozen=True)
+class OneBit(Protocol):
+    """GenProt: any protocol with public coins, at one bit from each user.
+
+    Source: Bassily and Smith, STOC 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS
+    2010.
+
+    Public coins draw the report that a user without an item might send; the user keeps it with
+    probability c Pr[report | item] / Pr[report | no item], and sends only that decision. The
+    reports kept are distributed like those of users each chosen with probability c.
+
+    The paper takes c = 1/2. Then a 0 can lose more than epsilon: if one item is the likeliest to
+    have sent a report, by a factor of e^eps over the mean, and others are as likely as the mean,
+    zeros differ by 1 / (2 - e^eps), which is more than e^eps, and infinite at ln 2. Here c (`kept`)
+    is the largest that keeps epsilon, by an exact audit: 1/2 for protocols that send signs, whose
+    likelihoods lie symmetrically about 1, and down to 1 / (e^eps + 1) for others.
+
+    Parameters
+    ----------
+    inner
+        A frequency oracle or a protocol for heavy hitters that states the probabilities of its
+        reports, of epsilon at most ln 2.
+    seed
+        Of the public coins.
+
+    Raises
+    ------
+    ValueError
+        For an epsilon above ln 2: users who can afford it had better send their reports.
+    TypeError
+        For what does not state its probabilities.
+    """
+
+    inner: Oracle | HeavyHitterProtocol
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner, (Oracle, HeavyHitterProtocol)):
+            raise TypeError(
+                "inner must be a frequency oracle or a protocol for heavy hitters, got"
+                f" {type(self.inner).__name__}"
+            )
+        if self._inner.max_ratio > 2:
+            raise ValueError(
+                "epsilon must be at most ln 2 = 0.693147 for one bit, got"
+                f" {shown(self.inner.epsilon)}"
+            )
+        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        _ = self.channel
+
+    @cached_property
+    def channel(self) -> Sampled:
+        """How an item becomes a report."""
+        inner = self._inner
+        if isinstance(inner, Oracle):
+            return SampledOracle(inner.domain, inner.epsilon, inner, self.seed)
+        return Sampled(inner.domain, inner.epsilon, inner, self.seed)
+
+    @property
+    def _inner(self) -> Channel:
+        """What the public coins draw from."""
+        return self.inner if isinstance(self.inner, Oracle) else self.inner.channel
+
+    @property
+    def epsilon(self) -> float | Rational:
+        """The privacy loss of one bit."""
+        return self.inner.epsilon
+
+    @property
+    def kept(self) -> float:
+        """The fraction of the users whose reports are kept, on average."""
+        return float(self.channel.kept)
+
+    def _items(self, values: Any) -> Any:
+        return values if isinstance(self.inner, Oracle) else self.inner._items(values)
+
+    def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too.
+
+        Parameters
+        ----------
+        values
+            What the inner protocol's ``privatize`` takes.
+        rng
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
+        if not isinstance(self.inner, UniqueHeavyHitter):
+            return super().privatize(values, rng)
+        return self.inner.privatized(self.channel, values, rng)
+
+    def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
+        """Frequencies, as `Oracle.estimate`.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol.
+        items
+            The items to estimate, distinct; None: all of the domain.
+
+        Returns
+        -------
+        Estimate
+            Of the items asked for, in their order.
+
+        Raises
+        ------
+        TypeError
+            The inner protocol is no frequency oracle.
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        if not isinstance(self.channel, SampledOracle):
+            raise TypeError(f"{type(self.inner).__name__} finds heavy hitters: use find")
+        return self.channel.estimate(aggregate, items)
+
+    def find(
+        self,
+        reports: Reports | Aggregate,
+        k: int | None = None,
+        threshold: float | None = None,
+        confidence: float = 0.95,
+    ) -> Found:
+        """Heavy hitters, as `HeavyHitterProtocol.find`.
+
+        Parameters
+        ----------
+        reports
+            Reports, or what they were aggregated to.
+        k, threshold, confidence
+            See `HeavyHitterProtocol.find`.
+
+        Returns
+        -------
+        Found
+            The items, most frequent first.
+
+        Raises
+        ------
+        TypeError
+            The inner protocol does not find heavy hitters.
+        ValueError
+            A k, threshold or confidence out of range, before any work.
+        InvalidReport, IncompatibleAggregate
+            What is not of this protocol.
+        """
+        if not isinstance(self.inner, HeavyHitterProtocol):
+            raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
+        self.inner._checked(k, threshold, confidence)
+        aggregate = self._aggregated(reports)
+        return self.inner._find(
+            self.channel.sampled(aggregate), aggregate.n, k, threshold, confidence
+        )

@@ -1,0 +1,419 @@
+"""PROT-S-Hist: copies of the protocol for a unique heavy hitter, and a frequency oracle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.error_correcting_codes import Code
+from frequency.algebra.exact_draws import TruthOrLie, uniform
+from frequency.algebra.hash_functions import Coins, LinearHash
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.estimate import Estimate
+from frequency.core.oracle import checked_users
+from frequency.core.tally import Sample, signs
+from frequency.heavy.errors import ItemErrors, null_of_signs
+from frequency.heavy.found import Found
+from frequency.heavy.listing import listed, nothing
+from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
+from frequency.oracles.johnson_lindenstrauss import JLOracle
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+
+LARGEST_STATE = 1 << 27
+"""How many sums of signs the server may keep."""
+
+_AT_ONCE = 1 << 22
+"""About how many signs are drawn at a time."""
+
+
+@dataclass(frozen=True)
+class Channels(Channel):
+    """A sign in each of ``hashes`` times ``channels`` channels, and one for the oracle.
+
+    Source: Bassily and Smith, STOC 2015, Algorithm 7.
+
+    For each of the public hash functions the user's item falls into one channel. There the user
+    tells a sign of its codeword by the basic randomiser, in all other channels a fair coin. Two
+    items that fall into different channels differ there by p / (1/2) and (1/2) / q at most,
+    together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one
+    sign does, so that each is told at epsilon / (hashes + 1).
+    """
+
+    code: Code
+    hashes: int
+    channels: int
+    rows: int
+    seed: int
+    text: bool = False
+
+    largest_domain: ClassVar[int] = 1 << 64
+
+    @cached_property
+    def oracle(self) -> JLOracle:
+        """The frequency oracle, at its share of epsilon: a little less, since shares are floats."""
+        share = self.privacy.epsilon / (self.hashes + 1) * (1 - 2.0**-40)
+        return JLOracle(self.domain, share, rows=self.rows, seed=self.seed)
+
+    @property
+    def _choice(self) -> TruthOrLie:
+        return self.oracle._choice  # the signs of channels have the same share
+
+    @property
+    def contrast(self) -> float:
+        """The mean of a reported sign times the true one."""
+        return float(self._choice.p - self._choice.q)
+
+    @cached_property
+    def _hash(self) -> tuple[LinearHash, ...]:
+        return tuple(
+            LinearHash(f"channel {t}", self.seed, self.channels.bit_length() - 1)
+            for t in range(self.hashes)
+        )
+
+    def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
+        """The channel of each word under each hash function: shape (words, hashes).
+
+        Channels are numbered through all hash functions.
+        """
+        return np.stack(
+            [t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1
+        )
+
+    @property
+    def _all(self) -> int:
+        return self.hashes * self.channels
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        index = smallest_integer(self.code.length - 1)
+        return np.dtype(
+            [
+                ("index", index, (self._all,)),
+                ("sign", "i1", (self._all,)),
+                ("oracle", self.oracle.report_dtype),
+            ]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return self._all * ((self.code.length - 1).bit_length() + 1) + self.oracle.report_bits
+
+    @property
+    def _batch(self) -> int:
+        return max(1, _AT_ONCE // self._all)
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "code": [self.code.bits, self.code.symbol],
+            "hashes": self.hashes,
+            "channels": self.channels,
+            "rows": self.rows,
+            "seed": self.seed,
+            "text": self.text,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        users, words = len(items), items.astype(np.uint64)
+        reports["index"] = uniform(users * self._all, self.code.length, source).reshape(
+            users, self._all
+        )
+        reports["sign"] = 1 - 2 * uniform(users * self._all, 2, source).reshape(users, self._all)
+        row = np.arange(users)
+        for mine in self.channel_of(words).T:
+            minus = self.code.minus(
+                words, reports["index"][row, mine].astype(np.int64)
+            ) ^ self._choice.draw(users, source)
+            reports["sign"][row, mine] = 1 - 2 * minus
+        self.oracle._privatize(items, reports["oracle"], source)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        good = (reports["index"] < self.code.length) & (
+            (reports["sign"] == 1) | (reports["sign"] == -1)
+        )
+        return good.all(axis=1) & self.oracle._possible(reports["oracle"])
+
+    # The counts are the sums of signs of each place of each channel, and then those of the oracle's
+    # rows.
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._all * self.code.length + self.rows,)
+
+    def sums(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
+        """The sums of signs of each channel: shape (hashes * channels, length of the code)."""
+        return aggregate.counts[: -self.rows].reshape(self._all, self.code.length)
+
+    def of_oracle(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate of what was told to the oracle."""
+        return Aggregate(self.oracle._signature, aggregate.n, aggregate.counts[-self.rows :])
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        first = np.arange(self._all) * self.code.length
+        for start in range(0, len(reports), self._batch):
+            part = reports[start : start + self._batch]
+            place, sign = (first + part["index"]).ravel(), part["sign"].ravel()
+            counts[: -self.rows] += np.bincount(
+                place, weights=sign, minlength=len(counts) - self.rows
+            ).astype(np.int64)
+        counts[-self.rows :] = self.oracle._aggregate(reports["oracle"])
+        return counts
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        total = np.abs(self.sums(aggregate)).sum(axis=1)
+        good = (total <= aggregate.n) & ((aggregate.n - total) % 2 == 0)
+        return bool(good.all()) and self.oracle._consistent(self.of_oracle(aggregate))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        # One sign in every channel, nearly all of them fair coins: their small correlations are
+        # left out.
+        told = signs(n, counts[: -self.rows], 1 / self.code.length)
+        told = told._replace(
+            spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
+        )
+        return [told, *self.oracle._samples(n, counts[-self.rows :])]
+
+    # With public coins the idle channels' signs need not be told: they are the coins.
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Any, ...], ...]:
+        lie, truth = self._choice.likelihoods
+        return (tuple(truth**k * lie ** (self.hashes + 1 - k) for k in range(self.hashes + 2)),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        for start in range(0, len(coins), self._batch):
+            end = start + self._batch
+            index, sign = self._coins(coins[start:end], np.arange(self._all)[None])
+            reports["index"][start:end], reports["sign"][start:end] = index, sign
+        reports["oracle"] = self.oracle._blank(coins.after(self._all))
+        return reports
+
+    def _coins(self, coins: Coins, channels: npt.NDArray[np.int64]) -> tuple[Items, Items]:
+        """What the coins say in some channels: places and signs."""
+        index = coins.uniform(channels, 2 * self.code.length)
+        return index >> 1, 1 - 2 * (index & 1)
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        mine, row = self.channel_of(items.astype(np.uint64)), np.arange(len(items))[:, None]
+        index, sign = reports["index"][row, mine].astype(np.int64), reports["sign"][row, mine]
+        return self._agreements(items, index, sign) + self.oracle._likelihood(
+            reports["oracle"], items
+        )
+
+    def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
+        # Only the item's own channels matter: a client computes `hashes` of the coins' signs and
+        # not all.
+        index, sign = self._coins(coins, self.channel_of(items.astype(np.uint64)))
+        return self._agreements(items, index, sign) + self.oracle._coins_likelihood(
+            coins.after(self._all), items
+        )
+
+    def _agreements(self, items: Items, index: Items, sign: npt.NDArray[Any]) -> Items:
+        minus = self.code.minus(items.astype(np.uint64)[:, None], index)
+        result: Items = (sign == 1 - 2 * minus).sum(axis=1)
+        return result
+
+    def audit(self) -> Audit:
+        ratio = self._choice.ratio ** (self.hashes + 1)
+        return Audit(
+            ratio,
+            self.max_ratio,
+            "signs of 0 in its channels and the oracle, signs against 1 in 1's",
+            (0, 1),
+        )
+
+
+@dataclass(frozen=True)
+class ChannelsGate:
+    """Isolation and decoding: an item must be decoded in the channel of some hash function.
+
+    Of ``channels``, pairwise independent hashing puts on average 1 / channels of all users into an
+    item's. Either nobody else is there (but for a probability of n / channels), or others hold at
+    most half of what the item does (but for 2 / (channels f), Markov), and the codeword has half of
+    its lead.
+    """
+
+    decoding: CodeGate
+    hashes: int
+    channels: int
+    n: int
+
+    def __call__(self, frequency: Floats) -> Floats:
+        """The probability that an item of this frequency is in no list of a channel, at most."""
+        f = np.asarray(frequency, dtype=np.float64)
+        alone = self.n / self.channels + self.decoding(f)
+        ahead = 2 / (self.channels * np.maximum(f, 1e-300)) + self.decoding(f / 2)
+        result: Floats = np.minimum(1.0, np.minimum(alone, ahead)) ** self.hashes
+        return result
+
+
+@dataclass(frozen=True)
+class SuccinctHistogram(HeavyHitterProtocol):
+    """PROT-S-Hist: error of the least order in n, items and epsilon.
+
+    Source: Bassily and Smith, STOC 2015, section 3.2, Algorithm 5.
+
+    Public hash functions put items into channels, so that a frequent item is likely to be alone in
+    one of its channels; there it is found as by `UniqueHeavyHitter`. What all channels name is
+    looked up in a frequency oracle.
+
+    The defaults are the paper's: channels = n^(3/2), in powers of two, and as many hash functions
+    as make sure, by the union bound, that every item above the threshold is alone in some channel
+    with probability 1 - beta / 3. A report then is n^(3/2) signs: the protocol is polynomial, and
+    not practical beyond a thousand users. `OneBit` sends one bit, and its clients compute only what
+    their item decides; fewer ``channels`` and ``hashes`` (a power of two of a few hundred, and 1)
+    serve larger n.
+
+    Parameters
+    ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
+    n
+        How many users are expected: decides the defaults only.
+    beta
+        The probability of failure that the defaults are for, strictly between 0 and 1.
+    hashes, channels, rows
+        T, K (a power of two, at least 2) and the rows of the oracle's matrix; None: by n and beta.
+    symbol, soft
+        Of the code and its decoder: see `UniqueHeavyHitter`.
+    seed
+        Of the public hash functions and the oracle's matrix.
+
+    Raises
+    ------
+    ValueError
+        For sizes that the server could not hold, or that are out of range.
+    """
+
+    n: int = 1000
+    beta: float = 0.05
+    hashes: int | None = None
+    channels: int | None = None
+    rows: int | None = None
+    symbol: int | None = None
+    soft: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_users(self.n)
+        if not 0 < self.beta < 1:
+            raise ValueError(
+                f"beta must be a probability, strictly between 0 and 1, got {shown(self.beta)}"
+            )
+        for name, least in (("hashes", 1), ("channels", 2), ("rows", 1)):
+            value = getattr(self, name)
+            if value is not None:
+                whole(value, name, least)
+        if self.channels is not None and self.channels & (self.channels - 1):
+            raise ValueError(f"channels must be a power of two, got {self.channels}")
+        super().__post_init__()
+        _ = self.channel.oracle
+
+    @cached_property
+    def channel(self) -> Channels:
+        """How an item becomes a report."""
+        code = code_of(self.universe.bits, self.symbol)
+        channels = self.channels or 1 << max(1, math.ceil(1.5 * math.log2(self.n)))
+        lonely = (
+            1 + math.log(3 / self.beta) / max(math.log(channels / self.n), math.log(2))
+            if channels > self.n
+            else 1
+        )
+        hashes = self.hashes or math.ceil(lonely)
+        if hashes * channels * code.length > LARGEST_STATE:
+            raise ValueError(
+                f"{hashes} times {channels} channels of {code.length} places are over"
+                f" {LARGEST_STATE} sums: choose fewer channels"
+            )
+        rows = self.rows or self._rows(hashes)
+        return Channels(
+            self.universe.size,
+            self.epsilon,
+            code,
+            int(hashes),
+            int(channels),
+            int(rows),
+            self.seed,
+            self.text,
+        )
+
+    def _rows(self, hashes: int) -> int:
+        """The rows of the oracle's matrix by section 2.2, at the oracle's eps.
+
+        log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
+        """
+        d, share = self.universe.size, float(self.epsilon) / (2 * hashes + 1)
+        rows = (
+            math.log(d + 1)
+            * math.log(2 / self.beta)
+            * share**2
+            * self.n
+            / math.log(2 * d / self.beta)
+        )
+        return min(max(64, math.ceil(rows)), 1 << 20)
+
+    @property
+    def theory_threshold(self) -> float:
+        """What Algorithm 5 keeps, for the expected n: (T + 1) / eps sqrt(log d log(1 / beta) / n).
+
+        T + 1 stands for the paper's 2 T + 1.
+        """
+        spread = math.log(self.universe.size) * math.log(1 / self.beta) / self.n
+        return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
+
+    def candidates(self, aggregate: Aggregate) -> Words:
+        """What the channels name: distinct words, in order."""
+        words = np.unique(self.channel.code.decode(self.channel.sums(aggregate), self.soft))
+        return words[self.universe.possible(words, self.bits)]
+
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
+        channel, users = self.channel, aggregate.n
+        if not users:
+            return nothing(self.universe, confidence, population)
+        words = self.candidates(aggregate)
+        told = channel.of_oracle(aggregate)
+        estimate = Estimate(channel.oracle, told, words.astype(np.int64))
+        moment, contrast = channel.oracle.second_moment(told), float(channel.contrast)
+        confusion = float(channel.oracle.confusion)
+        errors = ItemErrors(
+            users,
+            population,
+            partial(channel.oracle.variance, users, second_moment=0.0),
+            partial(null_of_signs, 1 / contrast, users),
+            confusion * moment,
+        )
+        decoding = CodeGate(channel.code, contrast, users, self.soft)
+        gates = [ChannelsGate(decoding, channel.hashes, channel.channels, users)]
+        size = self.universe.size
+        return listed(
+            self.universe,
+            words,
+            estimate.frequencies,
+            size,
+            errors,
+            gates,
+            k,
+            threshold,
+            confidence,
+        )

@@ -1,0 +1,276 @@
+"""PROT-PP: the one item that many hold, when all others hold none, from one sign a user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.algebra.error_correcting_codes import Code
+from frequency.algebra.exact_draws import uniform
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.exceptions import InvalidValue
+from frequency.heavy.errors import ItemErrors, noise_of_signs, null_of_signs
+from frequency.heavy.found import Found
+from frequency.heavy.listing import listed, nothing
+from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.randomness import BitSource, bit_source
+
+
+class IdleReporting(Protocol):
+    """A channel that has reports for users without an item, too."""
+
+    def idle(self, users: int, source: BitSource) -> Reports: ...
+    def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports: ...
+
+
+@dataclass(frozen=True)
+class CodeSign(SignChannel):
+    """The sign of the item's codeword at a random place, by the basic randomiser.
+
+    Source: Bassily and Smith, STOC 2015, Algorithm 1.
+
+    With c = (e^eps + 1) / (e^eps - 1) and m places the server reads the report (j, sign) as the
+    vector c sqrt(m) sign e_j, whose mean is the codeword divided by sqrt(m): multiplying by c is
+    what makes randomised response unbiased. Without an item the sign is a fair coin, and the mean
+    is 0.
+    """
+
+    code: Code
+    text: bool = False
+
+    number: ClassVar[str] = "index"
+    largest_domain: ClassVar[int] = 1 << 64
+
+    @property
+    def _numbers(self) -> int:
+        return self.code.length
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "bits": self.code.bits,
+            "symbol": self.code.symbol,
+            "text": self.text,
+            **super()._details(),
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        index = uniform(len(items), self.code.length, source)
+        minus = self.code.minus(items.astype(np.uint64), index) ^ self._choice.draw(
+            len(items), source
+        )
+        reports["index"], reports["sign"] = index, 1 - 2 * minus
+
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item."""
+        reports = np.zeros(users, dtype=self.report_dtype)
+        reports["index"], reports["sign"] = (
+            uniform(users, self.code.length, source),
+            1 - 2 * uniform(users, 2, source),
+        )
+        return reports
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Any, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["index"], reports["sign"] = (
+            coins.uniform(0, self.code.length),
+            1 - 2 * coins.uniform(1, 2),
+        )
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        minus = self.code.minus(items.astype(np.uint64), reports["index"].astype(np.int64))
+        return (reports["sign"] == 1 - 2 * minus).astype(np.int64)
+
+    def audit(self) -> Audit:
+        # The place does not depend on the item; given it, one sign has weight ``truth`` and the
+        # other ``lie``; idle, both a half.
+        return Audit(
+            self._choice.ratio,
+            self.max_ratio,
+            "a place where the codewords of 0 and 1 differ, the sign of 0",
+            (0, 1),
+        )
+
+
+@dataclass(frozen=True)
+class CodeGate:
+    """Decoding: a wrong word must not win over the right one.
+
+    ``users`` signs of the given contrast tell of it.
+
+    For two codewords that differ in a share d of the places, the difference of the scores has mean
+    2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
+    decoder of highest score. Of sums that were rounded to signs nothing is claimed.
+    """
+
+    code: Code
+    contrast: float
+    users: int
+    soft: bool = True
+
+    def __call__(self, frequency: Floats) -> Floats:
+        """The probability that an item of this frequency is not decoded, at most."""
+        if not self.soft:
+            return np.ones(np.shape(frequency))
+        z = frequency * self.contrast * np.sqrt(float(self.code.distance) * self.users)
+        result: Floats = np.minimum(1.0, ((1 << self.code.bits) - 1) * scipy.special.ndtr(-z))
+        return result
+
+
+@dataclass(frozen=True)
+class UniqueHeavyHitter(HeavyHitterProtocol):
+    """PROT-PP, for the unique heavy hitter.
+
+    Source: Bassily and Smith, STOC 2015, section 3.1, Algorithm 4.
+
+    The promise is that users hold one and the same item, or none (``None``, or a masked entry).
+    Privacy holds in any case; the answer means something under the promise only. Each user tells a
+    sign of the item's codeword at a random place; the server adds up the signs of each place and
+    decodes.
+
+    Parameters
+    ----------
+    bits, epsilon, text
+        See `HeavyHitterProtocol`.
+    symbol
+        The symbols of the code, in bits: see `frequency.heavy.Code`. None: `Code.best`.
+    soft
+        Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times
+        the holders are needed then.
+    """
+
+    symbol: int | None = None
+    soft: bool = True
+
+    @cached_property
+    def code(self) -> Code:
+        """The code."""
+        return code_of(self.universe.bits, self.symbol)
+
+    @cached_property
+    def channel(self) -> CodeSign:
+        """How an item becomes a report."""
+        return CodeSign(self.universe.size, self.epsilon, self.code, self.text)
+
+    def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each user, also for users without an item.
+
+        Parameters
+        ----------
+        values
+            The users' items, one-dimensional; None, or a masked entry, for a user without one.
+        rng
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
+        return self.privatized(self.channel, values, rng)
+
+    def privatized(
+        self, channel: IdleReporting, values: Any, rng: np.random.Generator | None
+    ) -> Reports:
+        """The same by a channel for items that has reports for users without one.
+
+        Parameters
+        ----------
+        channel
+            Of the same items.
+        values, rng
+            See `privatize`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (users,), of the channel's ``report_dtype``.
+        """
+        words, held = self.held_words(values)
+        reports = channel.idle(len(held), bit_source(rng))
+        if held.any():
+            reports[held] = channel.privatize(words, rng)
+        return reports
+
+    def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """The words of the users who hold an item, and who does: shape (users,)."""
+        given, held = _held(values)
+        try:
+            return self._items(given), held
+        except InvalidValue as error:  # say where it stands among all users
+            raise type(error)(
+                int(np.flatnonzero(held)[error.index]), error.value, error.largest
+            ) from None
+
+    def _find(
+        self,
+        aggregate: Aggregate,
+        population: int,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
+        users = aggregate.n
+        if not users:
+            return nothing(self.universe, confidence, population)
+        contrast = self.channel.contrast
+        word = self.code.decode(aggregate.counts[None], self.soft)
+        good = self.universe.possible(word, self.bits)
+        signs = 1 - 2 * self.code.minus(word[:, None], np.arange(self.code.length)[None])
+        estimate = (signs @ aggregate.counts) / (users * contrast)
+        noise, null = (
+            partial(errors_of, 1 / contrast, users) for errors_of in (noise_of_signs, null_of_signs)
+        )
+        errors = ItemErrors(users, population, noise, null)
+        gates = [CodeGate(self.code, contrast, users, self.soft)]
+        found = listed(
+            self.universe,
+            word[good],
+            estimate[good],
+            self.universe.size,
+            errors,
+            gates,
+            k,
+            threshold,
+            confidence,
+        )
+        return replace(found, promise="all who hold an item hold the same one")
+
+
+def code_of(bits: int, symbol: int | None) -> Code:
+    """The code of these symbols, or the best one. ValueError for symbols without room."""
+    return Code.best(bits) if symbol is None else Code(bits, symbol)
+
+
+def _held(values: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """The items among values, and who holds one."""
+    if isinstance(values, np.ndarray) and values.ndim > 1:
+        raise ValueError(
+            f"values must be one-dimensional, one item a user, got shape {values.shape}"
+        )
+    if isinstance(values, np.ma.MaskedArray):
+        return values.compressed(), ~np.ma.getmaskarray(values).reshape(-1)
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values, np.ones(values.size, dtype=np.bool_)
+    users = [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
+    held = np.array([value is not None for value in users], dtype=np.bool_)
+    return [value for value in users if value is not None], held

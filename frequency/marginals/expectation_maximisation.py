@@ -1,0 +1,432 @@
+"""InpEM: every attribute perturbed by itself, marginals by expectation maximisation.
+
+Source: thesis 4.3.4, after Fanti et al. 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie, root
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.tally import Sample, cells
+from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.protocol import MarginalProtocol
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+
+MOST_CELLS = 1 << 24
+"""How many cells the marginals of all sets of k attributes may have together."""
+
+_DENSE = 256
+"""Up to so many cells a step is a product with a matrix; above, attribute by attribute."""
+
+_TOGETHER = 1 << 13
+"""How many cells of small marginals are decoded at once."""
+
+
+@dataclass(frozen=True)
+class AttributeWise(Channel):
+    """A report is a record, as a number, each of whose values was perturbed by itself.
+
+    Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
+    most the ratio allowed: epsilon / d. An aggregate holds how many reports are in each cell of the
+    marginals of all sets of ``k`` attributes, one after the other.
+    """
+
+    attributes: Domain
+    k: int
+
+    largest_domain: ClassVar[int] = LARGEST
+
+    def __post_init__(self) -> None:
+        cells = [1] + [0] * self.k  # of all marginals of 0, 1, .. k attributes so far
+        for size in self.attributes.shape:
+            cells = [1] + [more + size * fewer for fewer, more in pairwise(cells)]
+        if cells[self.k] > MOST_CELLS:
+            raise ValueError(
+                f"the marginals of {self.k} attributes have {shown(cells[self.k])} cells, "
+                f"more than {MOST_CELLS}"
+            )
+        super().__post_init__()
+        for choice in self.choices:
+            if choice.k > 1:
+                choice.require()
+
+    @cached_property
+    def choices(self) -> tuple[TruthOrLie, ...]:
+        """How each attribute is perturbed."""
+        shape = self.attributes.shape
+        each = root(self.max_ratio, max(sum(size > 1 for size in shape), 1))
+        return tuple(TruthOrLie.within(each, size) for size in shape)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("record", smallest_integer(self.domain - 1))])
+
+    @property
+    def report_bits(self) -> int:
+        return (self.domain - 1).bit_length()
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "attributes": [[name, self.attributes[name]] for name in self.attributes],
+            "k": self.k,
+            "truths": [str(choice.truth) for choice in self.choices],
+            "lies": [str(choice.lie) for choice in self.choices],
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        told = np.zeros(len(items), dtype=np.int64)
+        for value, choice in zip(self.attributes.values(items).T, self.choices, strict=True):
+            value = value + choice.draw(len(items), source)
+            told = told * choice.k + np.where(value >= choice.k, value - choice.k, value)
+        reports["record"] = told
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["record"] <= self.domain - 1
+
+    @cached_property
+    def views(self) -> tuple[tuple[str, ...], ...]:
+        """All sets of k attributes."""
+        return self.attributes.views(self.k)
+
+    @cached_property
+    def _ends(self) -> Items:
+        return np.cumsum([self.attributes.project(view).size for view in self.views])
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (int(self._ends[-1]),)
+
+    def _tables(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+        """The perturbed marginal of each view, one axis an attribute."""
+        parts = np.split(counts, self._ends[:-1])
+        return [
+            part.reshape(self.attributes.project(view).shape)
+            for view, part in zip(self.views, parts, strict=True)
+        ]
+
+    def _counted(self, items: Items, times: Items | None = None) -> npt.NDArray[np.int64]:
+        """The counts of records, each so many times (None: once)."""
+        columns = dict(
+            zip(self.attributes, np.ascontiguousarray(self.attributes.values(items).T), strict=True)
+        )
+        parts = []
+        for view in self.views:
+            cells = np.zeros(len(items), dtype=np.int64)
+            for name in view:
+                cells = cells * self.attributes[name] + columns[name]
+            size = self.attributes.project(view).size
+            part = np.zeros(size, dtype=np.int64)
+            if times is None:
+                part += np.bincount(cells, minlength=size)
+            else:
+                np.add.at(part, cells, times)
+            parts.append(part)
+        return np.concatenate(parts)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        records = reports["record"].astype(np.int64)
+        if self.domain > len(records):
+            return self._counted(records)
+        times = np.bincount(records, minlength=self.domain)
+        return self._counted(np.arange(self.domain), times)
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        if (aggregate.counts < 0).any():
+            return False
+        # Any two views are linked by views that differ in one attribute and keep what the two
+        # share: these agree, so all do.
+        seen: dict[tuple[str, ...], npt.NDArray[np.int64]] = (
+            {(): np.array(aggregate.n)} if self.k == 1 else {}
+        )
+        for view, table in zip(self.views, self._tables(aggregate.counts), strict=True):
+            for axis in range(self.k):
+                smaller = table.sum(axis=axis)
+                if not np.array_equal(
+                    seen.setdefault(view[:axis] + view[axis + 1 :], smaller), smaller
+                ):
+                    return False
+        first = aggregate.counts[: self._ends[0]]
+        return sum(map(int, first)) == aggregate.n
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any
+        # value, all equally likely.
+        table = held.reshape(self.attributes.shape)
+        for axis, choice in enumerate(self.choices):
+            if choice.k > 1:
+                kept = rng.binomial(table, float(choice.p - choice.q))
+                lost = (table - kept).sum(axis=axis)
+                table = kept + np.moveaxis(
+                    rng.multinomial(lost, np.full(choice.k, 1 / choice.k)), -1, axis
+                )
+        return self._counted(np.arange(self.domain), table.ravel())
+
+    def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0.
+
+        One axis an attribute.
+        """
+        part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
+        start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
+        held = self.attributes.project(self.views[part])
+        cells = held.cells(np.arange(held.size), attributes)
+        shape = self.attributes.project(attributes).shape
+        result: Floats = (
+            np.bincount(cells, weights=aggregate.counts[start:end], minlength=math.prod(shape))
+            / aggregate.n
+        )
+        return result.reshape(shape)
+
+    def audit(self) -> Audit:
+        # The report 0 .. 0 under the record 0 .. 0, and under the record that differs in every
+        # attribute that can.
+        ratio = math.prod((choice.ratio for choice in self.choices), start=Fraction(1))
+        other = 0
+        for size in self.attributes.shape:
+            other = other * size + min(1, size - 1)
+        return Audit(ratio, self.max_ratio, 0, (0, other))
+
+
+class Convergence(NamedTuple):
+    """How expectation maximisation ended.
+
+    Attributes
+    ----------
+    iterations
+        How many steps were made.
+    converged
+        Whether the last step moved no cell by ``tolerance`` or more; otherwise the limit of steps
+        was reached.
+    failed
+        Whether that was the first step: then the marginal is the uniform prior, moved by less than
+        ``tolerance`` (the failures that thesis Table 4.2 counts). A population that is uniform
+        looks the same.
+    log_likelihood
+        The mean over reports of the log of the probability of their cell under the marginal, in
+        nats. No step lowers it.
+    """
+
+    iterations: int
+    converged: bool
+    failed: bool
+    log_likelihood: float
+
+
+class EMEstimate(MarginalEstimate):
+    """Marginals by expectation maximisation: proper distributions, biased.
+
+    Each is found by itself, so that they may disagree.
+
+    Nothing is known of their errors: variances are NaN, and with them what is made of variances
+    (infinite with no reports).
+    """
+
+    def __init__(self, protocol: InpEM, aggregate: Aggregate) -> None:
+        super().__init__(protocol, aggregate)
+        self._em = protocol
+        self._found: dict[tuple[str, ...], tuple[Floats, Convergence]] = {}
+
+    def marginal(self, attributes: Sequence[str]) -> Floats:
+        """The fractions of the population with each combination of values.
+
+        One axis an attribute, in the order asked for.
+        """
+        names = self._em.checked(attributes)
+        return self._decoded(names)[0] if self.n else super().marginal(names)
+
+    def report(self, attributes: Sequence[str]) -> Convergence:
+        """How the iteration for a marginal ended: look here before trusting it.
+
+        Raises
+        ------
+        ValueError
+            There are no reports.
+        """
+        names = self._em.checked(attributes)
+        if not self.n:
+            raise ValueError("no reports: there is nothing to decode")
+        return self._decoded(names)[1]
+
+    def _together(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """What is decoded with a marginal: all of its shape, if they are small.
+
+        Together they take hardly longer.
+        """
+        shape = self.domain.project(key).shape
+        if math.comb(len(self.domain), len(key)) * math.prod(shape) > _TOGETHER:
+            return [key]
+        return [
+            names
+            for names in self.domain.views(len(key))
+            if self.domain.project(names).shape == shape
+        ]
+
+    def _decoded(self, names: tuple[str, ...]) -> tuple[Floats, Convergence]:
+        key = tuple(name for name in self.domain if name in names)
+        if key not in self._found:
+            self._found.update(self._em.decode(self._aggregate, self._together(key)))
+        found, convergence = self._found[key]
+        return np.transpose(found, [key.index(name) for name in names]), convergence
+
+
+@dataclass(frozen=True)
+class InpEM(MarginalProtocol):
+    """InpEM: every attribute by randomised response with epsilon / d, decoded by EM.
+
+    Source: thesis 4.3.4, Algorithm 3.
+
+    A heuristic without a guarantee: it may stop far from the most likely marginal, or at the
+    uniform prior (see `EMEstimate.report`). A report is at most as long as the record; aggregates
+    hold all marginals of k attributes.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`. The marginals of all sets of k attributes may have 2^24 cells
+        together.
+    tolerance
+        Omega in Algorithm 3: iterations stop when no cell moves by as much.
+    max_iterations
+        Or after so many. Neither concerns clients: aggregates made with other limits are the same.
+
+    >>> InpEM(Domain.binary("a", "b", "c"), k=2, epsilon=1.0).audit().holds
+    True
+    """
+
+    tolerance: float = 1e-5
+    max_iterations: int = 100_000
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.tolerance, bool)
+            or not isinstance(self.tolerance, (int, float))
+            or not 0 < self.tolerance < 1
+        ):
+            raise ValueError(f"tolerance must lie between 0 and 1, got {shown(self.tolerance)}")
+        whole(self.max_iterations, "max_iterations", 1, what="a number of steps")
+        super().__post_init__()
+
+    @cached_property
+    def channel(self) -> AttributeWise:
+        return AttributeWise(self.domain.size, self.epsilon, self.domain, self.k)
+
+    def estimate(self, aggregate: Aggregate) -> EMEstimate:
+        """Marginals of up to k attributes, decoded when asked for.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        return EMEstimate(self, self.channel._own(aggregate))
+
+    def decode(
+        self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
+    ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
+        """Expectation maximisation for marginals of one shape (thesis, Algorithm 3).
+
+        A cell of the guess becomes the mean over reports of its probability.
+
+        Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops
+        by itself.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol, with at least one report.
+        sets
+            Sets of up to k attributes in the domain's order, with the same numbers of values.
+
+        Returns
+        -------
+        dict
+            For each set its marginal, one axis an attribute, and how the iteration ended.
+        """
+        told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
+        shape, cells = self.domain.project(sets[0]).shape, told.shape[1]
+        choices = [self.channel.choices[place] for place in self.domain.places(sets[0])]
+
+        def by_attribute(rows: Floats) -> Floats:
+            table = rows.reshape(-1, *shape)
+            for axis, choice in enumerate(choices, start=1):
+                if choice.k > 1:
+                    table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(
+                        axis=axis, keepdims=True
+                    )
+            return table.reshape(rows.shape)
+
+        # Pr[report | cell] is symmetric, so that one function serves both halves of a step.
+        dense = by_attribute(np.eye(cells)) if cells <= _DENSE else None
+        guess = np.full(told.shape, 1 / cells)
+        iterations, moved = np.zeros(len(told), dtype=np.int64), np.full(len(told), np.inf)
+        left, now, seen = np.arange(len(told)), guess.copy(), told
+        for step in range(1, self.max_iterations + 1):
+            after = (
+                now * by_attribute(seen / by_attribute(now))
+                if dense is None
+                else now * (seen / (now @ dense) @ dense)
+            )
+            change = np.abs(after - now).max(axis=1)
+            now, done = after, change < self.tolerance
+            if step == self.max_iterations or done.any():
+                guess[left], iterations[left], moved[left] = now, step, change
+                left, now, seen = left[~done], now[~done], seen[~done]
+                if not len(left):
+                    break
+        result = {}
+        for names, found, row, steps, last in zip(
+            sets, guess, told, iterations.tolist(), moved.tolist(), strict=True
+        ):
+            converged, some = last < self.tolerance, row > 0
+            likelihood = float(row[some] @ np.log(by_attribute(found)[some]))
+            found.setflags(write=False)
+            result[names] = (
+                found.reshape(shape),
+                Convergence(steps, converged, converged and steps == 1, likelihood),
+            )
+        return result
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        return self.decode(aggregate, [attributes])[attributes][0].ravel()
+
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        return np.full(len(weights), np.nan)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        """NaN for every cell: nothing is known of the errors of EM.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        attributes
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray
+            One axis an attribute, in the order asked for.
+        """
+        return np.full(self.domain.project(self.checked(attributes)).shape, np.nan)

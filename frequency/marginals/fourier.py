@@ -1,0 +1,408 @@
+"""InpHT: one Fourier coefficient of low order of the record, as one bit.
+
+Source: thesis 4.3.2, Theorem 5; 7.1.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import uniform
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.mixture import Mixture, weights_of
+from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.protocol import MarginalProtocol
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+
+Index = tuple[int, ...]
+"""Of a Fourier coefficient: c, one number for each attribute, 0 for most.
+
+The coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j).
+"""
+
+LARGEST_COEFFICIENTS = 1 << 16
+"""How many coefficients there may be: the parameters, and every message, name them."""
+
+LARGEST_COUNTS = 1 << 22
+"""How many counts there may be in an aggregate of them."""
+
+
+@dataclass(frozen=True)
+class Phase(SignChannel):
+    """In which half of a circle the user's phase lies, from a random point on.
+
+    There are ``domain`` phases; one bit by randomised response.
+
+    A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase +
+    shift) mod domain: + in the first half.
+    """
+
+    number: ClassVar[str] = "shift"
+
+    @property
+    def _numbers(self) -> int:
+        return 1 if self.domain <= 2 else self.domain
+
+    @property
+    def half(self) -> int:
+        """How many phases, from 0 on, are the first half: the larger one of an odd number."""
+        return (self.domain + 1) // 2
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        shift = uniform(len(items), self._numbers, source)
+        minus = (items + shift) % self.domain >= self.half
+        reports["shift"] = shift
+        reports["sign"] = 1 - 2 * (minus ^ self._choice.draw(len(items), source).astype(np.bool_))
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        truth = float(self._choice.p)
+        users = rng.multinomial(held, np.full(self._numbers, 1 / self._numbers))  # (phases, shifts)
+        place = (np.arange(self.domain)[:, None] + np.arange(self._numbers)) % self.domain
+        plus = rng.binomial(users, np.where(place < self.half, truth, 1 - truth))
+        return (2 * plus - users).sum(axis=0)
+
+    @cached_property
+    def gains(self) -> Floats:
+        """The factor by which each multiple of the phase is seen, before randomised response.
+
+        |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
+        """
+        signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
+        result: Floats = np.abs(np.fft.fft(signs)) / self.domain
+        result[0] = 0.0
+        return result
+
+    def coefficients(self, aggregate: Aggregate) -> npt.NDArray[np.complex128]:
+        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain.
+
+        0 for others.
+        """
+        signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
+        sums = aggregate.counts.astype(np.float64)
+        if self._numbers < self.domain:  # with two phases the other shift would tell the opposite
+            sums = np.array([sums[0], -sums[0]]) / 2
+        seen = np.fft.fft(sums) / (aggregate.n * self.contrast)
+        signal = np.fft.fft(signs) / self.domain
+        some = self.gains > 1e-9
+        result = np.zeros(self.domain, dtype=np.complex128)
+        result[some] = seen[some] / signal[some]
+        return result
+
+    def audit(self) -> Audit:
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "shift 0, sign +1", (0, self.domain - 1))
+
+
+def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
+    """The elementary symmetric polynomials of degree 0 .. largest.
+
+    They are the sums over all sets of so many numbers of their products.
+    """
+    result = [1, *[0] * largest]
+    for number in numbers:
+        for degree in range(largest, 0, -1):
+            result[degree] += number * result[degree - 1]
+    return result
+
+
+@dataclass(frozen=True)
+class Directions(Mixture):
+    """One direction among coefficients of low order, and the record's phase along it."""
+
+    attributes: Domain
+    k: int
+
+    kind: ClassVar[str] = "direction"
+    largest_domain: ClassVar[int] = LARGEST
+
+    @cached_property
+    def directions(self) -> tuple[Index, ...]:
+        """Coefficients that involve 1 .. k attributes, one of each conjugate pair."""
+        shape = self.attributes.shape
+        some = [place for place, size in enumerate(shape) if size > 1]
+        found = []
+        for size in range(1, min(self.k, len(some)) + 1):
+            for places in combinations(some, size):
+                for values in product(*(range(1, shape[place]) for place in places)):
+                    index = dict(zip(places, values, strict=True))
+                    conjugate = tuple(
+                        (shape[place] - value) % shape[place] for place, value in index.items()
+                    )
+                    if values <= conjugate:
+                        found.append(tuple(index.get(place, 0) for place in range(len(shape))))
+        return tuple(found) or ((0,) * len(shape),)
+
+    @cached_property
+    def phases(self) -> tuple[int, ...]:
+        """How many phases each direction has: the order of its coefficient."""
+        shape = self.attributes.shape
+        return tuple(
+            math.lcm(*(r // math.gcd(r, c) for r, c in zip(shape, direction, strict=True)))
+            for direction in self.directions
+        )
+
+    @cached_property
+    def parts(self) -> tuple[Phase, ...]:
+        kinds = {order: Phase(order, self.epsilon) for order in set(self.phases)}
+        return tuple(kinds[order] for order in self.phases)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        # The sum over cells of the variance of all marginals of k attributes is the sum over
+        # coefficients of their variances, times the sum of 1 / cells over the marginals that involve
+        # them: best in proportion to the root of that. It depends on how many values the
+        # coefficient's attributes have, and no more.
+        shape, roots, known = self.attributes.shape, [], dict[tuple[int, ...], int]()
+        for direction in self.directions:
+            kind = tuple(sorted(r for r, value in zip(shape, direction, strict=True) if value))
+            if kind not in known:
+                others = list(shape)
+                for r in kind:
+                    others.remove(r)
+                shares = _symmetric([Fraction(1, r) for r in others], self.k - len(kind))
+                cost = Fraction(shares[-1]) / math.prod(kind)
+                known[kind] = math.isqrt((cost.numerator << 80) // cost.denominator)
+            # A direction that is not its own conjugate stands for two coefficients.
+            pair = any(2 * value % r for r, value in zip(shape, direction, strict=True))
+            roots.append(known[kind] * (1 + pair))
+        total = sum(roots)
+        return weights_of(len(roots), [Fraction(root, total) for root in roots], "direction")
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "attributes": list(self.attributes),
+            "characters": [list(direction) for direction in self.directions],
+            **super()._details(),
+        }
+
+    @cached_property
+    def _masks(self) -> Items | None:
+        """For each direction the bits of an item whose parity is the phase.
+
+        None unless all phases are parities of bits.
+
+        They are where values count in steps of powers of two: if all attributes are binary, for
+        one.
+        """
+        shape, steps = self.attributes.shape, self.attributes.steps
+        masks = []
+        for direction, order in zip(self.directions, self.phases, strict=True):
+            some = [place for place, value in enumerate(direction) if value]
+            if order != 2 or any(
+                shape[place] % 2 or steps[place].bit_count() > 1 for place in some
+            ):
+                return None
+            masks.append(sum(steps[place] for place in some))
+        return np.array(masks, dtype=np.int64)
+
+    def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
+        if self._masks is None:
+            return super()._nodes_of(parts, items)
+        return (np.bitwise_count(items & self._masks[parts]) & 1).astype(np.int64)
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        order, result = self.phases[part], np.zeros(len(items), dtype=np.int64)
+        for place, value in enumerate(self.directions[part]):
+            if value:
+                result += self.attributes.values(items, [self.attributes.attributes[place]])[
+                    :, 0
+                ] * (value * order // self.attributes.shape[place])
+        return result % order
+
+
+@dataclass(frozen=True)
+class InpHT(MarginalProtocol):
+    """InpHT: one coefficient of the record that involves at most k attributes, as one bit.
+
+    Source: thesis 4.3.2, Theorem 5; 7.1.1.
+
+    For binary attributes the coefficients are those of the Hadamard transform; for others the
+    Fourier coefficients of the product of cyclic groups, which is the orthogonal decomposition that
+    thesis 7.1.1 asks for: every attribute costs as many coefficients as it has values, less one,
+    and no power of two. Marginals share coefficients, and so are consistent with each other.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        There would be more than 2^22 coefficients, or counts in an aggregate.
+    """
+
+    @cached_property
+    def channel(self) -> Directions:
+        coefficients = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
+        if coefficients > LARGEST_COEFFICIENTS:
+            raise ValueError(
+                f"marginals of {self.k} of these attributes have {shown(coefficients)} coefficients, "
+                f"more than {LARGEST_COEFFICIENTS}"
+            )
+        directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
+        if sum(directions.phases) > LARGEST_COUNTS:
+            raise ValueError(
+                f"an aggregate would have {sum(directions.phases)} counts, more than"
+                f" {LARGEST_COUNTS}"
+            )
+        return directions
+
+    @cached_property
+    def _seen(self) -> dict[Index, list[tuple[int, int]]]:
+        """For each coefficient the directions, and the multiples of them, that it is."""
+        shape = self.domain.shape
+        found: dict[Index, list[tuple[int, int]]] = {}
+        for part, (direction, phase) in enumerate(
+            zip(self.channel.directions, self.channel.parts, strict=True)
+        ):
+            for multiple in range(1, phase.domain):
+                if phase.gains[multiple] > 1e-9:
+                    index = tuple(multiple * c % r for c, r in zip(direction, shape, strict=True))
+                    found.setdefault(index, []).append((part, multiple))
+        return found
+
+    def _precisions(self, index: Index, users: Floats) -> list[tuple[int, int, float]]:
+        parts = self.channel.parts
+        return [
+            (
+                part,
+                multiple,
+                users[part] * (parts[part].contrast * parts[part].gains[multiple]) ** 2,
+            )
+            for part, multiple in self._seen[index]
+        ]
+
+    def _indices(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Index]]:
+        """The coefficients of a marginal but the constant one.
+
+        As places in its transform, and as coefficients of the domain.
+        """
+        places, found = self.domain.places(attributes), []
+        for values in product(*(range(self.domain[name]) for name in attributes)):
+            if any(values):
+                chosen = dict(zip(places, values, strict=True))
+                found.append(
+                    (values, tuple(chosen.get(place, 0) for place in range(len(self.domain))))
+                )
+        return found
+
+    def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
+        """What each direction says of its multiples.
+
+        For the last aggregate, which cannot change, it is kept.
+        """
+        last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
+        if last is None or last[0] is not aggregate:
+            channel = self.channel
+            levels = [channel._level(aggregate, part) for part in range(len(channel.parts))]
+            last = (
+                aggregate,
+                [
+                    p.coefficients(level) if level.n else np.zeros(p.domain, complex)
+                    for p, level in zip(channel.parts, levels, strict=True)
+                ],
+            )
+            vars(self)["_last"] = last
+        return last[1]
+
+    def _transform(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> npt.NDArray[np.complex128]:
+        """The transform of the marginal: NaN where nobody reported on a coefficient."""
+        users, coefficients = self.channel._users(aggregate), self._coefficients(aggregate)
+        result = np.zeros(self.domain.project(attributes).shape, dtype=np.complex128)
+        result[(0,) * len(attributes)] = 1.0
+        for values, index in self._indices(attributes):
+            seen = self._precisions(index, users)
+            total = sum(precision for *_, precision in seen)
+            result[values] = (
+                sum(p * coefficients[part][m] for part, m, p in seen) / total if total else np.nan
+            )
+        return result
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        transform = self._transform(aggregate, attributes)
+        result: Floats = np.fft.fftn(transform).real.ravel() / transform.size
+        return result
+
+    def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
+        """The mean square errors of the coefficients of a marginal.
+
+        What users have in common has not been taken off.
+        """
+        result = np.zeros(self.domain.project(attributes).shape)
+        for values, index in self._indices(attributes):
+            total = sum(precision for *_, precision in self._precisions(index, users))
+            result[values] = 1 / total if total else np.inf
+        return result
+
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        return self._variance_of(
+            attributes,
+            weights,
+            self.channel._users(aggregate),
+            self._transform(aggregate, attributes),
+        )
+
+    def _variance_of(
+        self,
+        attributes: tuple[str, ...],
+        weights: Floats,
+        users: Floats,
+        transform: npt.NDArray[np.complex128],
+    ) -> Floats:
+        shape = transform.shape
+        along = (
+            np.fft.fftn(weights.reshape(-1, *shape), axes=range(1, len(shape) + 1)) / transform.size
+        )
+        along = along.reshape(len(weights), -1)
+        moments = self._second_moments(attributes, users)
+        flat = np.abs(along) ** 2
+        total = np.where(
+            flat > 1e-30, flat * np.where(flat > 1e-30, moments.ravel(), 0.0), 0.0
+        ).sum(axis=1)
+        # A report's contribution has a mean, the same for all users of its direction; and no user
+        # reports on two directions.
+        means = np.zeros((len(weights), len(users)))
+        for values, index in self._indices(attributes):
+            seen = self._precisions(index, users)
+            precision = sum(p for *_, p in seen)
+            for part, _, own in seen:
+                if precision and np.isfinite(transform[values]):
+                    means[:, part] += (
+                        (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real
+                        * own
+                        / precision
+                    )
+        some = users > 0
+        total = total - (means[:, some] ** 2 / users[some]).sum(axis=1)
+        held = np.maximum(np.nan_to_num(np.fft.fftn(transform).real.ravel()), 0.0)
+        held = held / max(float(held.sum()), 1e-300)
+        shared: Floats = weights**2 @ held - (weights @ held) ** 2
+        result: Floats = np.maximum(total - shared / max(float(users.sum()), 1.0), 0.0)
+        return result
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        users = self.channel._expected_users(n)
+        even = np.zeros(self.domain.project(names).shape, dtype=np.complex128)
+        even[(0,) * len(names)] = 1.0
+        return self._variance_of(names, np.eye(even.size), users, even).reshape(even.shape)

@@ -1,0 +1,219 @@
+"""Protocols that perturb the whole record, as one item: InpRR, InpPS, InpOLH, InpHTCMS.
+
+Source: thesis 4.3.2.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel
+from frequency.core.oracle import Oracle
+from frequency.marginals.protocol import MarginalProtocol
+from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE
+from mechdesign._support.arrays import Floats
+
+LARGEST = 1 << 22
+"""How many different records the server tells apart one by one."""
+
+
+class InputProtocol(MarginalProtocol):
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it.
+
+    There are at most 2^22 different records.
+    """
+
+    def __post_init__(self) -> None:
+        size = getattr(self.domain, "size", 0)
+        if size > LARGEST:
+            raise ValueError(
+                f"{type(self).__name__} counts every record by itself: {size} are more than"
+                f" {LARGEST}"
+            )
+        super().__post_init__()
+
+    @property
+    @abstractmethod
+    def channel(self) -> Oracle:
+        """The oracle over all records, one of `Records`."""
+
+    @property
+    def _attributes(self) -> tuple[tuple[str, int], ...]:
+        return tuple((name, self.domain[name]) for name in self.domain)
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        result: Floats = np.bincount(
+            cells, weights=self.channel._frequencies(aggregate, None)
+        ).astype(np.float64)
+        return result
+
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        frequencies = self.channel._frequencies(aggregate, None)
+        # A few sums at a time: each takes as many numbers as there are records.
+        parts = [
+            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
+            for row in weights
+        ]
+        return np.concatenate(parts)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        cells = self.domain.cells(np.arange(self.domain.size), names)
+        shape = self.domain.project(names).shape
+        even = np.full(self.domain.size, 1 / self.domain.size)
+        rows = (cells == cell for cell in range(int(np.prod(shape))))
+        return np.concatenate(
+            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
+        ).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Records(Channel):
+    """A channel whose items are the records of some attributes: others may have as many records.
+
+    Attributes
+    ----------
+    attributes
+        Names and numbers of values.
+    """
+
+    attributes: tuple[tuple[str, int], ...] = ()
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on: the attributes, too."""
+        return {**super().parameters, "attributes": [list(pair) for pair in self.attributes]}
+
+
+@dataclass(frozen=True)
+class RecordsByOUE(Records, OUE):
+    """`frequency.OUE` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsByGRR(Records, GRR):
+    """`frequency.GRR` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsByOLH(Records, OLH):
+    """`frequency.OLH` over records."""
+
+
+@dataclass(frozen=True)
+class RecordsBySketch(Records, HadamardCountMeanSketch):
+    """`frequency.HadamardCountMeanSketch` over records."""
+
+
+@dataclass(frozen=True)
+class InpRR(InputProtocol):
+    """InpRR: a bit for every possible record, each perturbed by itself.
+
+    Source: thesis 4.3.2, Theorem 3; the oracle is `frequency.OUE`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
+    """
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByOUE(self.domain.size, self.epsilon, attributes=self._attributes)
+
+
+@dataclass(frozen=True)
+class InpPS(InputProtocol):
+    """InpPS, preferential sampling: the record, or any other one.
+
+    Source: thesis 4.3.2, Theorem 4; the oracle is `frequency.GRR`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
+    """
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByGRR(self.domain.size, self.epsilon, attributes=self._attributes)
+
+
+@dataclass(frozen=True)
+class InpOLH(InputProtocol):
+    """InpOLH: the record, hashed.
+
+    Source: thesis 2.4.2; the oracle is `frequency.OLH`.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+
+    Raises
+    ------
+    ValueError
+        More than 2^22 different records.
+    """
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsByOLH(self.domain.size, self.epsilon, attributes=self._attributes)
+
+
+@dataclass(frozen=True)
+class InpHTCMS(InputProtocol):
+    """InpHTCMS: the record in a sketch.
+
+    Source: thesis 4.4.6; the oracle is `frequency.HadamardCountMeanSketch`.
+
+    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes``
+    of them, into ``width`` cells each, a power of two.
+
+    Parameters
+    ----------
+    domain, k, epsilon
+        See `MarginalProtocol`.
+    hashes
+        The number of hash functions, at least 1.
+    width
+        The number of cells of each, a power of two.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or more than 2^22 different records.
+    """
+
+    hashes: int = 5
+    width: int = 256
+
+    @cached_property
+    def channel(self) -> Oracle:
+        return RecordsBySketch(
+            self.domain.size, self.epsilon, self.hashes, self.width, attributes=self._attributes
+        )

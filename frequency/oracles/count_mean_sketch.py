@@ -1,0 +1,484 @@
+"""Count-mean sketches: items hashed into few cells, for domains too large for a table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie, UnaryBits, uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.hash_functions import Coins, PublicBits, features
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer, sums_of_signs
+from frequency.core.oracle import Oracle, checked_users, variance_of
+from frequency.core.tally import Sample, bits, public, signs
+from frequency.oracles.unary_encoding import column_sums, packed
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+
+
+@dataclass(frozen=True)
+class Sketch(Oracle):
+    """Oracles with a public random function, the same for all users, under which items collide.
+
+    Estimates are unbiased, and variances stated, over the seed as well as the reports: ``seed`` is
+    public, and must be chosen without looking at the data. Confusion does not average out over
+    users; it adds `confusion` times the sum of the squared frequencies of the other items to the
+    variance, however many users there are.
+
+    `Oracle.estimate` takes ``items``: ask for the candidates you care about, since the domain may
+    be too large to list.
+    """
+
+    largest_domain: ClassVar[int] = 1 << 64
+
+    @property
+    @abstractmethod
+    def confusion(self) -> Fraction:
+        """The variance, over the seed, of what one item's frequency adds to another's estimate."""
+
+    @abstractmethod
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        """n times the part of the variance of a weighted sum that averages out.
+
+        ``squares`` and ``total`` are the sums of w_x^2 and w_x, ``own`` that of f_x w_x^2.
+        """
+
+    @abstractmethod
+    def second_moment(self, aggregate: Aggregate) -> float:
+        """An estimate of the sum of all squared frequencies.
+
+        It is brought into [1/domain, 1], and is 1 for no reports.
+        """
+
+    def variance(
+        self, n: int, frequency: npt.ArrayLike = 0.0, second_moment: float | None = None
+    ) -> Any:
+        """As `Oracle.variance`, over the seed too.
+
+        Parameters
+        ----------
+        n
+            The number of users, at least 1.
+        frequency
+            The fraction of the users with the item, 0 to 1; a number or an array.
+        second_moment
+            The sum of the squared frequencies of all items, this one included; None: the worst
+            case, all others are one item.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        others = (1 - f) ** 2 if second_moment is None else second_moment - f**2
+        return variance_of(n, self._user_variance(1.0, 1.0, f)) + float(self.confusion) * others
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        d = held or self.domain
+        flat = 1 / d
+        users = float(variance_of(n, self._user_variance(2.0, 0.0, 2 * flat)))
+        # Of the two items with each other, nothing remains; with all others, of either.
+        return users + float(self.confusion) * 2 * flat**2 * (d - 2)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)
+        result: Floats = (
+            self._user_variance(1.0, 1.0, frequencies) / aggregate.n
+            + float(self.confusion) * confused
+        )
+        return result
+
+    def _slope(self, n: int) -> float:
+        return float(self._user_variance(1.0, 1.0, 1.0) - self._user_variance(1.0, 1.0, 0.0)) / n
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """As `Oracle.linear_variance`, over the seed too."""
+        moment = float(frequencies @ frequencies)
+        return self._of_sums(checked_users(n), weights, frequencies, moment)
+
+    def _of_sums(
+        self, n: int, weights: Floats, frequencies: Floats, second_moment: float
+    ) -> Floats:
+        squares = (weights**2).sum(axis=1)
+        users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies) / n
+        # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are
+        # uncorrelated.
+        pairs = (
+            squares * second_moment + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
+        )
+        result: Floats = users + float(self.confusion) * np.maximum(pairs, 0.0)
+        return result
+
+    def _all(self, items: Items | None) -> Items:
+        return np.arange(self.domain) if items is None else items
+
+
+class SignSketch(Sketch):
+    """Sketches by public random sign functions, one of which each user draws.
+
+    A report is the function's index and, by randomised response, the sign of the user's item.
+    """
+
+    @property
+    @abstractmethod
+    def _rows(self) -> int:
+        """The number of sign functions to choose from, each as likely."""
+
+    @cached_property
+    def _choice(self) -> TruthOrLie:
+        return TruthOrLie.within(self.max_ratio, 2)
+
+    @property
+    def _contrast(self) -> Fraction:
+        """The mean of a reported sign times the true one."""
+        return self._choice.p - self._choice.q
+
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        return squares / float(self._contrast) ** 2 - own - float(self.confusion) * (squares - own)
+
+    def second_moment(self, aggregate: Aggregate) -> float:
+        # The square of a row's sum is, on average, its number of reports and a share of every pair
+        # of users with the same item.
+        n, rows = aggregate.n, self._rows
+        if not n:
+            return 1.0
+        square = float((aggregate.counts.astype(np.float64) ** 2).sum())
+        moment = (rows * (square - n) / float(self._contrast) ** 2 + n) / n**2
+        return min(1.0, max(moment, 1 / self.domain))
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return sums_of_signs(aggregate.counts, aggregate.n)
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [signs(n, counts, 1 / self._rows)]
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def audit(self) -> Audit:
+        # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
+        # ``lie``.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(
+            self._choice.ratio,
+            self.max_ratio,
+            "a row whose signs of 0 and 1 differ, the sign of 0",
+            (0, 1),
+        )
+
+
+def checked_size(name: str, value: object, least: int) -> int:
+    """``value`` as Python's integer; ValueError unless it is one, ``least`` .. 2^32."""
+    return whole(value, name, least, 1 << 32)
+
+
+@dataclass(frozen=True)
+class HashedSketch(Sketch):
+    """Sketches whose public functions hash items into few cells.
+
+    Parameters
+    ----------
+    domain, epsilon
+        See `Oracle`.
+    hashes
+        The number of hash functions, 1 to 2^32.
+    width
+        The number of cells, a power of two, 2 to 2^32.
+    seed
+        Of the public functions, 0 to 2^32, chosen without looking at the data.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+    """
+
+    hashes: int = 256
+    width: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "hashes", checked_size("hashes", self.hashes, 1))
+        object.__setattr__(self, "width", checked_size("width", self.width, 2))
+        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        if self.width & (self.width - 1):
+            raise ValueError(f"width must be a power of two, got {shown(self.width)}")
+
+    @property
+    def confusion(self) -> Fraction:
+        return Fraction(1, self.hashes * (self.width - 1))
+
+    @property
+    def _functions(self) -> dict[str, int]:
+        return {"hashes": self.hashes, "width": self.width, "seed": self.seed}
+
+    @property
+    def _places(self) -> int:
+        return self.width.bit_length() - 1
+
+    @cached_property
+    def _public(self) -> PublicBits:
+        return PublicBits("hash", self.seed, self.hashes * self._places)
+
+    def _cells_of(self, hash_: Items, items: Items) -> Items:
+        """The cell of each item under each hash function (broadcast against each other)."""
+        at = features(items)
+        cell = np.zeros(np.broadcast_shapes(hash_.shape, items.shape), dtype=np.int64)
+        for place in range(self._places):
+            cell |= self._public.bits(hash_ * self._places + place, at).astype(np.int64) << place
+        return cell
+
+    def _look_up(self, table: Floats, items: Items | None) -> Floats:
+        """The sum over hash functions of table[hash, cell], for each item (None: all)."""
+        chosen = self._all(items)
+        total = np.zeros(len(chosen))
+        for hash_ in range(self.hashes):
+            total += table[hash_, self._cells_of(np.array(hash_), chosen)]
+        return total
+
+
+@dataclass(frozen=True)
+class HadamardCountMeanSketch(HashedSketch, SignSketch):
+    """HCMS, InpHTCMS: one Hadamard coefficient of the hashed item, as one bit.
+
+    Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
+
+    The user picks a hash function and one of the width - 1 coefficients that are not constant. A
+    report is ``hash``, ``index`` and ``sign`` (+1 or -1).
+
+    Parameters
+    ----------
+    domain, epsilon, hashes, width, seed
+        See `HashedSketch`.
+    """
+
+    @property
+    def _rows(self) -> int:
+        return self.hashes * (self.width - 1)
+
+    def _details(self) -> dict[str, Any]:
+        return {**self._functions, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype(
+            [
+                ("hash", smallest_integer(self.hashes - 1)),
+                ("index", smallest_integer(self.width - 1)),
+                ("sign", "i1"),
+            ]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return (self.hashes - 1).bit_length() + self.width.bit_length()
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        users = len(items)
+        hash_ = uniform(users, self.hashes, source)
+        index = 1 + uniform(users, self.width - 1, source)
+        minus = (
+            np.bitwise_count(index & self._cells_of(hash_, items))
+            ^ self._choice.draw(users, source)
+        ) & 1
+        reports["hash"], reports["index"], reports["sign"] = hash_, index, 1 - 2 * minus
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        index, sign = reports["index"], reports["sign"]
+        return (
+            (reports["hash"] < self.hashes)
+            & (index >= 1)
+            & (index < self.width)
+            & ((sign == 1) | (sign == -1))
+        )
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.hashes, self.width)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        cell = reports["hash"].astype(np.int64) * self.width + reports["index"]
+        return (
+            np.bincount(cell, weights=reports["sign"], minlength=self.hashes * self.width)
+            .astype(np.int64)
+            .reshape(self._shape)
+        )
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return super()._consistent(aggregate) and not aggregate.counts[:, 0].any()
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return super()._samples(n, counts[:, 1:])
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        table = walsh_hadamard(aggregate.counts.astype(np.float64))
+        return self._look_up(table, items) / (aggregate.n * float(self._contrast))
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hash"], reports["index"] = (
+            coins.uniform(0, self.hashes),
+            1 + coins.uniform(1, self.width - 1),
+        )
+        reports["sign"] = 1 - 2 * coins.uniform(2, 2)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        cell = self._cells_of(reports["hash"].astype(np.int64), items)
+        return (
+            reports["sign"]
+            == 1 - 2 * (np.bitwise_count(reports["index"] & cell).astype(np.int64) & 1)
+        ).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class CountMeanSketch(HashedSketch):
+    """CMS: the symmetric unary encoding of the hashed item.
+
+    Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
+
+    The user picks a hash function. A report is ``hash`` and ``bits``, one for each cell, packed,
+    least significant bit first. Noise like SUE's; `HadamardCountMeanSketch` has far shorter
+    reports.
+
+    Parameters
+    ----------
+    domain, epsilon, hashes, width, seed
+        See `HashedSketch`.
+    """
+
+    @property
+    def _batch(self) -> int:
+        return max(1, (1 << 22) // self.width)
+
+    @cached_property
+    def _bits(self) -> UnaryBits:
+        """How the bits of the cells are drawn."""
+        return UnaryBits.symmetric(self.max_ratio)
+
+    def _details(self) -> dict[str, Any]:
+        return {**self._functions, "p": str(self._bits.own), "q": str(self._bits.other)}
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype(
+            [("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return (self.hashes - 1).bit_length() + self.width
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        hash_ = uniform(len(items), self.hashes, source)
+        words = self._bits.draw(self._cells_of(hash_, items), self.width, source)
+        reports["hash"], reports["bits"] = hash_, packed(words, self.width)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return (reports["hash"] < self.hashes) & (
+            reports["bits"][:, -1] >> ((self.width - 1) % 8) <= 1
+        )
+
+    # The counts of a hash function: ones in each cell, and then its number of reports.
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.hashes, self.width + 1)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._shape, dtype=np.int64)
+        order = np.argsort(reports["hash"], kind="stable")
+        counts[:, -1] = np.bincount(reports["hash"], minlength=self.hashes)
+        ends = np.cumsum(counts[:, -1])
+        for hash_ in np.flatnonzero(counts[:, -1]):
+            mine = order[ends[hash_] - counts[hash_, -1] : ends[hash_]]
+            counts[hash_, :-1] = column_sums(reports["bits"][mine], self.width)
+        return counts
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
+        return (
+            bool(((cells >= 0) & (cells <= users[:, None])).all())
+            and sum(map(int, users)) == aggregate.n
+        )
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
+        return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        true = np.zeros((self.hashes, self.width), dtype=np.int64)
+        some = np.flatnonzero(held)
+        for start in range(0, len(some), 4096):
+            items = some[start : start + 4096]
+            users = rng.multinomial(held[items], np.full(self.hashes, 1 / self.hashes))
+            for hash_ in range(self.hashes):
+                np.add.at(true[hash_], self._cells_of(np.array(hash_), items), users[:, hash_])
+        users = true.sum(axis=1, keepdims=True)
+        p, q = float(self._bits.p), float(self._bits.q)
+        return np.hstack([rng.binomial(true, p) + rng.binomial(users - true, q), users])
+
+    @cached_property
+    def _bit_variance(self) -> float:
+        """The variance of one report's bit, scaled to be unbiased.
+
+        It is the same for the cell of the user's item and for all others.
+        """
+        return float(self._bits.p * self._bits.q / (self._bits.p - self._bits.q) ** 2)
+
+    def _cells(self, aggregate: Aggregate) -> Floats:
+        """Unbiased estimates of how many users each hash function puts into each cell."""
+        result: Floats = (
+            aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bits.q)
+        ) / float(self._bits.p - self._bits.q)
+        return result
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        share = self._look_up(self._cells(aggregate), items) / aggregate.n
+        return (share - 1 / self.width) * self.width / (self.width - 1)
+
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        w, g = self.width, self.hashes
+        bits = (w / (w - 1)) ** 2 * self._bit_variance * (squares * (1 - 1 / w) + total**2 / w)
+        return bits + (squares - own) * (1 - 1 / g) / (w - 1)  # and the choice of the hash function
+
+    def second_moment(self, aggregate: Aggregate) -> float:
+        # The sum of squared cells is its noise, one for each user, and one for each two users who
+        # agree in hash function and cell.
+        n, w, g = aggregate.n, self.width, self.hashes
+        if not n:
+            return 1.0
+        agree = float((self._cells(aggregate) ** 2).sum()) - n * w * self._bit_variance - n
+        moment = (g * agree + n - n**2 / w) / (n**2 * (1 - 1 / w))
+        return min(1.0, max(moment, 1 / self.domain))
+
+    def audit(self) -> Audit:
+        # The hash function does not depend on the item; given it, two items differ in at most two
+        # bits, told independently.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(
+            self._bits.ratio,
+            self.max_ratio,
+            "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear",
+            (0, 1),
+        )

@@ -1,0 +1,239 @@
+"""Hadamard randomised response: signs of t random Hadamard coefficients of the item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie, uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.oracle import Oracle, population_mean, variance_of
+from frequency.core.tally import Sample, signs
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
+
+
+@dataclass(frozen=True)
+class HRR(Oracle):
+    """HRR_t: t random signs of the item's row of the Hadamard matrix, by randomised response.
+
+    Source: thesis 4.7; Nguyen et al. 2016. t = 1 is HRR, and InpHT with k = d.
+
+    The domain is padded to a power of two S; coefficient j of item x is (-1)^(j . x), the dot
+    product of their binary digits. The constant coefficient says nothing and is never drawn: the t
+    indices are distinct and uniform in 1 .. S-1, and their signs are told by randomised response
+    over the 2^t patterns. A report is an ``index`` and a ``sign`` (+1 or -1) for each. The
+    variance, about (e^eps + 2^t - 1)^2 / (n t (e^eps - 1)^2), is least for t = 1 up to epsilon =
+    ln(1 + 2 sqrt 2) = 1.342, then for larger t.
+
+    Parameters
+    ----------
+    domain, epsilon
+        See `Oracle`.
+    coefficients
+        t, 1 to log2 of the padded domain (1 for the smallest domains).
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+    """
+
+    coefficients: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = max(1, (self.domain - 1).bit_length())
+        padded = "an integer up to log2 of the padded domain"
+        coefficients = whole(self.coefficients, "coefficients", 1, most, what=padded)
+        object.__setattr__(self, "coefficients", coefficients)
+        self._choice.require()
+
+    @property
+    def padded(self) -> int:
+        """S, the least power of two that is at least the domain and 2."""
+        return 1 << max(1, (self.domain - 1).bit_length())
+
+    @cached_property
+    def _choice(self) -> TruthOrLie:
+        return TruthOrLie.within(self.max_ratio, 1 << self.coefficients)
+
+    @property
+    def _contrast(self) -> Fraction:
+        """The mean of a reported sign times the true one.
+
+        The pattern is kept with this probability, and uniform otherwise.
+        """
+        return self._choice.p - self._choice.q
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        t = self.coefficients
+        return np.dtype([("index", smallest_integer(self.padded - 1), (t,)), ("sign", "i1", (t,))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.coefficients * self.padded.bit_length()
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "coefficients": self.coefficients,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        users, t = len(items), self.coefficients
+        index = 1 + uniform(users * t, self.padded - 1, source).reshape(users, t)
+        if t > 1:  # indices are distinct: draw all of a user's again when two agree
+            while len(
+                again := np.flatnonzero((np.diff(np.sort(index, axis=1), axis=1) == 0).any(axis=1))
+            ):
+                index[again] = 1 + uniform(len(again) * t, self.padded - 1, source).reshape(-1, t)
+        flips = self._choice.draw(users, source)[:, None] >> np.arange(t)
+        minus = (np.bitwise_count(index & items[:, None]) ^ flips) & 1
+        reports["index"] = index
+        reports["sign"] = 1 - 2 * minus
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        index, sign = reports["index"], reports["sign"]
+        good = ((index >= 1) & (index < self.padded) & ((sign == 1) | (sign == -1))).all(axis=1)
+        if self.coefficients > 1:
+            good &= (np.diff(np.sort(index, axis=1), axis=1) != 0).all(axis=1)
+        return good
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.padded,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        sums = np.bincount(
+            reports["index"].ravel(), weights=reports["sign"].ravel(), minlength=self.padded
+        )
+        return sums.astype(np.int64)  # whole numbers far below 2^53
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the
+        # N_j add up to n t.
+        n, sums = aggregate.n, [int(value) for value in aggregate.counts]
+        least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
+        drawn = n * self.coefficients
+        return (
+            sums[0] == 0
+            and max(map(abs, sums)) <= n
+            and least <= drawn <= most
+            and (drawn - least) % 2 == 0
+        )
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)
+        if t == 1:
+            return [signs(n, counts[1:], 1 / m)]
+        # The signs of a report are told together, and the covariance is diagonal but for u u' over
+        # items instead of indices.
+        sums = walsh_hadamard(counts.astype(np.float64)) / self.padded**0.5
+        frequencies = 1 / self.padded + sums * (self.padded**0.5 * self._scale / max(n, 1))
+        pair = kept * t * (t - 1) / max(m * (m - 1), 1)
+        return [
+            Sample(
+                n,
+                sums,
+                t / m - pair + pair * self.padded * np.maximum(frequencies, 0.0),
+                sums / max(n, 1),
+                fixed=True,
+            )
+        ]
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        sums = walsh_hadamard(aggregate.counts.astype(np.float64))
+        chosen = sums[: self.domain] if items is None else sums[items]
+        result: Floats = 1 / self.padded + chosen * (self._scale / aggregate.n)
+        return result
+
+    @property
+    def _scale(self) -> float:
+        """What a report's sign adds to the estimate of the items with that sign."""
+        return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
+
+    def _sum_of_signs(self, same: int) -> Fraction:
+        """The variance of the sum of the t reported signs times those of item x.
+
+        For users with item x (same = 1) or with another one (0).
+        """
+        t, m, kept = self.coefficients, self.padded - 1, self._contrast
+        mean, square = (
+            (Fraction(t), Fraction(t * t))
+            if same
+            else (Fraction(-t, m), t * (1 - Fraction(t - 1, m)))
+        )
+        return kept * square + (1 - kept) * t - (kept * mean) ** 2
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        other, own = (self._scale**2 * float(self._sum_of_signs(same)) for same in (0, 1))
+        return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # A report contributes W/S + scale * (sum of its signs times the weights' coefficients
+        # there), W the sum of the weights.
+        t, m, s, kept = self.coefficients, self.padded - 1, self.padded, float(self._contrast)
+        total = weights.sum(axis=1, keepdims=True)
+        mean_square = (s * (weights**2).sum(axis=1, keepdims=True) - total**2) / m
+
+        def of_holder(own: Floats) -> Floats:
+            # The true signs of two different indices, drawn without replacement, are correlated.
+            pairs = ((s * own - total) ** 2 - m * mean_square) / max(m * (m - 1), 1)
+            square: Floats = t * mean_square + kept * t * (t - 1) * pairs
+            return self._scale**2 * square - (own - total / s) ** 2
+
+        return (
+            population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies)
+            / aggregate.n
+        )
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return float(
+            self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[
+                0
+            ]
+        )
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        t = self.coefficients
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        # Distinct indices, by Floyd's algorithm: the last number takes the place of one that came
+        # already
+        for k in range(t):
+            index = 1 + coins.uniform(k, self.padded - t + k)
+            came = (reports["index"][:, :k] == index[:, None]).any(axis=1)
+            reports["index"][:, k] = np.where(came, self.padded - t + k, index)
+        reports["sign"] = 1 - 2 * (
+            coins.words(t)[:, None] >> np.arange(63, 63 - t, -1, dtype=np.uint64) & 1
+        ).astype(np.int64)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1
+        return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
+
+    def audit(self) -> Audit:
+        # The indices do not depend on the item. Given them, the pattern of the item has weight
+        # ``truth``, any other ``lie``.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "index 1, sign +1", (0, 1))

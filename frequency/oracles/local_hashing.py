@@ -1,0 +1,197 @@
+"""Optimised local hashing with a linear hash over a finite field.
+
+The server need not try every item for every user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie, uniform
+from frequency.algebra.finite_field import VectorSpace, best_order, space
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.tally import Sample, public
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+
+
+@dataclass(frozen=True)
+class OLH(CellOracle):
+    """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
+
+    Source: Wang et al., USENIX Security 2017; thesis 2.4.2.
+
+    The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its
+    coordinates. Two items collide with probability exactly 1/q, so the family is universal and the
+    textbook's estimator is unbiased; and the number of users whose report supports x, #{i : <a_i,
+    x> = y_i}, comes for all x at once from a Fourier transform, in O(n + q D log D) instead of
+    O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless
+    the server's table of about q^t numbers would be too large
+    (`frequency.algebra.finite_field.TABLE_LIMIT`).
+
+    A report is (a, y): ``hash`` in 0 .. q^t - 1 and ``value`` in 0 .. q - 1. The variance at
+    frequency 0 is (e^eps + q - 1)^2 / (n (e^eps - 1)^2 (q - 1)), which is 4 e^eps / (n (e^eps -
+    1)^2) when q = e^eps + 1.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+    """
+
+    @cached_property
+    def _order(self) -> tuple[int, int]:
+        e = float(min(self.max_ratio, Fraction(1 << 60)))
+        return best_order(
+            self.domain, e + 1, 1, lambda q, t: q**t, lambda q, t: (e + q - 1) ** 2 / (q - 1)
+        )
+
+    @property
+    def hashes_to(self) -> int:
+        """q, the number of values of the hash."""
+        return self._order[0]
+
+    @property
+    def _space(self) -> VectorSpace:
+        return space(*self._order)
+
+    @cached_property
+    def _choice(self) -> TruthOrLie:
+        return TruthOrLie.within(self.max_ratio, self.hashes_to)
+
+    @property
+    def p(self) -> Fraction:
+        return self._choice.p
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(1, self.hashes_to)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype(
+            [
+                ("hash", smallest_integer(self._space.size - 1)),
+                ("value", smallest_integer(self.hashes_to - 1)),
+            ]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return (self._space.size - 1).bit_length() + (self.hashes_to - 1).bit_length()
+
+    def _details(self) -> dict[str, Any]:
+        q, t = self._order
+        return {
+            "field": q,
+            "dimension": t,
+            "truth": str(self._choice.truth),
+            "lie": str(self._choice.lie),
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        field, users = self._space.field, len(items)
+        a = uniform(users, self._space.size, source)
+        reports["hash"] = a
+        # Adding a nonzero element of the field is a lie; every lie is as likely.
+        reports["value"] = field.add(self._space.dot(a, items), self._choice.draw(users, source))
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return (reports["hash"] < self._space.size) & (reports["value"] < self.hashes_to)
+
+    # The report (c a, c y) supports the same items as (a, y), so that only directions and values
+    # are counted; and one cell more for the reports with a = 0: those with y = 0 support
+    # everything, others nothing.
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._space.directions * self.hashes_to + 2,)
+
+    def _cells(self, reports: Reports) -> Items:
+        v, q = self._space, self.hashes_to
+        a, y = reports["hash"].astype(np.int64), reports["value"].astype(np.int64)
+        zero = a == 0
+        direction, lead = v.direction(np.where(zero, 1, a))
+        value = y if q == 2 else v.field.multiply(v.field.inverse(lead), y)
+        return np.where(zero, v.directions * q + (y == 0), direction * q + value)[:, None]
+
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        v = self._space
+        lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
+        result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
+        return result
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        v, zero = self._space, int(counts[-2:].sum())
+        hashes = [*counts[:-2].reshape(v.directions, -1).sum(axis=1), zero]
+        shares = np.full(len(hashes), (self.hashes_to - 1) / v.size)
+        shares[-1] = 1 / v.size
+        return [*super()._samples(n, counts), public(n, hashes, shares)]
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # A third item's report supports both with probability q^2, or p q if it is on their line,
+        # as `on_line` of all vectors are.
+        p, q, d, size = self.p, self.q, held or self.domain, self._space.size
+        on_line = Fraction(self.hashes_to - 2, max(size - 2, 1))
+        one = (p + (d - 1) * q) / d
+        both = (2 * p * q + (d - 2) * (on_line * p * q + (1 - on_line) * q**2)) / d
+        return float(variance_of(n, 2 * (one - both) / (p - q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hash"], reports["value"] = (
+            coins.uniform(0, self._space.size),
+            coins.uniform(1, self.hashes_to),
+        )
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        true = self._space.dot(reports["hash"].astype(np.int64), items)
+        return (reports["value"] == true).astype(np.int64)
+
+    def audit(self) -> Audit:
+        # a does not depend on the item. Given a, the value of the hash is told with weight
+        # ``truth``, any other with ``lie``; some a tells any two items apart.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._choice.ratio, self.max_ratio, "hash 1, value 0", (0, 1))
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        v, order = self._space, self.hashes_to
+        (items,) = spread_out(frequencies[None], np.arange(self.domain), v.size)
+        lie, more = float(self._choice.q), float(self._choice.p - self._choice.q)
+        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
+        # the value 0.
+        cells = (lie + more * v.sums(items).ravel()) * ((order - 1) / v.size)
+        return np.concatenate([cells, [lie * (order - 1) / v.size, (lie + more) / v.size]])
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        v, p, q = self._space, float(self.p), float(self.q)
+        result = np.empty(len(weights))
+        for k, row in enumerate(
+            spread_out(weights, np.arange(self.domain) if items is None else items, v.size)
+        ):
+            supported = np.concatenate([v.sums(row).ravel(), [0.0, row.sum()]])
+            scores = (supported - q * row.sum()) / (p - q)
+            result[k] = variance_of_scores(
+                scores[None], aggregate, weights[k : k + 1], frequencies
+            )[0]
+        return result

@@ -1,0 +1,200 @@
+"""Projective geometry response: the accuracy of subset selection in a report of log D bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie, uniform
+from frequency.algebra.finite_field import VectorSpace, best_order, space
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+
+
+def points(q: int, t: int) -> int:
+    """The number of points, and of hyperplanes, of the projective space of F_q^t; 0 for t = 0."""
+    number: int = (q**t - 1) // (q - 1)
+    return number
+
+
+@dataclass(frozen=True)
+class ProjectiveGeometry(CellOracle):
+    """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
+
+    Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the
+    points on it. The hyperplanes through the holder's point are more likely than the others by
+    exp(epsilon). Every two points lie on equally many hyperplanes, so the estimator is that of
+    subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1 makes that size the
+    best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+    """
+
+    @cached_property
+    def _order(self) -> tuple[int, int]:
+        e = float(min(self.max_ratio, Fraction(1 << 60)))
+        return best_order(self.domain, e + 1, 2, points, lambda q, t: _variance(q, t, e))
+
+    @property
+    def _space(self) -> VectorSpace:
+        return space(*self._order)
+
+    @cached_property
+    def _through(self) -> TruthOrLie:
+        """The inner product of hyperplane and point: 0, or another element of the field."""
+        # The zero vector is no hyperplane, so there is one vector fewer orthogonal to the point
+        # than with each other product.
+        q, t = self._order
+        return TruthOrLie.within(self.max_ratio * (1 - Fraction(1, q ** (t - 1))), q)
+
+    @property
+    def p(self) -> Fraction:
+        return self._through.p
+
+    @property
+    def q(self) -> Fraction:
+        # A hyperplane through the holder's point is one of m, lam of which hold the other point; m
+        # - lam of the rest do.
+        order, t = self._order
+        m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
+        return self.p * Fraction(lam, m) + (1 - self.p) * Fraction(m - lam, all_ - m)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("hyperplane", smallest_integer(self._space.directions - 1))])
+
+    @property
+    def report_bits(self) -> int:
+        return (self._space.directions - 1).bit_length()
+
+    def _details(self) -> dict[str, Any]:
+        q, t = self._order
+        return {
+            "field": q,
+            "dimension": t,
+            "through": str(self._through.truth),
+            "beside": str(self._through.lie),
+        }
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        v, todo = self._space, np.arange(len(items))
+        product = self._through.draw(len(items), source)
+        point = v.vector(items)
+        place = v.leading(point)
+        while len(todo):
+            # A uniform vector, moved along one axis so that its product with the point is the one
+            # drawn; not the zero vector.
+            a, at, x = uniform(len(todo), v.size, source), place[todo], point[todo]
+            missing = v.field.add(product[todo], v.field.negative(v.dot(a, x)))
+            digit = v.digit(a, at)
+            a += (v.field.add(digit, missing) - digit) * v.powers[at]
+            good = a != 0
+            if not good.all():
+                a, todo, again = a[good], todo[good], todo[~good]
+            else:
+                again = todo[:0]
+            reports["hyperplane"][todo] = v.direction(a)[0]
+            todo = again
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["hyperplane"] < self._space.directions
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self._space.directions,)
+
+    def _cells(self, reports: Reports) -> Items:
+        return reports["hyperplane"].astype(np.int64)[:, None]
+
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third
+        # that is not on their line.
+        order, t = self._order
+        one, two, three, number = (points(order, max(t - k, 0)) for k in (1, 2, 3, 0))
+        p, d = self.p, held or self.domain
+        # Of each hyperplane, given the holder's point
+        through, beside = p / one, (1 - p) / (number - one)
+        on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
+        of_third = on_line * two * through + (1 - on_line) * (
+            three * through + (two - three) * beside
+        )
+        single = (p + (d - 1) * self.q) / d
+        both = (2 * two * through + (d - 2) * of_third) / d
+        return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        order, t = self._order
+        share = Fraction(points(order, t - 1), points(order, t))
+        return (((1 - self.p) / (1 - share), self.p / share),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hyperplane"] = coins.uniform(0, self._space.directions)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        v = self._space
+        return (
+            v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
+        ).astype(np.int64)
+
+    def audit(self) -> Audit:
+        # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to
+        # it; one that is not is (q - 1) of the q^(t-1) vectors of each other product, one for each
+        # product.
+        q, t = self._order
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
+        return Audit(
+            ratio, self.max_ratio, "a hyperplane through point 0 and not through point 1", (0, 1)
+        )
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        v, (order, t), p = self._space, self._order, float(self.p)
+        (held,) = spread_out(frequencies[None], np.arange(self.domain), v.directions)
+        through, number = points(order, t - 1), points(order, t)
+        on = v.through(held)[v.vector(np.arange(v.directions))]
+        return p / through * on + (1 - p) / (number - through) * (1 - on)
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        v, p, q = self._space, float(self.p), float(self.q)
+        result = np.empty(len(weights))
+        for k, row in enumerate(
+            spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)
+        ):
+            # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
+            # point.
+            on = v.through(row)[v.vector(np.arange(v.directions))]
+            result[k] = variance_of_scores(
+                (on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies
+            )[0]
+        return result
+
+
+def _variance(q: int, t: int, e: float) -> float:
+    m, lam, all_ = points(q, t - 1), points(q, t - 2), points(q, t)
+    weight = 1 / (e * m + all_ - m)
+    other = (e * lam + m - lam) * weight
+    return other * (1 - other) / ((e - 1) * (m - lam) * weight) ** 2

@@ -1,0 +1,159 @@
+"""Generalised randomised response: the item itself, or another one.
+
+Binary randomised response is the same for two items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import TruthOrLie
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from mechdesign import Audit, Mechanism, named
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+
+
+@dataclass(frozen=True)
+class GRR(CellOracle):
+    """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
+
+    Source: thesis 2.4.2.
+
+    The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an
+    item.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+
+    >>> GRR(domain=4, epsilon=1.0).audit().holds
+    True
+    """
+
+    @cached_property
+    def _choice(self) -> TruthOrLie:
+        return TruthOrLie.within(self.max_ratio, self.domain)
+
+    @property
+    def p(self) -> Fraction:
+        return self._choice.p
+
+    @property
+    def q(self) -> Fraction:
+        return self._choice.q if self.domain > 1 else Fraction(0)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The same as a table of domain^2 entries, whose rows are reports.
+
+        It is `mechdesign.named.krr` for the likelihood ratio that is sampled.
+        """
+        return named.krr(self.domain, 1 / self._choice.ratio)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("item", smallest_integer(self.domain - 1))])
+
+    @property
+    def report_bits(self) -> int:
+        return (self.domain - 1).bit_length()
+
+    def _details(self) -> dict[str, Any]:
+        return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        told = items + self._choice.draw(len(items), source)
+        reports["item"] = np.where(told >= self.domain, told - self.domain, told)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["item"] <= self.domain - 1
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.domain,)
+
+    def _cells(self, reports: Reports) -> Items:
+        return reports["item"].astype(np.int64)[:, None]
+
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return counts
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        # With probability p - q the truth, otherwise any item, the true one included, all equally
+        # likely.
+        kept = rng.binomial(held, float(self.p - self.q))
+        return kept + rng.multinomial(
+            int((held - kept).sum()), np.full(self.domain, 1 / self.domain)
+        )
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of
+        # the reports.
+        p, q, d = self.p, self.q, held or self.domain
+        return float(variance_of(n, 2 * (p + (d - 1) * q) / d / (p - q) ** 2 - Fraction(2, d)))
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["item"] = coins.uniform(0, self.domain)
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        return (reports["item"] == items).astype(np.int64)
+
+    def audit(self) -> Audit:
+        # Report y has weight ``truth`` under value y and ``lie`` under every other value.
+        return Audit(self._choice.ratio, self.max_ratio, 0, (0, min(1, self.domain - 1)))
+
+    def _kinds(self, frequencies: Floats) -> Floats:
+        return float(self.q) + float(self.p - self.q) * frequencies
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        p, q, w = float(self.p), float(self.q), spread_out(weights, items, self.domain)
+        # The report x contributes the sum over items z of w_z ([x = z] - q) / (p - q).
+        return variance_of_scores(
+            (w - q * w.sum(axis=1, keepdims=True)) / (p - q), aggregate, weights, frequencies
+        )
+
+
+@dataclass(frozen=True)
+class RR(GRR):
+    """Binary randomised response: GRR for the two items 0 and 1.
+
+    Source: Warner 1965; thesis 2.4.1.
+
+    Parameters
+    ----------
+    domain
+        2.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+
+    Raises
+    ------
+    ValueError
+        Another domain.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.domain != 2:
+            raise ValueError(f"RR is for two items, got domain {self.domain}; GRR takes any number")

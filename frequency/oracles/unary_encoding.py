@@ -1,0 +1,194 @@
+"""Unary encodings: one bit for every item of the domain, each randomised by itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.oracle import PureOracle
+from frequency.core.tally import Sample, bits
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+
+
+def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
+    """The number of ones in each of the first columns of bit-packed rows.
+
+    Parameters
+    ----------
+    bits
+        Shape (rows, bytes), the least significant bit first.
+    columns
+        How many columns to count.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (columns,).
+    """
+    total = np.zeros(8 * bits.shape[1], dtype=np.int64)
+    # 255 ones still fit in a byte, and adding bytes is fast
+    rows = max(1, min(255, (1 << 22) // columns))
+    for start in range(0, len(bits), rows):
+        part = np.unpackbits(bits[start : start + rows], axis=1, bitorder="little")
+        total += np.add.reduce(part, axis=0, dtype=np.uint8)
+    return total[:columns]
+
+
+class BitVector(PureOracle):
+    """Oracles whose report is a set of items, as one bit for each.
+
+    Bits are packed, the least significant first; unused bits are 0.
+    """
+
+    @property
+    def _batch(self) -> int:
+        return max(1, (1 << 22) // self.domain)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.domain
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return reports["bits"][:, -1] >> ((self.domain - 1) % 8) <= 1
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.domain,)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return column_sums(reports["bits"], self.domain)
+
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return counts
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        byte = reports["bits"][np.arange(len(items)), items >> 3].astype(np.int64)
+        return byte >> (items & 7) & 1
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
+
+
+def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
+    """Rows of words as rows of bytes with the bits of items beyond the domain cleared."""
+    bits = words.astype("<u8").view(np.uint8)[:, : -(-domain // 8)]
+    if domain % 8:
+        bits[:, -1] &= (1 << domain % 8) - 1
+    return bits
+
+
+@dataclass(frozen=True)
+class _Unary(BitVector):
+    """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
+
+    @property
+    @abstractmethod
+    def _ones(self) -> UnaryBits:
+        """How bits are drawn."""
+
+    @property
+    def p(self) -> Fraction:
+        return self._ones.p
+
+    @property
+    def q(self) -> Fraction:
+        return self._ones.q
+
+    def _details(self) -> dict[str, Any]:
+        return {"p": str(self._ones.own), "q": str(self._ones.other)}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        reports["bits"] = packed(self._ones.draw(items, self.domain, source), self.domain)
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (((1 - self.p) / (1 - self.q), self.p / self.q),)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        step = max(1, self._batch >> 6)
+        for start in range(0, len(coins), step):
+            ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(
+                self._ones.other
+            )
+            reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
+        return reports
+
+    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return [bits(n, counts, float(self.q))]
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return 2 * float(self.variance(n, 1 / (held or self.domain)))  # bits are independent
+
+    def audit(self) -> Audit:
+        # Two items differ in two bits, and every other bit is as likely under both.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        return Audit(self._ones.ratio, self.max_ratio, "bit 0 set, bit 1 clear", (0, 1))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # Bits are independent
+        result: Floats = weights**2 @ np.asarray(self.variance(aggregate.n, frequencies))
+        return result
+
+
+@dataclass(frozen=True)
+class OUE(_Unary):
+    """Optimised unary encoding, INPRR with p and q of least variance.
+
+    Source: Wang et al., USENIX Security 2017; thesis 2.4.2: p = 1/2, q = 1/(e^eps + 1).
+
+    The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one
+    bit for each item.
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+    """
+
+    @cached_property
+    def _ones(self) -> UnaryBits:
+        return UnaryBits(WORD // 2, TruthOrLie.within(self.max_ratio, 2).lie)
+
+
+@dataclass(frozen=True)
+class SUE(_Unary):
+    """Symmetric unary encoding, basic one-time RAPPOR.
+
+    Source: Erlingsson et al. 2014; thesis 2.4.2: p = 1 - q, p/q = e^(eps/2).
+
+    Parameters
+    ----------
+    domain
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon
+        The privacy loss of one report, at least 2^-32.
+    """
+
+    @cached_property
+    def _ones(self) -> UnaryBits:
+        return UnaryBits.symmetric(self.max_ratio)

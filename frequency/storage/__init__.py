@@ -1,0 +1,123 @@
+"""Reports, aggregates and protocols in files, and the way from reports to an aggregate.
+
+Needs the extra ``storage``.
+
+A protocol is a small JSON file, reports are Parquet files, an aggregate is one binary file:
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> import numpy as np
+>>> from frequency import HRR
+>>> place = Path(tempfile.mkdtemp())
+>>> save_protocol(place / "protocol.json", HRR(domain=64, epsilon=1.0))
+>>> protocol = load_protocol(place / "protocol.json")
+>>> for day in range(3):
+...     reports = protocol.privatize(np.arange(1000) % 64, np.random.default_rng(day))
+...     _ = write_reports(place / f"collector=7/day-{day}.parquet", protocol, reports)
+>>> collected = aggregate_files(protocol, place, resume=place / "counted.state")
+>>> print(collected)
+3000 reports of 3 files counted, 0 files refused
+>>> save_aggregate(place / "aggregate.ldp", collected.aggregate)
+>>> protocol.estimate(load_aggregate(place / "aggregate.ldp", protocol)).n
+3000
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.protocol import channel_of
+from frequency.exceptions import IncompatibleAggregate
+from frequency.storage.collection import Collected, aggregate_files
+from frequency.storage.parquet import RefusedFile, read_reports, write_reports
+from frequency.storage.protocol_file import load_protocol, save_protocol
+from mechdesign._support.files import replacing
+
+__all__ = [
+    "Collected",
+    "RefusedFile",
+    "aggregate_files",
+    "continues",
+    "load_aggregate",
+    "load_protocol",
+    "read_reports",
+    "save_aggregate",
+    "save_protocol",
+    "write_reports",
+]
+
+
+def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
+    """Write an aggregate: after a crash the file is the old one or the new one.
+
+    Parameters
+    ----------
+    path
+        Where; what is there is replaced.
+    aggregate
+        What to write.
+    """
+    with replacing(path) as stream:
+        aggregate.write(stream)
+
+
+def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
+    """Read an aggregate of a protocol.
+
+    Parameters
+    ----------
+    path
+        What `save_aggregate` wrote.
+    protocol
+        What the aggregate is of.
+
+    Returns
+    -------
+    Aggregate
+        Equal to the one that was saved.
+
+    Raises
+    ------
+    IncompatibleAggregate
+        It is not whole, of another protocol, or impossible.
+    """
+    return channel_of(protocol).aggregate_from_bytes(Path(path).read_bytes())
+
+
+def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
+    """Whether an aggregate can hold all reports of an earlier one.
+
+    That is, whether the rest can be counts of reports.
+
+    Parameters
+    ----------
+    protocol
+        What both are of.
+    later, earlier
+        The aggregates.
+
+    Returns
+    -------
+    bool
+        False shows that some reports of the earlier one are not in the later one.
+
+    Raises
+    ------
+    IncompatibleAggregate
+        One of them is not of this protocol.
+    """
+    channel = channel_of(protocol)
+    for aggregate in (later, earlier):
+        if aggregate.parameters != channel._signature:
+            raise IncompatibleAggregate("not an aggregate of this protocol")
+    n, counts = later.n - earlier.n, later.counts - earlier.counts
+    if n < 0:
+        return False
+    try:
+        channel._own(Aggregate(channel._signature, n, counts))
+    except IncompatibleAggregate:
+        return False
+    return True

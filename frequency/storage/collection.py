@@ -1,0 +1,312 @@
+"""From files of reports to one aggregate, in bounded memory, each file counted exactly once.
+
+The integers of an aggregate add up, so the result does not depend on the order of the files, on how
+reports are batched, or on how many processes or machines share the work. A file is counted when all
+of it has been read, or not at all. What has been counted is kept in one file, the aggregate
+together with the list of files, written in one step: after a crash it holds an earlier state or
+the next one, and both are right.
+
+Directories are listed here (`file_listing`). Workers (`workers`) then look at the end of each file,
+some ahead of those that count. What is to be counted is decided here, file by file in order;
+workers count it (`counting`), and here it is added up (`state`).
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel
+from frequency.core.protocol import channel_of
+from frequency.storage.counting import (
+    FilePiece,
+    Job,
+    Part,
+    Task,
+    count,
+    look,
+    merge,
+    pieces,
+    settle,
+)
+from frequency.storage.file_listing import Paths, listing_of
+from frequency.storage.parquet import Footer, RefusedFile, batch_of, footer_of
+from frequency.storage.state import State
+from frequency.storage.workers import Here, Pool, in_order, processes
+from mechdesign._support.numbers import whole
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import printable
+
+_TASK = 4
+"""A task is of about so many batches: to add up its counts costs what those of a batch do."""
+
+_ALONE = 2
+"""A file of more than one part in so many of a batch is a task by itself.
+
+Reports of other files are held until the end of their file.
+"""
+
+_OPENING = 1 << 12
+"""Opening a file takes the time of counting about so many reports."""
+
+_LOOKS = 100
+"""Files that are looked at in one call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """What came of files of reports.
+
+    Attributes
+    ----------
+    aggregate
+        Of all the reports that were counted, for the protocol's ``estimate``.
+    counted
+        For each file that was counted, by its absolute path, how many of its reports were. With
+        ``resume`` those of earlier runs too.
+    refused
+        For each file that was not, or directory that could not be listed, why.
+    left_out
+        For each file that was counted without some of its reports, how many and why, as
+        `Channel.aggregate` tallies them.
+    found
+        How many files and directories that could not be listed there were, in this run.
+    """
+
+    aggregate: Aggregate
+    counted: dict[str, int]
+    refused: dict[str, str]
+    left_out: dict[str, dict[str, int]]
+    found: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)}"
+            " files refused"
+        ]
+        lines += [f"  {path}: {reason}" for path, reason in self.refused.items()]
+        lines += [
+            f"  {path}: left out"
+            f" {', '.join(f'{count} {reason}' for reason, count in reasons.items())}"
+            for path, reasons in self.left_out.items()
+        ]
+        return "\n".join(map(printable, lines))
+
+
+def aggregate_files(
+    protocol: Any,
+    paths: Paths,
+    workers: int = 1,
+    resume: str | os.PathLike[str] | None = None,
+    client: Any = None,
+    *,
+    batch: int | None = None,
+) -> Collected:
+    """Count all reports of files and directories, each file exactly once.
+
+    Memory holds the counts at most three times here (what has been counted, those of a task, and
+    those of a batch), and at most twice in each worker, which also holds three batches of reports
+    and a row group of a file. The counts of tasks that wait to be added up, two for each worker, are
+    held in as few bytes as their largest needs; Dask copies them as they travel. Progress shows on
+    standard error: a bar on a terminal, a line every few seconds elsewhere.
+
+    Parameters
+    ----------
+    protocol
+        What the reports are of.
+    paths
+        A file or directory, or several. Of directories every file below that ends in ``.parquet``,
+        in any case, is taken, but for names that begin with "." or "_"; links are followed. The
+        same file, given twice or copied elsewhere, counts once.
+    workers
+        Processes on this machine. They end when this process does, however it ends.
+    resume
+        A file that keeps what has been counted. If it exists, its files are not counted again;
+        files that were refused are tried again. It is kept up to date while the work goes on, and
+        when it is done or interrupted: call again to go on, or, later, to add the files that have
+        come since. One run at a time: of two the last one to save wins, and the other's files
+        count again.
+    client
+        A ``dask.distributed.Client``, whose workers can read the same paths: they do the work,
+        ``workers`` is ignored. A cluster that is still without workers is given two minutes to get
+        one.
+    batch
+        Reports read at a time. None: as many as are handled well.
+
+    Returns
+    -------
+    Collected
+        The aggregate, and an account of every file.
+
+    Raises
+    ------
+    OSError, ValueError
+        A path that does not exist, a directory that cannot be listed, or what is no regular file;
+        nothing has been read. What is found so below a directory is refused, and the rest goes on.
+    WorkersLost
+        A process ended in the middle of its work; or a cluster has no workers, lost its scheduler,
+        or cancelled the work. What was counted is kept, with ``resume``.
+    IncompatibleAggregate, InvalidFile
+        ``resume`` is of another protocol, or no such file; nothing has been read.
+    """
+    channel = channel_of(protocol)
+    whole(workers, "workers", 1, what="a number of processes")
+    size = batch_of(channel)
+    if batch is not None:
+        size = whole(batch, "batch", 1, what="a number of reports")
+    listing = listing_of(paths)
+    state = State(channel, None if resume is None else Path(resume))
+    state.refused.update(listing.refused)
+    pickled, sizes = pickle.dumps(channel), listing.sizes
+    try:
+        with (
+            _pool(workers, client) as pool,
+            ProgressMeter("files", sum(sizes.values()), "B") as meter,
+        ):
+            left = list(sizes)
+            while left:
+                copies: dict[str, str] = {}
+                calls = in_order(pool, partial(look, pickled), _calls(left))
+                looks = (found for call in calls for found in call)
+                jobs = _jobs(
+                    {path: sizes[path] for path in left}, looks, state, size, copies, meter.update
+                )
+                for part in _settled(pool, partial(count, pickled, size), jobs, meter.update):
+                    state.absorb(part)
+                # A copy takes the place of a file that turned out to be damaged.
+                left = [path for path, original in copies.items() if original not in state.files]
+                state.refused.update(
+                    {
+                        path: _repeated(path, copies[path], channel)
+                        for path in copies
+                        if path not in left
+                    }
+                )
+    finally:
+        state.save()
+    return Collected(
+        state.settled.aggregate,
+        {path: entry.counted for path, entry in state.files.items()},
+        state.refused,
+        {path: entry.left_out for path, entry in state.files.items() if entry.left_out},
+        len(listing.sizes) + len(listing.refused),
+    )
+
+
+def _pool(workers: int, client: Any) -> AbstractContextManager[Pool]:
+    if client is not None:
+        from frequency.distributed import Cluster  # of an extra
+
+        return nullcontext(Cluster(client))
+    return nullcontext(Here()) if workers == 1 else processes(workers)
+
+
+def _calls(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    rest = iter(paths)
+    while call := tuple(islice(rest, _LOOKS)):
+        yield call
+
+
+def _jobs(
+    sizes: dict[str, int],
+    looks: Iterator[Footer | str],
+    state: State,
+    batch: int,
+    copies: dict[str, str],
+    done: Callable[[int], object],
+) -> Iterator[Job]:
+    """What is to be counted of these files, as one gets to them.
+
+    What need not or cannot be counted is noted.
+    """
+    small: list[FilePiece] = []
+    weight = 0
+    for (path, size), found in zip(sizes.items(), looks, strict=True):
+        if isinstance(found, str):
+            state.refused[path] = found
+            done(size)
+            continue
+        original = state.claimed.get(found.digest)
+        if original is not None or path in state.files:
+            if original is None:
+                state.refused[path] = "it is not the file that was counted in its place before"
+            elif original != path:
+                copies[path] = original
+            done(size)
+            continue
+        state.claimed[found.digest] = path
+        if found.reports > _TASK * batch:
+            yield tuple((piece,) for piece in pieces(path, found, size, _TASK * batch))
+            continue
+        whole = FilePiece(path, found.digest, (0, len(found.groups)), size)
+        if _ALONE * found.reports > batch:
+            yield ((whole,),)
+            continue
+        small.append(whole)
+        weight += found.reports + _OPENING
+        if weight >= _TASK * batch:
+            yield (tuple(small),)
+            small, weight = [], 0
+    if small:
+        yield (tuple(small),)
+
+
+def _repeated(path: str, original: str, channel: Channel) -> str:
+    """Why a file that ends like another one is not counted.
+
+    Somebody may have made it, or the other one, to end so.
+    """
+    try:
+        # Nobody has replaced one since
+        whole = footer_of(path, channel).digest == footer_of(original, channel).digest
+        if whole and not filecmp.cmp(path, original, shallow=False):
+            return f"it ends like {original}, but is not the same: one of them is made up"
+    except (RefusedFile, OSError):
+        pass
+    return f"holds the same reports as {original}"
+
+
+@dataclass(eq=False)
+class _Open:
+    """A job under way: how many of its tasks are not done, and what has come of the others."""
+
+    left: int
+    part: Part | None = None
+
+
+def _settled(
+    pool: Pool, counting: Callable[[Task], Part], jobs: Iterator[Job], done: Callable[[int], object]
+) -> Iterator[Part]:
+    """The settled parts of jobs, as they come; says how many bytes are done."""
+    waiting: dict[Any, tuple[_Open, int]] = {}
+
+    def next_ones() -> Iterator[Part]:
+        for future in pool.finished(waiting):
+            job, size = waiting.pop(future)
+            part = pool.result(future)
+            job.part = part if job.part is None else merge(job.part, part)
+            job.left -= 1
+            done(size)
+            if not job.left:
+                yield settle(job.part)
+
+    try:
+        for job in jobs:
+            begun = _Open(len(job))
+            for task in job:
+                while len(waiting) >= pool.width():
+                    yield from next_ones()
+                waiting[pool.submit(counting, task)] = begun, sum(piece.size for piece in task)
+        while waiting:
+            yield from next_ones()
+    finally:
+        waiting.clear()  # a traceback may keep this frame, and with it calls that nobody waits for

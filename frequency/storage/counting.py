@@ -1,0 +1,153 @@
+"""What a worker does: it looks at files, and counts tasks made of them, as pure functions."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.channel import Channel, Reports
+from frequency.storage.parquet import Footer, RefusedFile, batches, footer_of
+
+Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+"""Integers of any width: `narrowed`."""
+
+
+@dataclass(frozen=True)
+class FilePiece:
+    """Some row groups of a file, and how many bytes of it they are."""
+
+    path: str
+    digest: str
+    groups: tuple[int, int]
+    size: int
+
+
+Task: TypeAlias = tuple[FilePiece, ...]
+"""Small files as wholes, or one piece of a large one."""
+
+Job: TypeAlias = tuple[Task, ...]
+"""Tasks that are settled together: all pieces of a large file, or one task of small files."""
+
+
+class FileEntry(NamedTuple):
+    """How a piece of a file fared.
+
+    ``counted`` reports, ``left_out`` others by their reasons, and the ``reason`` if it was refused.
+    """
+
+    path: str
+    digest: str
+    counted: int
+    left_out: dict[str, int]
+    reason: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The counts of some pieces of files."""
+
+    counts: Counts
+    entries: tuple[FileEntry, ...]
+
+
+def look(protocol: bytes, paths: tuple[str, ...]) -> list[Footer | str]:
+    """What each file says of itself, or why it is refused, given the pickled channel."""
+    channel, found = _unpickled(protocol), list[Footer | str]()
+    for path in paths:
+        try:
+            found.append(footer_of(path, channel))
+        except (RefusedFile, OSError) as error:
+            found.append(str(error))
+    return found
+
+
+def count(protocol: bytes, batch: int, task: Task) -> Part:
+    """Read and count a task, given the pickled channel.
+
+    The reports of small files are counted together, as a count costs as the counts are many, but
+    those of a file only when it has been read to its end. A file alone is counted as it is read.
+    """
+    channel = _unpickled(protocol)
+    counts = np.zeros(channel._shape, dtype=np.int64)
+    held: list[Reports] = []
+    entries = []
+    alone = len(task) == 1
+    for piece in task:
+        mark, tally, n = len(held), Counter[str](), 0
+        try:
+            for reports in batches(
+                piece.path, channel, range(*piece.groups), batch, tally, piece.digest
+            ):
+                held.append(reports)
+                n += len(reports)
+                if alone:  # nothing else would be lost with these counts
+                    channel._count(held.pop(), counts)
+        except (RefusedFile, OSError) as error:
+            entries.append(FileEntry(piece.path, piece.digest, 0, {}, str(error)))
+            del held[mark:]
+            if alone:
+                counts[:] = 0
+            continue
+        entries.append(FileEntry(piece.path, piece.digest, n, dict(tally), None))
+        if sum(map(len, held)) >= batch:
+            channel._count(np.concatenate(held), counts)
+            held = []
+    if held:
+        channel._count(np.concatenate(held), counts)
+    return Part(narrowed(counts), tuple(entries))
+
+
+@lru_cache(maxsize=4)
+def _unpickled(protocol: bytes) -> Channel:
+    """Once a process: making it anew for each task would make its tables anew."""
+    channel: Channel = pickle.loads(protocol)
+    return channel
+
+
+def narrowed(counts: Counts) -> Counts:
+    """The same integers in as few bytes as they need, to wait and travel in less memory."""
+    least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
+    for dtype in (np.int8, np.int16, np.int32):
+        if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
+            return counts.astype(dtype)
+    return counts
+
+
+def merge(first: Part, second: Part) -> Part:
+    """Two parts as one."""
+    counts = np.add(first.counts, second.counts, dtype=np.int64)
+    return Part(narrowed(counts), first.entries + second.entries)
+
+
+def settle(part: Part) -> Part:
+    """The part of a job, with one entry for each file.
+
+    A large file counts with all of its pieces or not at all.
+    """
+    path, digest = part.entries[0].path, part.entries[0].digest
+    if len(part.entries) == 1 or part.entries[1].path != path:
+        return part
+    reason = next((entry.reason for entry in part.entries if entry.reason is not None), None)
+    if reason is not None:
+        return Part(np.zeros_like(part.counts), (FileEntry(path, digest, 0, {}, reason),))
+    left_out = sum((Counter(entry.left_out) for entry in part.entries), Counter[str]())
+    counted = sum(entry.counted for entry in part.entries)
+    return Part(part.counts, (FileEntry(path, digest, counted, dict(left_out), None),))
+
+
+def pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[FilePiece]:
+    """A file in pieces of about so many reports, whose sizes add up to that of the file."""
+    first = held = before = 0
+    for k, here in enumerate(footer.groups):
+        held += here
+        if held - before >= reports or k == len(footer.groups) - 1:
+            share = size * held // footer.reports - size * before // footer.reports
+            yield FilePiece(path, footer.digest, (first, k + 1), share)
+            first, before = k + 1, held

@@ -1,0 +1,411 @@
+"""Reports at rest: Parquet files, each with the parameters of its protocol.
+
+A field of a report is a column: integers as integers, everything else (the bits of a unary report,
+the body of a composite one) as binary of fixed width.
+
+The metadata, under the key ``mechdesign``, are a JSON object: of which protocol the reports are; a
+random number by which one and the same file is known wherever it is copied to; for each row group
+the number of its reports and the SHA-256 digest of their bytes, as arrays of the protocol's
+``report_dtype``; and a digest of all this. Page checksums alone do not do: they cover neither the
+headers of pages nor the footer, where one changed bit can hide reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frequency.core.aggregate import canonical, differing
+from frequency.core.channel import Channel, Reports
+from frequency.core.protocol import channel_of
+from frequency.exceptions import InvalidReport
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import digest_of, from_json, keyed
+from mechdesign._support.text import shown
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise ImportError(
+        "reports in Parquet files need pyarrow, of the extra 'storage': "
+        "in a clone, pip install '.[storage]'"
+    ) from error
+
+FORMAT, VERSION = "mechdesign.reports", 2
+
+_KEY = b"mechdesign"
+_GROUP = 1 << 20
+"""Reports in a row group of the files written here, unless they are long."""
+
+_BATCH_BYTES = 1 << 25
+"""How much of reports is held at a time, where they are long."""
+
+_SMALL, _PACKED = 1 << 26, 128
+"""Reports may take so many bytes in memory, or so many times what their file takes."""
+
+_STRING = 1 << 24
+"""The longest text that a footer may hold: JSON takes many times its length in memory."""
+
+
+class RefusedFile(InvalidReport):
+    """A file that does not hold reports of this protocol, or is damaged.
+
+    Nothing of it was counted.
+    """
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The end of a file: what it says of the reports in it.
+
+    Attributes
+    ----------
+    digest
+        Of the end itself, by which the file is known.
+    groups, digests
+        For each row group the number of its reports, and the digest of their bytes.
+    """
+
+    digest: str
+    groups: tuple[int, ...]
+    digests: tuple[str, ...]
+
+    @property
+    def reports(self) -> int:
+        """The number of reports."""
+        return sum(self.groups)
+
+
+def batch_of(channel: Channel) -> int:
+    """How many reports to hold at a time.
+
+    As many as the counts are, so that these are not the cost, within reason.
+    """
+    return min(max(_GROUP, int(np.prod(channel._shape))), _most(channel))
+
+
+def _most(channel: Channel) -> int:
+    return max(1, _BATCH_BYTES // channel.report_dtype.itemsize)
+
+
+def write_reports(
+    path: str | os.PathLike[str], protocol: Any, reports: Reports | Iterable[Reports]
+) -> int:
+    """Write reports to a Parquet file, replacing it in one step or not at all.
+
+    Directories are made as needed.
+
+    Parameters
+    ----------
+    path
+        Collectors that are to be told apart write to directories of their own, such as
+        ``collector=7/2026-11-21.parquet``.
+    protocol
+        What the reports are of.
+    reports
+        An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
+        fit in memory together.
+
+    Returns
+    -------
+    int
+        How many reports were written.
+
+    Raises
+    ------
+    InvalidReport
+        A report that no client of this protocol can have sent; no file is written.
+    ValueError
+        Reports that are nearly all the same, and too many for one file (see `LIMITS.md`); no file
+        is written.
+    """
+    channel, target = channel_of(protocol), Path(path)
+    arrays = (
+        channel._accepted(array, None)
+        for array in ([reports] if isinstance(reports, np.ndarray) else reports)
+    )
+    # The first is checked before any file or directory is made.
+    first = next(arrays, np.zeros(0, dtype=channel.report_dtype))
+    schema, groups = _schema(channel), list[tuple[int, str]]()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        replacing(target) as stream,
+        pq.ParquetWriter(
+            stream,
+            schema,
+            compression="zstd",
+            # Most of a report is random: bytes in the order of their places pack better.
+            use_dictionary=False,
+            use_byte_stream_split=True,
+            write_statistics=False,
+            write_page_checksum=True,
+            store_schema=False,
+        ) as writer,
+    ):
+        for group in _grouped(chain([first], arrays), channel):
+            writer.write_batch(_to_arrow(group, schema))
+            groups.append((len(group), hashlib.sha256(group.data).hexdigest()))
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "parameters": channel._signature,
+            "id": secrets.token_hex(16),
+            "groups": groups,
+        }
+        header["digest"] = digest_of(header)
+        writer.add_key_value_metadata({_KEY: canonical(header).encode()})
+        writer.close()
+        written = sum(size for size, _ in groups)
+        if not _is_plausible(written, stream.tell(), channel):
+            raise ValueError(f"{written} reports pack too well for one file: write several")
+    return written
+
+
+def _is_plausible(reports: int, size: int, channel: Channel) -> bool:
+    """Whether so many reports may be in a file of so many bytes."""
+    return reports * channel.report_dtype.itemsize <= max(_SMALL, _PACKED * size)
+
+
+def _grouped(arrays: Iterable[Reports], channel: Channel) -> Iterator[Reports]:
+    """The same reports, in one array a row group, which is overwritten by the next."""
+    group = np.empty(min(_GROUP, _most(channel)), dtype=channel.report_dtype)
+    held = 0
+    for array in arrays:
+        start = 0
+        while start < len(array):
+            part = array[start : start + len(group) - held]
+            group[held : held + len(part)] = part
+            start, held = start + len(part), held + len(part)
+            if held == len(group):
+                yield group
+                held = 0
+    if held:
+        yield group[:held]
+
+
+def read_reports(
+    path: str | os.PathLike[str], protocol: Any, tally: Counter[str] | None = None
+) -> Reports:
+    """All reports of a file, as an array.
+
+    Parameters
+    ----------
+    path
+        What `write_reports` wrote.
+    protocol
+        What the reports are of.
+    tally
+        None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,
+        and counted as "impossible".
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (reports,), of the protocol's ``report_dtype``.
+
+    Raises
+    ------
+    RefusedFile
+        A file of another protocol or of other parameters, of other columns, cut short, or damaged.
+    """
+    channel = channel_of(protocol)
+    empty = np.zeros(0, dtype=channel.report_dtype)
+    return np.concatenate([empty, *batches(path, channel, None, batch_of(channel), tally)])
+
+
+def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
+    """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
+    with (
+        _refusing(),
+        open(path, "rb") as stream,
+        pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file,
+    ):
+        return _footer(stream, file, channel)
+
+
+def batches(
+    path: str | os.PathLike[str],
+    channel: Channel,
+    groups: Sequence[int] | None,
+    batch: int,
+    tally: Counter[str] | None,
+    digest: str | None = None,
+) -> Iterator[Reports]:
+    """The possible reports of some row groups (None: all), at most ``batch`` at a time.
+
+    Those that nobody can have sent go to the tally. RefusedFile when damaged, which may show only
+    after the last batch; or, if there is a ``digest``, when the file is not the one whose `Footer`
+    has it.
+    """
+    with _refusing():
+        stream = pa.OSFile(os.fsencode(path))  # a name may hold any bytes
+    with stream:
+        with _refusing():
+            file = pq.ParquetFile(
+                stream,
+                page_checksum_verification=True,
+                buffer_size=0,  # a buffer would become as large as a damaged page says that it is
+                pre_buffer=False,
+                thrift_string_size_limit=_STRING,
+            )
+            footer = _footer(stream, file, channel)
+        if digest is not None and footer.digest != digest:
+            raise RefusedFile("it was replaced while it was being counted")
+        chosen = range(len(footer.groups)) if groups is None else groups
+        for reports in _intact(_read(file, channel, chosen, batch), footer, chosen):
+            yield channel._accepted(reports, tally)
+
+
+def _read(file: Any, channel: Channel, groups: Sequence[int], batch: int) -> Iterator[Reports]:
+    names = list(channel.report_dtype.names or ())
+    with _refusing():
+        for part in file.iter_batches(
+            batch_size=batch, row_groups=list(groups), columns=names, use_threads=False
+        ):
+            yield _from_arrow(part, channel)
+
+
+def _intact(parts: Iterable[Reports], footer: Footer, groups: Sequence[int]) -> Iterator[Reports]:
+    """The same parts; RefusedFile as soon as a row group is not what the footer says."""
+    expected = deque((k, footer.groups[k], footer.digests[k]) for k in groups)
+    found, held = hashlib.sha256(), 0
+    for part in parts:
+        rest = part
+        while len(rest) and expected:
+            k, size, digest = expected[0]
+            here, rest = rest[: size - held], rest[size - held :]
+            found.update(here.data)
+            held += len(here)
+            if held == size:
+                if found.hexdigest() != digest:
+                    raise RefusedFile(f"damaged: row group {k} is not what was written")
+                expected.popleft()
+                found, held = hashlib.sha256(), 0
+        if len(rest):
+            raise RefusedFile("damaged: more reports than were written")
+        yield part
+    if expected:
+        raise RefusedFile(f"damaged: row group {expected[0][0]} is cut short")
+
+
+def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
+    """What an open file says of itself, compared with what it is.
+
+    RefusedFile unless it is of this channel.
+    """
+    metadata, schema = file.metadata, file.schema_arrow
+    header = _header(metadata)
+    if header["parameters"] != channel._signature:
+        what = differing(str(header["parameters"]), channel._signature)
+        raise RefusedFile(f"foreign: its reports are of {what}")
+    for field in _schema(channel):
+        found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
+        if [column.type for column in found] != [field.type]:
+            what = " and ".join(str(column.type) for column in found) or "missing"
+            raise RefusedFile(f"column {field.name!r} is {what}, not {field.type}")
+    sizes = tuple(size for size, _ in header["groups"])
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    if sizes != tuple(group.num_rows for group in groups):
+        raise RefusedFile("damaged: its row groups are not those that were written")
+    end = stream.seek(0, os.SEEK_END)
+    if not _is_plausible(sum(sizes), end, channel) or any(
+        group.column(k).total_compressed_size > end
+        for group in groups
+        for k in range(group.num_columns)
+    ):
+        raise RefusedFile(f"it says that it holds {sum(sizes)} reports, in {end} bytes")
+    stream.seek(end - metadata.serialized_size - 8)
+    digest = hashlib.sha256(stream.read()).hexdigest()
+    return Footer(digest, sizes, tuple(found for _, found in header["groups"]))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turns what pyarrow says of a damaged file into RefusedFile."""
+    try:
+        yield
+    except RefusedFile:
+        raise
+    except (pa.ArrowException, ValueError, OSError) as error:
+        # A file that is missing stays so
+        if isinstance(error, OSError) and type(error) is not OSError:
+            raise
+        raise RefusedFile(
+            f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}"
+        ) from error
+
+
+def _header(metadata: Any) -> dict[str, Any]:
+    """What the metadata hold under our key; RefusedFile unless it is intact."""
+    try:
+        header = from_json((metadata.metadata or {}).get(_KEY, b"null"))
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise RefusedFile("it does not say that it holds reports")
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:
+        raise RefusedFile(f"version {shown(version)}, this library reads {VERSION}")
+    try:
+        keyed(header, "format", "version", "parameters", "id", "groups", "digest")
+    except ValueError as error:
+        raise RefusedFile(f"its header: {error}") from error
+    if header["digest"] != digest_of(header) or not _are_groups(header["groups"]):
+        raise RefusedFile("damaged: what it says of itself was changed")
+    return header
+
+
+def _are_groups(groups: Any) -> bool:
+    return isinstance(groups, list) and all(
+        isinstance(group, list) and [type(entry) for entry in group] == [int, str] and group[0] > 0
+        for group in groups
+    )
+
+
+def _kind(field: np.dtype[Any]) -> Any:
+    """The Arrow type of a field of a report: an integer, or binary of its width."""
+    whole = field.base.kind in "iu" and field.itemsize == field.base.itemsize
+    return pa.from_numpy_dtype(field.base) if whole else pa.binary(field.itemsize)
+
+
+def _schema(channel: Channel) -> Any:
+    dtype = channel.report_dtype
+    return pa.schema(
+        [pa.field(name, _kind(dtype[name]), nullable=False) for name in dtype.names or ()]
+    )
+
+
+def _to_arrow(reports: Reports, schema: Any) -> Any:
+    columns = []
+    for field in schema:
+        values = np.ascontiguousarray(reports[field.name])
+        columns.append(
+            pa.Array.from_buffers(field.type, len(reports), [None, pa.py_buffer(values)])
+        )
+    return pa.record_batch(columns, schema=schema)
+
+
+def _from_arrow(part: Any, channel: Channel) -> Reports:
+    reports = np.empty(len(part), dtype=channel.report_dtype)
+    for name, column in zip(part.schema.names, part.columns, strict=True):
+        if column.null_count:
+            raise RefusedFile(f"column {name!r} has nulls")
+        if not len(part):
+            continue
+        field = reports.dtype[name]
+        values = np.frombuffer(column.buffers()[1], dtype=field.base)
+        size = field.itemsize // field.base.itemsize
+        values = values[column.offset * size : (column.offset + len(part)) * size]
+        reports[name] = values.reshape(len(part), *field.shape)
+    return reports

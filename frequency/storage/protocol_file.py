@@ -1,0 +1,178 @@
+"""A protocol as a small JSON file, for client, collectors and server to agree on.
+
+The file names a public class of this library and the arguments that make it, and what follows from
+them: the parameters that decide how a report is drawn. Loading makes the protocol anew, and refuses
+the file if these parameters come out otherwise.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from frequency.core.aggregate import canonical, differing
+from frequency.core.channel import Channel
+from frequency.core.protocol import Protocol, channel_of
+from frequency.marginals import Domain
+from mechdesign import InvalidFile, Mechanism
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
+from mechdesign._support.text import from_text, shown, to_text
+from mechdesign.files import checked, described
+from mechdesign.limits import Work
+
+FORMAT, VERSION = "mechdesign.protocol", 1
+
+_MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
+"""Where a protocol's class may come from: a file can name their public classes and nothing else.
+Imported when named.
+"""
+
+
+def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
+    """Write a protocol as JSON, replacing the file in one step or not at all.
+
+    Parameters
+    ----------
+    path
+        Where; what is there is replaced.
+    protocol
+        Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`.
+
+    Raises
+    ------
+    TypeError
+        It is no protocol, or one of a class that is not public in this library, whose file nobody
+        could load.
+    """
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        **_encoded(protocol),
+        "agreed": _agreed(protocol),
+    }
+    content["digest"] = digest_of(content)
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    with replacing(path) as stream:
+        stream.write(text.encode())
+
+
+def load_protocol(path: str | os.PathLike[str]) -> Any:
+    """The protocol in a file; it equals the one that was saved.
+
+    Raises
+    ------
+    InvalidFile
+        Not such a file, another version, cut short, changed since it was written, of a class or
+        with arguments that this library does not have, or with parameters that this version of the
+        library would not draw its reports by.
+    """
+    content = content_of(path, FORMAT, VERSION, "protocol", "arguments", "agreed", "digest")
+    try:
+        theirs = content["agreed"]
+        named = {key: content[key] for key in ("protocol", "arguments")}
+        protocol = _decoded(named, str(path), Work(content))
+        ours = _agreed(protocol)
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
+    if canonical(ours) != canonical(theirs):  # in which 1, 1.0 and true differ
+        raise InvalidFile(
+            f"{path}: this library would draw reports otherwise: of"
+            f" {differing(canonical(ours), canonical(theirs))}"
+        )
+    return protocol
+
+
+def _agreed(protocol: Any) -> dict[str, Any]:
+    agreed: dict[str, Any] = from_json(channel_of(protocol)._signature)
+    return agreed
+
+
+def _public_name(kind: type) -> str:
+    """The module and name by which a class is public; TypeError for one that is not."""
+    for name in _MODULES:
+        if kind.__module__.startswith(name.split(".")[0] + "."):
+            module = import_module(name)
+            if kind.__name__ in module.__all__ and getattr(module, kind.__name__) is kind:
+                return f"{name}.{kind.__name__}"
+    raise TypeError(
+        f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot"
+        " be named in a file"
+    )
+
+
+def _encoded(value: Any) -> Any:
+    """An argument as JSON.
+
+    What JSON does not have is an object of one entry, or of a class's name and arguments.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    if isinstance(value, Fraction):
+        return {"fraction": to_text(value)}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(item) for item in value]
+    if isinstance(value, Mechanism):
+        return {"mechanism": described(value, value.certificate)}
+    if isinstance(value, Domain):
+        return {"attributes": [[name, value[name]] for name in value]}
+    # Rangeq's Attributes, which this package does not know
+    if hasattr(value, "names") and hasattr(value, "sizes"):
+        return {"sizes": [list(pair) for pair in zip(value.names, value.sizes, strict=True)]}
+    if isinstance(value, (Channel, Protocol)):
+        given = {
+            name: _encoded(getattr(value, name))
+            for name in inspect.signature(type(value)).parameters
+        }
+        return {"protocol": _public_name(type(value)), "arguments": given}
+    raise TypeError(f"a {type(value).__name__} cannot be written to a protocol file")
+
+
+def _decoded(value: Any, place: str, work: Work) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(item, place, work) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "protocol" in value:
+        keyed(value, "protocol", "arguments")
+        module, _, name = value["protocol"].rpartition(".")
+        kind = getattr(import_module(module), name, None) if module in _MODULES else None
+        if (
+            not inspect.isclass(kind)
+            or not issubclass(kind, (Channel, Protocol))
+            or _public_name(kind) != value["protocol"]
+        ):
+            raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
+        return kind(
+            **{name: _decoded(item, place, work) for name, item in value["arguments"].items()}
+        )
+    if len(value) != 1:
+        raise ValueError(f"expected an object with one key, got {shown(value)}")
+    ((form, content),) = value.items()
+    if form == "fraction":
+        return from_text(content)
+    if form == "mechanism":
+        return Mechanism.from_parts(*checked(content, place, work))
+    if form not in ("sizes", "attributes"):
+        raise ValueError(f"unknown key {shown(form)}")
+    sizes = dict(content)
+    if len(sizes) < len(content):
+        raise ValueError(f"an attribute occurs twice in {shown(content)}")
+    return sizes if form == "sizes" else Domain(sizes)

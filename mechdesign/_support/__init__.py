@@ -1,0 +1,3 @@
+"""What the three packages share and users do not call: text, numbers, files, randomness, linear
+algebra.
+"""

@@ -1,0 +1,143 @@
+"""JSON that has one reading: no key twice, no unknown key, whole versions; and files of it with a
+digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections import Counter
+from typing import Any
+
+from mechdesign._support.text import shown
+from mechdesign.exceptions import InvalidFile
+
+JSON_DEPTH = 64
+"""The deepest nesting of lists and objects that `from_json` reads."""
+
+JSON_BYTES = 1 << 28
+"""The longest text that `from_json` reads."""
+
+
+def from_json(text: str | bytes) -> Any:
+    """What a JSON text says, if it can be read in one way only.
+
+    Parameters
+    ----------
+    text
+        At most `JSON_BYTES` long; bytes are UTF-8.
+
+    Raises
+    ------
+    ValueError
+        No JSON, too long, nested deeper than `JSON_DEPTH`, an object with a key twice, or a number
+        that is no finite float.
+
+    >>> from_json('{"alpha": "99/100", "alpha": "1/2"}')
+    Traceback (most recent call last):
+        ...
+    ValueError: the key 'alpha' occurs twice
+    """
+    if len(text) > JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
+    try:
+        value = json.loads(
+            text.decode() if isinstance(text, bytes) else text,
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except RecursionError as error:
+        raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
+    level, depth = [value], 0
+    while level := [
+        inner
+        for outer in level
+        if isinstance(outer, (list, dict))
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        depth += 1
+        if depth > JSON_DEPTH:
+            raise ValueError(f"nested deeper than {JSON_DEPTH}")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} occurs twice")
+    return content
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text:.20} is no finite number")
+    return value
+
+
+def keyed(content: Any, *names: str) -> dict[str, Any]:
+    """``content``, if it is an object with these keys and no others; else ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError(f"expected an object, got {shown(content)}")
+    for name in names:
+        if name not in content:
+            raise ValueError(f"the key {name!r} is missing")
+    for key in content:
+        if key not in names:
+            raise ValueError(f"unknown key {shown(key)}; known: {', '.join(names)}")
+    return content
+
+
+def content_of(
+    path: str | os.PathLike[str], kind: str, version: int, *names: str
+) -> dict[str, Any]:
+    """What a JSON file of this kind and version holds.
+
+    Parameters
+    ----------
+    names
+        The keys that it has, beside "format" and "version": these and no others. If "digest" is one
+        of them, it is checked.
+
+    Raises
+    ------
+    InvalidFile
+        The file is none, can be read in several ways (`from_json`), or its digest is wrong.
+    """
+    try:
+        with open(path, "rb") as stream:
+            content = from_json(stream.read(JSON_BYTES + 1))
+        digest = digest_of(content) if isinstance(content, dict) else None
+    except ValueError as error:
+        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != kind:
+        raise InvalidFile(
+            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
+        )
+    found = content.get("version")
+    if type(found) is not int or found != version:
+        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {version}")
+    try:
+        keyed(content, "format", "version", *names)
+    except ValueError as error:
+        raise InvalidFile(f"{path}: {error}") from error
+    if "digest" in names and content["digest"] != digest:
+        raise InvalidFile(
+            f"{path}: the digest does not match: the file was changed after it was written"
+        )
+    return content
+
+
+def digest_of(content: dict[str, Any]) -> str:
+    """SHA-256 of everything in a JSON file but its own digest."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return (
+        "sha256:"
+        + hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+    )

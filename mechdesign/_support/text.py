@@ -1,0 +1,133 @@
+"""Numbers, tables and JSON as text: exact and read back, for files; or brief and safe to print."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from decimal import MAX_EMAX, Context, Decimal
+from fractions import Fraction
+
+_DECIMAL_LIMIT = 1 << 2048
+"""Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long
+decimal conversions.
+"""
+
+_LONGEST_DECIMAL = 4300
+"""Digits that Python converts by default; in time that grows with their square."""
+
+_INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
+
+_INVISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        (0x034F, 0x034F),  # combining grapheme joiner
+        (0x115F, 0x1160),  # Hangul fillers, here and below
+        (0x17B4, 0x17B5),  # Khmer inherent vowels
+        (0x180B, 0x180F),  # Mongolian variation selectors
+        (0x2800, 0x2800),  # blank Braille pattern
+        (0x3164, 0x3164),
+        (0xFE00, 0xFE0F),  # variation selectors
+        (0xFFA0, 0xFFA0),
+        (0xE0100, 0xE01EF),  # more variation selectors
+    )
+    for code in range(first, last + 1)
+)
+"""Characters that take no room or show nothing, although `str.isprintable` accepts them."""
+
+
+def printable(text: str) -> str:
+    r"""``text`` in one line that is safe to print, whoever wrote it.
+
+    Control characters, line breaks, characters that reverse the direction of text, those that are
+    invisible and lone surrogates are escaped as in a Python string. Everything else stays.
+
+    >>> print(printable("ages\x1b[2J, 18\u202eto 64\n"))
+    ages\x1b[2J, 18\u202eto 64\n
+    """
+    if text.isprintable() and _INVISIBLE.isdisjoint(text):
+        return text
+    return "".join(
+        character
+        if character.isprintable() and character not in _INVISIBLE
+        else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message, with commas between them, safe to print."""
+    return ", ".join(map(printable, names))
+
+
+def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
+    """A table's rows as lines that are safe to print, the columns as wide as they must be."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+
+
+def comma_separated(rows: Iterable[Iterable[object]], separator: str = ",") -> str:
+    """A table's rows as CSV, with the line ends of RFC 4180."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator).writerows(rows)
+    return text.getvalue()
+
+
+def integer_to_text(value: int) -> str:
+    """Decimal, or hexadecimal with 0x when it is long; `integer_from_text` reads both."""
+    return str(value) if abs(value) < _DECIMAL_LIMIT else hex(value)
+
+
+def integer_from_text(text: str) -> int:
+    """An integer, decimal or in lower-case hexadecimal with 0x; ValueError for anything else."""
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+        raise ValueError(f"expected an integer written as a string, got {text!r:.80}")
+    if len(text) > _LONGEST_DECIMAL and "x" not in text:
+        raise ValueError(f"{len(text)} digits are written in hexadecimal, with 0x")
+    return int(text, 16 if "x" in text else 10)
+
+
+def to_text(value: Fraction) -> str:
+    """``a/b`` or ``a``: read back by `from_text`."""
+    numerator = integer_to_text(value.numerator)
+    return (
+        numerator if value.denominator == 1 else f"{numerator}/{integer_to_text(value.denominator)}"
+    )
+
+
+def from_text(text: str) -> Fraction:
+    """A fraction that `to_text` wrote; ValueError for what is not an integer or a quotient of two."""
+    if not isinstance(text, str):
+        raise ValueError(f"expected a fraction written as a string, got {text!r:.80}")
+    numerator, slash, denominator = text.partition("/")
+    bottom = integer_from_text(denominator) if slash else 1
+    if bottom <= 0:
+        raise ValueError(f"a denominator must be positive, got {text[:80]!r}")
+    return Fraction(integer_from_text(numerator), bottom)
+
+
+def brief(value: Fraction | float, digits: int = 6) -> str:
+    """``value`` to a few significant digits, for messages: also where floats overflow or underflow.
+
+    >>> brief(Fraction(1, 3)), brief(Fraction(10) ** 400)
+    ('0.333333', '1.00000E+400')
+    """
+    if isinstance(value, float) or value == 0 or 1e-300 < abs(value) < 1e300:
+        return f"{float(value):.{digits}g}"
+    context = Context(prec=digits, Emin=-MAX_EMAX, Emax=MAX_EMAX)
+    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):.{digits - 1}E}"
+
+
+def shown(value: object) -> str:
+    """``repr(value)``, cut short, for messages: also of numbers that Python refuses to print for
+    their length.
+    """
+    try:
+        return printable(f"{value!r:.60}")
+    except ValueError:
+        return f"a huge {type(value).__name__}"

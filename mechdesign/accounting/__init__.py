@@ -1,0 +1,1 @@
+"""What several collections from the same people cost together."""

@@ -1,0 +1,165 @@
+"""A column of true counts in a CSV file becomes a column of released ones, a block of rows at a time."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+
+from mechdesign._support.files import replacing
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import comma_separated
+from mechdesign.exceptions import InvalidCount
+from mechdesign.mechanism import Mechanism
+
+SEPARATORS = (",", ";", "\t", "|")
+"""What may be between cells. Where two split a header line into as many, it is the first of them."""
+
+_ROWS = 1 << 10
+"""Rows held at a time: so few stay in cache. What a seeded generator draws does not depend on it."""
+
+_COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
+
+_BOM = "\ufeff"
+
+
+class Read(NamedTuple):
+    """How many rows a file had, and what was between their cells."""
+
+    rows: int
+    separator: str
+
+
+def release_column(
+    mechanism: Mechanism,
+    source: Path,
+    target: Path,
+    column: str,
+    keep: Sequence[str] = (),
+    separator: str | None = None,
+    rng: np.random.Generator | None = None,
+) -> Read:
+    """Write a CSV file of some columns of another and the released counts: all of it or nothing.
+
+    What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any line
+    ends, with quotes around separators and line ends, with a byte order mark or without. Empty lines
+    at the end are no rows; elsewhere they are missing counts. A count is an integer, maybe with a
+    decimal part of one or two zeros, after a point or a comma: 7.0 and 7,0. Three zeros are refused:
+    7.000 may be seven thousand.
+
+    What is written has the separator and the byte order mark of what is read, the line ends of
+    RFC 4180, and quotes where they are needed.
+
+    Parameters
+    ----------
+    source, target
+        The file to read, and the one to write.
+    column
+        The name of the column of true counts. That of the released counts has it too, and is last.
+    keep
+        The names of columns to copy.
+    separator
+        One of `SEPARATORS`. None: the one that splits the header line into the most cells.
+    rng
+        As for `Mechanism.release`.
+
+    Raises
+    ------
+    ValueError
+        The file has no such columns, no rows, or a line that is wrong, which is named.
+    """
+    total = 0
+    with (
+        source.open(newline="", encoding="utf-8") as stream,
+        replacing(target) as out,
+        ProgressMeter("release", unit="rows") as meter,
+    ):
+        mark, between, rows = _opened(stream, source, separator)
+        header, _ = next(rows, ([], 0))
+        for name in (column, *keep):
+            if header.count(name) != 1:
+                raise ValueError(
+                    f"{source} has {header.count(name) or 'no'} column {name!r}; "
+                    f"its header, split at {between!r}, is {header}"
+                )
+        place, kept = header.index(column), [header.index(name) for name in keep]
+        out.write((mark + comma_separated([[*keep, column]], between)).encode())
+        while block := list(islice(rows, _ROWS)):
+            texts = [row[place] for row, _ in block]
+            try:
+                released = mechanism.release([*map(_count, texts)], rng)
+            except InvalidCount as error:
+                bad = error.index if isinstance(error.index, int) else error.index[0]
+                raise ValueError(
+                    f"{source}, line {block[bad][1]}: {texts[bad]!r:.60} is not an integer between "
+                    f"0 and {error.largest}; nothing was written"
+                ) from error
+            columns = [[row[k] for row, _ in block] for k in kept]
+            lines = zip(*columns, released.tolist(), strict=True)
+            out.write(comma_separated(lines, between).encode())
+            total += len(block)
+            meter.update(len(block))
+        if not total:
+            raise ValueError(f"{source} has no rows; nothing was written")
+    return Read(total, between)
+
+
+def _opened(
+    stream: TextIO, source: Path, separator: str | None
+) -> tuple[str, str, Iterator[tuple[list[str], int]]]:
+    """The byte order mark, if there is one, the separator, and what `_rows` yields."""
+    try:
+        first = stream.readline()
+    except UnicodeDecodeError as error:
+        raise _unreadable(source, 0, error) from error
+    mark = _BOM if first.startswith(_BOM) else ""
+    first = first.removeprefix(_BOM)
+
+    def cells(between: str) -> int:
+        try:
+            return len(next(csv.reader([first], delimiter=between), []))
+        except csv.Error:  # a cell of that length is no name
+            return 0
+
+    separator = separator or max(SEPARATORS, key=cells)
+    return mark, separator, _rows(chain([first], stream), source, separator)
+
+
+@lru_cache(1 << 14)
+def _count(text: str) -> int:
+    """The count that a cell holds, -1 if it holds none."""
+    found = _COUNT.fullmatch(text)
+    return int(found[1]) if found else -1
+
+
+def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
+    """The header and the rows, as long as it, each with the line on which it ends."""
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    width = empty = 0
+    try:
+        for row in reader:
+            width = width or len(row)
+            if not row:
+                empty = empty or reader.line_num
+            elif empty or len(row) != width:
+                line, cells = (empty, 0) if empty else (reader.line_num, len(row))
+                raise ValueError(
+                    f"{source}, line {line}: {cells} cells under a header of {width}; "
+                    "nothing was written"
+                )
+            else:
+                yield row, reader.line_num
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise _unreadable(source, reader.line_num, error) from error
+
+
+def _unreadable(source: Path, line: int, error: Exception) -> ValueError:
+    return ValueError(
+        f"{source}, after line {line}, is not a CSV file in UTF-8: {error}; nothing was written"
+    )

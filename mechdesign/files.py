@@ -1,0 +1,262 @@
+"""A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked
+again.
+
+The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
+claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
+the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
+hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float views for
+other tools; they cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import content_of, digest_of, keyed
+from mechdesign._support.text import (
+    comma_separated,
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    shown,
+    to_text,
+)
+from mechdesign.certificate import Certificate
+from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.limits import Work, check_affordable
+from mechdesign.losses import Costs, Loss, Power
+from mechdesign.privacy import Metric, Privacy
+from mechdesign.properties import Property, resolve
+from mechdesign.table import Table
+
+FORMAT, VERSION = "mechdesign.mechanism", 1
+
+_KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
+"""Of what `described` makes."""
+
+
+def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
+    """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or
+    not at all.
+
+    Raises
+    ------
+    PrivacyViolation
+        The table does not keep the privacy it claims; nothing is written.
+    ValueError
+        Another suffix; or a JSON file that `load` would refuse, since it takes too long to check.
+    """
+    writers: dict[str, Callable[[IO[bytes], Table], None]] = {
+        ".json": partial(_json, certificate),
+        ".csv": _csv,
+        ".npz": _npz,
+    }
+    target = Path(path)
+    if target.suffix not in writers:
+        raise ValueError(
+            "a mechanism is saved as .json (exact), .csv or .npz (float views), not as"
+            f" {target.name!r}"
+        )
+    table.audit().require()
+    with replacing(target) as stream:
+        writers[target.suffix](stream, table)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
+    """Read a JSON file, and check digest, table, privacy and certificate.
+
+    Raises
+    ------
+    InvalidFile
+        Not such a file, another version, truncated, or changed since it was written.
+    InvalidMechanism, PrivacyViolation, CertificateRejected
+        It is intact but claims what is not true.
+    """
+    content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
+    return checked({key: content[key] for key in _KEYS}, str(path), Work(content))
+
+
+def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
+    """The table and certificate that `described` made this of, after checking everything that it claims.
+
+    Parameters
+    ----------
+    place
+        Named in errors.
+    work
+        Of the file that the content is in, from which the estimate of what this takes is spent.
+    """
+    try:
+        table, certificate = _parse(content, work)
+    except MechanismError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidFile(
+            f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
+    table.audit().require()
+    if certificate is not None:
+        verdict = certificate.verify(table)
+        if not verdict:
+            raise CertificateRejected(f"{place}: {verdict.reason}")
+    return table, certificate
+
+
+def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
+    """All of a mechanism, for a JSON file; ValueError if it would take too long to check it again."""
+    neighbours = table.privacy.neighbours
+    content = {
+        "alpha": to_text(table.privacy.alpha),
+        "neighbours": (
+            {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+        ),
+        "denominator": integer_to_text(table.denominator),
+        "weights": [[integer_to_text(weight) for weight in row] for row in table.weights],
+        "certificate": _certificate_to_json(certificate, table),
+    }
+    check_affordable(content, Work(content))
+    return content
+
+
+def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
+    content = {"format": FORMAT, "version": VERSION, **described(table, certificate)}
+    content["digest"] = digest_of(content)
+    # One row of the table a line, and not one number a line: a person may want to look.
+    rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
+    head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)
+    stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
+
+
+def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
+    content = keyed(content, *_KEYS)
+    check_affordable(content, work)
+    neighbours = content["neighbours"]
+    if isinstance(neighbours, list):
+        neighbours = [tuple(_list(pair)) for pair in neighbours]
+    elif isinstance(neighbours, dict):
+        distances = _list(keyed(neighbours, "distances")["distances"])
+        neighbours = Metric([_list(row) for row in distances])
+    privacy = Privacy(from_text(content["alpha"]), neighbours)
+    weights = [
+        [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
+    ]
+    certificate = (
+        None
+        if content["certificate"] is None
+        else _certificate_from_json(content["certificate"], privacy)
+    )
+    denominator = integer_from_text(content["denominator"])
+    return Table.from_weights(weights, denominator, privacy), certificate
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r:.40}")
+    return value
+
+
+def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    return {
+        "loss": _loss_to_json(certificate.loss, table),
+        "properties": [item.text for item in certificate.properties],
+        "objective": to_text(certificate.objective),
+        "bound": to_text(certificate.bound),
+        "multipliers": {
+            name: {str(r): to_text(value) for r, value in chosen.items()}
+            for name, chosen in certificate.multipliers.items()
+        },
+    }
+
+
+def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
+    keyed(content, "loss", "properties", "objective", "bound", "multipliers")
+    return Certificate(
+        privacy,
+        _loss_from_json(content["loss"]),
+        tuple(_property(text) for text in _list(content["properties"])),
+        from_text(content["objective"]),
+        from_text(content["bound"]),
+        {
+            name: {_index(r): from_text(value) for r, value in chosen.items()}
+            for name, chosen in content["multipliers"].items()
+        },
+    )
+
+
+def _index(text: str) -> int:
+    """The number of a row, written in the one way in which `int` and `str` agree."""
+    if not (text.isascii() and text.isdigit() and str(int(text)) == text):
+        raise ValueError(f"expected the number of a row, got {shown(text)}")
+    return int(text)
+
+
+def _property(text: str) -> Property:
+    try:
+        item = resolve(text)
+        if item.text != text:
+            raise ValueError(f"{shown(text)} is written as {shown(item.text)}")
+        return item
+    except ValueError as error:
+        raise InvalidFile(
+            "the certificate needs a property that is not defined here; import what defines it: "
+            f"{error!s:.200}"
+        ) from error
+
+
+def _loss_to_json(loss: Loss, table: Table) -> dict[str, Any]:
+    prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
+    common = {"prior": prior, "worst_case": loss.worst_case}
+    if isinstance(loss, Power):
+        return {"power": to_text(loss.p), "d": loss.d, **common}
+    return {
+        "costs": [
+            [to_text(cost) for cost in row] for row in loss.costs(table.outputs, table.inputs)
+        ],
+        **common,
+    }
+
+
+def _loss_from_json(content: Any) -> Loss:
+    own = ("costs",) if "costs" in content else ("power", "d")
+    keyed(content, *own, "prior", "worst_case")
+    prior: list[Fraction] | None = None
+    if content["prior"] is not None:
+        prior = [from_text(weight) for weight in _list(content["prior"])]
+    worst_case = content["worst_case"]
+    if not isinstance(worst_case, bool):
+        raise TypeError(f"worst_case is true or false, got {shown(worst_case)}")
+    if "costs" in content:
+        costs = [[from_text(cost) for cost in _list(row)] for row in _list(content["costs"])]
+        return Costs(costs, prior, worst_case)
+    return Power(from_text(content["power"]), content["d"], prior, worst_case)
+
+
+def _csv(stream: IO[bytes], table: Table) -> None:
+    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(table.matrix.tolist()))
+    stream.write(
+        comma_separated([["output", *(f"input {j}" for j in range(table.inputs))], *rows]).encode()
+    )
+
+
+def _npz(stream: IO[bytes], table: Table) -> None:
+    neighbours = table.privacy.neighbours
+    described: dict[str, Any] = {"neighbours": neighbours}
+    if isinstance(neighbours, Metric):
+        described = {
+            "distances": [
+                [math.inf if d is None else d for d in row] for row in neighbours.distances
+            ]
+        }
+    np.savez(stream, matrix=table.matrix, alpha=float(table.privacy.alpha), **described)

@@ -1,0 +1,94 @@
+"""The linear program of a mechanism: privacy, loss and properties as exact linear constraints.
+
+Variable ``i * inputs + j`` is P[i, j]; a worst-case loss adds one more, the largest expected cost,
+at the end. Nothing here knows how a program is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign._support.arrays import Integers
+from mechdesign.losses import Loss
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.program import Program
+from mechdesign.privacy import Privacy
+from mechdesign.properties import Property, irredundant
+
+PRIVACY = "privacy"
+"""The kind of constraints that state privacy."""
+
+
+def mechanism_program(
+    outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
+) -> Program:
+    """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4;
+    Theorem 9).
+
+    Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH
+    under CH or CM, and the half of the privacy rows that row monotonicity makes weaker than itself.
+    """
+    at = np.arange(outputs * inputs).reshape(outputs, inputs)
+    wanted = irredundant(properties)
+    groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
+    row_monotone = any(p.short == "RM" for p in wanted)
+    distances = np.unique(privacy.distances(inputs)).tolist()
+    groups += _named(
+        "privacy",
+        [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
+    )
+    for item in wanted:
+        groups += _named(item.short, item.constraints(at, privacy))
+    costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
+    if min(map(min, costs)) < 0:
+        raise ValueError("costs must be at least 0; add a constant to make them so")
+    if not loss.worst_case:
+        flat = tuple(
+            cost * weight for row in costs for cost, weight in zip(row, weights, strict=True)
+        )
+        return Program(flat, tuple(groups))
+    largest = at.size
+    for j in range(inputs):
+        cells = np.append(at[:, j], largest)[None, :]
+        coefficients = (*(-costs[i][j] for i in range(outputs)), Fraction(1))
+        groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
+    return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
+
+
+def privacy_constraints(
+    at: Integers, privacy: Privacy, row_monotone: bool = False, distance: int = 1
+) -> Constraints:
+    """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] =
+    P[i, j'] when alpha = 1.
+
+    When the table is row monotone and the neighbours lie on one side of output i, only the farther
+    entry needs its row: the nearer one is at least as large, hence at least alpha^d times the
+    farther.
+    """
+    outputs, inputs = at.shape
+    pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
+    low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
+    if privacy.alpha == 1:
+        return replace(Constraints.equal(low, high), kind=PRIVACY)
+    output = np.arange(outputs)[:, None]
+    low_is_nearer = row_monotone & (output <= pairs[None, :, 0])
+    high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
+    larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
+    smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
+    found = Constraints.at_least(larger, smaller, privacy.alpha**distance)
+    return replace(found, kind=PRIVACY)
+
+
+def reflection(outputs: int, inputs: int, variables: int) -> Integers:
+    """The central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9) as a permutation of the variables."""
+    size = outputs * inputs
+    return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
+
+
+def _named(name: str, groups: Iterable[Constraints]) -> list[Constraints]:
+    kept = [group for group in groups if len(group.cells)]
+    return [group.named(name if len(kept) == 1 else f"{name} {k}") for k, group in enumerate(kept)]

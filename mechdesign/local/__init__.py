@@ -1,0 +1,15 @@
+"""Mechanisms for local privacy, where every two items are neighbours, by what they shall be good
+for.
+
+- `square`: outputs that are the items, at the least expected loss;
+- `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions
+  (`mechdesign.utilities`);
+- `workload_optimal`: any outputs, of the least variance for a set of linear queries
+  (`mechdesign.local.linear_queries`).
+"""
+
+from mechdesign.local.extremal_mechanism import Extremal, extremal
+from mechdesign.local.square_mechanism import square
+from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
+
+__all__ = ["Extremal", "WorkloadDesign", "extremal", "square", "workload_optimal"]

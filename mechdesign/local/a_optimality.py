@@ -1,0 +1,140 @@
+"""Convex design: the weights of rows that minimise the average variance of a workload, and how far
+they are from any others'.
+
+Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased estimate
+of the frequencies has the information matrix M = sum_s theta_s s s' / (p's), linear in theta, and
+queries with the Gram matrix G have the sum of variances tr(G M^-1) - sum_x p_x G_xx when inputs are
+drawn from p: an A-optimal design. With u = s / (p's) and pi = theta (p's), the probability of the
+output, M = sum_s pi_s u u' where sum_s pi_s u = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from mechdesign._support.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What is minimised: tr(gram M^-1), for inputs drawn from ``prior``, over rows of the values 1
+    and ``ratio``.
+    """
+
+    gram: Floats
+    prior: Floats
+    ratio: float
+
+    @property
+    def domain(self) -> int:
+        """The number of items."""
+        return len(self.gram)
+
+    @property
+    def held(self) -> float:
+        """What fixed inputs take from the variance of sampled ones: sum_x p_x G_xx."""
+        return float(self.prior @ np.diag(self.gram))
+
+    def information(self, rows: Floats, theta: Floats | float) -> Floats:
+        """M of the rows ``theta * rows``: rows have shape (outputs, domain)."""
+        weights = theta / (rows @ self.prior)
+        result: Floats = (rows.T * weights) @ rows
+        return result
+
+    def ideal(self) -> float:
+        """A lower bound on tr(G M^-1) over all mechanisms, tight when rows can be balanced in all
+        directions at once.
+
+        M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
+        coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of sum_x p_x (u_x
+        - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a row with 1 / (ratio
+        + 1) of the prior at its upper value. And tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
+        """
+        root = np.sqrt(self.prior)
+        scaled = self.gram * np.outer(root, root)
+        centred = scaled - np.outer(root, root @ scaled)
+        centred -= np.outer(centred @ root, root)
+        roots = np.sqrt(np.linalg.eigvalsh((centred + centred.T) / 2).clip(0.0))
+        known = float(self.prior @ self.gram @ self.prior)
+        return known + float(roots.sum()) ** 2 * 4 * self.ratio / (self.ratio - 1) ** 2
+
+    def priced(self, slope: Floats, multipliers: Floats, rows: Floats) -> Floats:
+        """u' slope u - multipliers' u for each row."""
+        u = rows / (rows @ self.prior)[:, None]
+        result: Floats = np.einsum("ij,ij->i", u @ slope, u) - u @ multipliers
+        return result
+
+
+def mixture(
+    criterion: Criterion, parts: Sequence[Floats], shares: Floats, steps: int, close: float = 1e-4
+) -> tuple[Floats, Floats]:
+    """Shares of mechanisms with these information matrices, and the slope M^-1 G M^-1 at their
+    mixture.
+
+    By multiplicative updates (Silvey, Titterington and Torsney 1978), until no part is worth more
+    than the mean by ``close``.
+    """
+    flat = np.array([part.ravel() for part in parts])
+    k = criterion.domain
+    slope = np.zeros((k, k))
+    for _ in range(steps):
+        inverse = np.linalg.inv((shares @ flat).reshape(k, k))
+        slope = inverse @ criterion.gram @ inverse
+        gains = flat @ slope.ravel()
+        total = float(shares @ gains)
+        if gains.max() <= total * (1 + close):
+            break
+        shares = shares * np.sqrt(gains / total)
+        shares /= shares.sum()
+    return shares, slope
+
+
+def weigh(
+    criterion: Criterion, rows: Floats, pi: Floats, close: float = 1e-5
+) -> tuple[Floats, Floats, Floats]:
+    """The best probabilities of rows, the slope there, and the multipliers of sum pi u = 1:
+    Newton's method with a barrier.
+
+    Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
+    larger one (the equivalence theorem for A-optimality under linear constraints); rows outside
+    with a larger one are worth adding.
+
+    Parameters
+    ----------
+    rows, pi
+        Shape (outputs, domain), and (outputs,): positive, to start from.
+    close
+        When to stop: the relative duality gap of the program restricted to these rows.
+    """
+    u = rows / (rows @ criterion.prior)[:, None]
+    count, k = u.shape
+    multipliers: Floats = np.zeros(k)
+    mu = 0.0
+    slope: Floats = np.zeros((k, k))
+    for _ in range(100):
+        inverse = np.linalg.inv((u.T * pi) @ u)
+        slope = inverse @ criterion.gram @ inverse
+        total = float(np.sum(criterion.gram * inverse))
+        mu = mu or 0.1 * total / count
+        by_slope = u @ slope
+        gradient = -np.einsum("ij,ij->i", by_slope, u) - mu / pi
+        hessian = 2 * (by_slope @ u.T) * (u @ inverse @ u.T)
+        hessian[np.diag_indices(count)] += mu / pi**2
+        factor = scipy.linalg.cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+        solved = scipy.linalg.cho_solve(factor, np.column_stack([u, gradient]), check_finite=False)
+        missing = 1 - u.T @ pi
+        dual = np.linalg.lstsq(u.T @ solved[:, :k], missing + u.T @ solved[:, k], rcond=None)[0]
+        multipliers = -np.asarray(dual, dtype=np.float64)
+        step = -solved[:, k] - solved[:, :k] @ multipliers
+        shrinking = step < 0
+        length = min(1.0, 0.95 * float(np.min(-pi[shrinking] / step[shrinking], initial=np.inf)))
+        pi = pi + length * step
+        if length > 0.5:
+            if mu * count < close * total and np.abs(missing).max() < 1e-8:
+                break
+            mu *= 0.2
+    return pi, slope, multipliers

@@ -1,0 +1,266 @@
+"""Column generation over extremal rows, whose entries are 1 and alpha up to a factor: the best of
+2^domain patterns, and why.
+
+The master program weighs the patterns at hand; its multipliers, a price for each item, say which
+others would be worth more than they cost. With none left, the prices prove the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise, product
+from math import ceil, gcd, prod
+from typing import TypeAlias
+
+import numpy as np
+from flint import fmpq
+from scipy import sparse
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.progress import ProgressMeter
+from mechdesign.exceptions import Infeasible, SolverFailure
+from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.highs import FloatProgram, solve, to_float
+from mechdesign.lp.program import Program
+from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
+
+Counts: TypeAlias = tuple[int, ...]
+"""A pattern up to swaps of interchangeable items: how many items of each class are at level 1."""
+
+ENUMERATED = 1 << 16
+"""Up to so many patterns, symmetric ones counted once, are all looked at."""
+
+_MAX_ROUNDS = 200
+_AT_ONCE = 40
+_CLOSE = fmpq(1, 1 << 40)
+
+
+class Candidates:
+    """The rows with entries 1 and alpha, up to swaps of interchangeable items, and what they are
+    worth.
+    """
+
+    def __init__(self, utility: Utility, alpha: fmpq) -> None:
+        self.utility, self.alpha = utility, alpha
+        self.classes = utility.classes()
+        self.sizes = [len(each) for each in self.classes]
+        self.few = alpha == 1 or prod(size + 1 for size in self.sizes) <= ENUMERATED
+        self._worth: dict[Counts, fmpq] = {}
+
+    def everything(self) -> list[Counts]:
+        """All but the one with no item at level 1, which is the one with all, times alpha."""
+        if self.alpha == 1:
+            return [tuple(self.sizes)]
+        return [
+            counts for counts in product(*(range(size + 1) for size in self.sizes)) if any(counts)
+        ]
+
+    def counts(self, pattern: Pattern) -> Counts:
+        """How many items of each class are at the higher level of a pattern."""
+        return tuple(sum(pattern[x] for x in each) for each in self.classes)
+
+    def by_item(self, prices: Sequence[fmpq]) -> list[fmpq]:
+        """A price for each item from one for each class."""
+        by_item = [ZERO] * self.utility.items
+        for members, y in zip(self.classes, prices, strict=True):
+            for x in members:
+                by_item[x] = y / len(members)
+        return by_item
+
+    def averages(self, counts: Counts) -> list[fmpq]:
+        """The average level of each class."""
+        return [
+            self.alpha + (1 - self.alpha) * fmpq(count, size)
+            for count, size in zip(counts, self.sizes, strict=True)
+        ]
+
+    def float_averages(self, every: Sequence[Counts]) -> Floats:
+        """The same in floats, a row for each counts."""
+        averages: Floats = to_float(self.alpha) + to_float(1 - self.alpha) * (
+            np.array(every) / np.array(self.sizes)
+        )
+        return averages
+
+    def worth(self, counts: Counts) -> fmpq:
+        """The least known upper bound on what the row is worth."""
+        if counts not in self._worth:
+            row = [self.alpha] * self.utility.items
+            for items, count in zip(self.classes, counts, strict=True):
+                for x in items[:count]:
+                    row[x] = ONE
+            self._worth[counts] = upper(self.utility.worth(row))
+        return self._worth[counts]
+
+    def excess(self, counts: Counts, prices: Sequence[fmpq]) -> fmpq:
+        """How much more the row is worth than it costs, at a price for each class."""
+        return self.worth(counts) - sum(
+            (y * a for y, a in zip(prices, self.averages(counts), strict=True)), ZERO
+        )
+
+    def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
+        """Patterns with weights such that each class has the wanted averages in every one of its
+        items alike.
+
+        Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
+        integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
+        of phases, and few sets in all.
+        """
+        found: dict[Pattern, Fraction] = {}
+        for counts, weight in weights.items():
+            steps = [
+                size // gcd(size, count) for size, count in zip(self.sizes, counts, strict=True)
+            ]
+            for start, end in pairwise(
+                sorted({Fraction(j, step) for step in steps for j in range(step + 1)})
+            ):
+                pattern = [False] * self.utility.items
+                for items, count in zip(self.classes, counts, strict=True):
+                    size = len(items)
+                    edges = [ceil(Fraction(j * count, size) - start) for j in range(size + 1)]
+                    for x, (left, right) in zip(items, pairwise(edges), strict=True):
+                        pattern[x] = right > left
+                key = tuple(pattern)
+                found[key] = found.get(key, Fraction(0)) + weight * (end - start)
+        return found
+
+
+def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
+    """The weights of an optimal mechanism's patterns, and for every item a price at which no row is
+    worth more than it costs.
+    """
+    price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
+    items = patterns.utility.items
+    pool = {tuple(patterns.sizes)}
+    best: tuple[fmpq, list[fmpq]] | None = None
+
+    def improved(trial: Sequence[fmpq]) -> set[Counts]:
+        """Patterns that are worth more than they cost and not in the pool. If a bound was proved,
+        the best one is kept.
+        """
+        nonlocal best
+        excess, found = price(trial)
+        if excess is not None:
+            # Every row that is not constant sums to at least 1 + alpha (items - 1): so much on
+            # every price pays for it.
+            more = max(excess, ZERO) / (1 + patterns.alpha * (items - 1))
+            total = sum(trial, more * items)
+            if best is None or total < best[0]:
+                best = (
+                    total,
+                    [y + more * size for y, size in zip(trial, patterns.sizes, strict=True)],
+                )
+        return set(found) - pool
+
+    if not patterns.few and (likely := patterns.utility.likely(patterns.alpha)):
+        pool |= {counts for counts in map(patterns.counts, likely[0]) if any(counts)}
+        pool |= improved([sum((likely[1][x] for x in each), ZERO) for each in patterns.classes])
+    rough = not patterns.few
+    with ProgressMeter(f"extremal k = {items}", unit="rounds", shown=progress) as meter:
+        for _ in range(_MAX_ROUNDS):
+            meter.update()
+            weights, prices = (_guessed if rough else _master)(patterns, list(pool))
+            new = improved(prices)
+            meter.say(f"{len(pool)} patterns")
+            close = (
+                not patterns.few
+                and best is not None
+                and best[0] - sum(prices, ZERO) <= _CLOSE * abs(best[0])
+            )
+            if not new or close:
+                if not rough:
+                    break
+                rough = False
+            pool |= new
+        else:
+            weights, _ = _master(patterns, list(pool))
+    if best is None:
+        raise SolverFailure(f"no bound on the utility was proved in {_MAX_ROUNDS} rounds")
+    return weights, patterns.by_item(best[1])
+
+
+def _master(
+    patterns: Candidates, pool: Sequence[Counts]
+) -> tuple[dict[Counts, Fraction], list[fmpq]]:
+    """The best weights of these patterns, and a price for each class, exactly."""
+    worth = [patterns.worth(counts) for counts in pool]
+    largest = max(map(abs, worth)) or ONE
+    cells = np.arange(len(pool))[None, :]
+    averages = zip(*(patterns.averages(counts) for counts in pool), strict=True)
+    rows = (
+        Constraints(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}")
+        for i, column in enumerate(averages)
+    )
+    solution = certify(
+        Program(tuple(to_fraction(-value / largest) for value in worth), tuple(rows))
+    )
+    weights = {counts: weight for counts, weight in zip(pool, solution.x, strict=True) if weight}
+    return weights, [-largest * to_fmpq(value) for value in solution.multipliers]
+
+
+def _guessed(
+    patterns: Candidates, pool: Sequence[Counts]
+) -> tuple[dict[Counts, Fraction], list[fmpq]]:
+    """The same prices in floats, which is quicker, and no weights. What prices prove does not
+    depend on where they are from.
+    """
+    worth = [patterns.worth(counts) for counts in pool]
+    largest = max(map(abs, worth)) or ONE
+    cost = np.array([to_float(-value / largest) for value in worth])
+    matrix = patterns.float_averages(pool).T
+    ones = np.ones(len(matrix))
+    try:
+        basic = solve(
+            FloatProgram(sparse.csr_array(matrix), ones, ones, np.zeros(len(cost)), cost)
+        ).basis.columns
+    except (Infeasible, SolverFailure):
+        return _master(patterns, pool)
+    found = np.linalg.lstsq(matrix[:, basic].T, -cost[basic])[0]
+    return {}, [largest * to_fmpq(Fraction(value)) for value in found.tolist()]
+
+
+_Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
+"""From a price for each class to a proved upper bound on the excess of any row, if known, and
+patterns with an excess.
+"""
+
+
+def _by_enumeration(patterns: Candidates) -> _Pricing:
+    every = patterns.everything()
+    worth = np.array([to_float(patterns.worth(counts)) for counts in every])
+    averages = patterns.float_averages(every)
+    slack = 1e-11 * float(np.max(np.abs(worth)))
+
+    def price(prices: Sequence[fmpq]) -> tuple[fmpq | None, list[Counts]]:
+        floats = worth - averages @ np.array([to_float(y) for y in prices])
+        seen = [every[int(v)] for v in np.argsort(-floats)[:_AT_ONCE] if floats[v] > slack]
+        if found := [counts for counts in seen if patterns.excess(counts, prices) > 0]:
+            return None, found
+        exact = {counts: patterns.excess(counts, prices) for counts in every}
+        found = sorted(
+            (counts for counts, excess in exact.items() if excess > 0),
+            key=lambda counts: -exact[counts],
+        )
+        return max(exact.values()), found[:_AT_ONCE]
+
+    return price
+
+
+def _by_utility(patterns: Candidates) -> _Pricing:
+    def price(prices: Sequence[fmpq]) -> tuple[fmpq | None, list[Counts]]:
+        bound, candidates = patterns.utility.pricing(patterns.by_item(prices), patterns.alpha)
+        exact = {
+            counts: patterns.excess(counts, prices)
+            for counts in set(map(patterns.counts, candidates))
+            if any(counts)
+        }
+        # Where the bound is mostly slack, more patterns would not lower it.
+        found = sorted(
+            (counts for counts, excess in exact.items() if excess > bound / 10),
+            key=lambda counts: -exact[counts],
+        )
+        return bound, found[:_AT_ONCE]
+
+    return price

@@ -1,0 +1,178 @@
+"""extremal(...): the most useful local mechanism with any outputs, and the proof that none is more
+useful.
+
+Kairouz, Oh and Viswanath, Extremal mechanisms for local differential privacy, JMLR 17, 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from flint import ctx, fmpq
+
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import brief
+from mechdesign.local.column_generation import Candidates, generated
+from mechdesign.lp.basis import to_fmpq, to_fraction
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.utilities.sublinear_utility import PRECISION, Pattern, Utility
+
+
+@dataclass(frozen=True)
+class Extremal:
+    """A locally private mechanism, what it is worth, and the proof that none is worth more than a
+    bound.
+
+    Attributes
+    ----------
+    mechanism
+        Exact, its privacy audited; no more outputs than items.
+    utility
+        What it is judged by.
+    value
+        The utility of the mechanism: exact where that is rational, else proved and rounded down in
+        the 30th digit or beyond.
+    bound
+        Proved: no mechanism with this privacy, with any number of outputs, is worth more.
+    prices
+        The proof: ``sum(prices) == bound``, and no row with entries in {alpha, 1} is worth more
+        than ``sum_x prices[x] row[x]``.
+    """
+
+    mechanism: Mechanism
+    utility: Utility
+    value: Fraction
+    bound: Fraction
+    prices: tuple[Fraction, ...] = field(repr=False)
+
+    @property
+    def gap(self) -> Fraction:
+        """bound - value >= 0. Exactly 0 for rational utilities; see `extremal` for others."""
+        return self.bound - self.value
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no mechanism has a greater utility: the gap is exactly 0."""
+        return self.gap == 0
+
+    def __str__(self) -> str:
+        proof = (
+            "proved optimal, gap exactly 0"
+            if self.optimal
+            else f"gap at most {brief(self.gap, 3)} (proved)"
+        )
+        return (
+            f"{self.utility!r} = {brief(self.value, 10)} under {self.mechanism.privacy!r}, "
+            f"{self.mechanism.outputs} outputs for {self.mechanism.inputs} items: {proof}"
+        )
+
+
+def extremal(
+    domain: int, privacy: Privacy | float | Rational, utility: Utility, *, progress: bool = False
+) -> Extremal:
+    """The most useful locally private mechanism, with any number of outputs.
+
+    Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more
+    outputs than items (Kairouz, Oh and Viswanath, JMLR 17, 2016): a linear program over 2^domain
+    patterns. Items that the utility cannot tell apart are merged, and patterns that it finds
+    equally good are counted as one. Where at most `mechdesign.local.column_generation.ENUMERATED` patterns are
+    left, ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of the worth of a
+    row. Beyond, patterns are generated as they are needed: the gap of a `BestDecision` is still
+    exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it is what a relaxation
+    proves, which is tight where no item is very likely compared to exp(-epsilon).
+
+    Parameters
+    ----------
+    domain
+        The number of items 0 .. domain-1, at least 1.
+    privacy
+        ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
+    utility
+        One of `mechdesign.utilities`, over as many items.
+    progress
+        Show what is going on, on standard error.
+
+    Raises
+    ------
+    ValueError
+        No item, a utility over another number of items, or other neighbours than all.
+    SolverFailure
+        No exact answer could be computed.
+
+    >>> from mechdesign.utilities import total_variation
+    >>> found = extremal(3, Privacy("1/2", neighbours="all"), total_variation(["1/2", "1/2", 0], [0, "1/2", "1/2"]))
+    >>> found.value, found.gap, found.mechanism.outputs  # (1 - alpha) / (1 + alpha) times the distance of the hypotheses
+    (Fraction(1, 6), Fraction(0, 1), 2)
+    """
+    domain, privacy = whole_domain(domain), local_privacy(privacy)
+    if not isinstance(utility, Utility):
+        raise TypeError(
+            f"utility must be a Utility, such as MutualInformation(prior), got {utility!r:.60}"
+        )
+    if utility.items != domain:
+        raise ValueError(f"the utility is about {utility.items} items, not {domain}")
+    alpha = to_fmpq(privacy.alpha)
+    merged = utility.merged()
+    # What is to be told apart shrinks with the square of 1 - alpha.
+    with ctx.workprec(
+        PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())
+    ):
+        patterns = Candidates(merged.utility, alpha)
+        weights, prices = generated(patterns, progress)
+    rows = _pruned(patterns.rows(weights), alpha)
+    table = [[levels[number] for number in merged.label] for levels in rows]
+    mechanism = Mechanism(table, privacy)
+    mechanism.audit().require()
+    shared = tuple(
+        share * to_fraction(prices[number])
+        for number, share in zip(merged.label, merged.share, strict=True)
+    )
+    return Extremal(mechanism, utility, utility.of(mechanism)[0], sum(shared, Fraction(0)), shared)
+
+
+def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
+    """A table with these patterns, reweighted so that there are no more outputs than items; all are
+    equally good.
+    """
+    chosen = sorted(rows, reverse=True)
+    levels = [
+        [Fraction(1) if high else to_fraction(alpha) for high in pattern] for pattern in chosen
+    ]
+    weights = [rows[pattern] for pattern in chosen]
+    if len(chosen) > len(chosen[0]):
+        cells = np.arange(len(chosen))[None, :]
+        program = (
+            Constraints(cells, column, Fraction(1), True, f"item {x}")
+            for x, column in enumerate(zip(*levels, strict=True))
+        )
+        weights = certify(Program((Fraction(0),) * len(chosen), tuple(program))).x
+    return [
+        [weight * level for level in row]
+        for weight, row in zip(weights, levels, strict=True)
+        if weight
+    ]
+
+
+def whole_domain(domain: int) -> int:
+    """The number of items; ValueError for what is none."""
+    return whole(domain, "the domain", 1, what="a whole number of items")
+
+
+def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
+    """The privacy meant by epsilon or by itself; ValueError where not every two items are
+    neighbours.
+    """
+    if not isinstance(privacy, Privacy):
+        return Privacy.from_epsilon(privacy, neighbours="all")
+    if privacy.neighbours != "all":
+        raise ValueError(
+            'local privacy is between every two items: Privacy(alpha, neighbours="all"), got'
+            f" {privacy!r:.80}"
+        )
+    return privacy

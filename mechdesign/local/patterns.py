@@ -1,0 +1,158 @@
+"""Patterns: which inputs a row of an extremal mechanism favours. Families to begin with, and a
+search for better ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats
+from mechdesign.local.a_optimality import Criterion
+
+Patterns: TypeAlias = npt.NDArray[np.bool_]
+"""Shape (outputs, domain): True where an output favours an input."""
+
+# A balanced set of patterns favours every input equally often and is a mechanism by itself: its
+# rows, all of the same weight.
+
+
+def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """A subset of a cycle, about 1 / (ratio + 1) of it, whose differences are about evenly spread:
+    nearly a difference set.
+    """
+    held = max(1, min(size - 1, round(size / (1 + ratio))))
+
+    def unevenness(chosen: npt.NDArray[np.bool_]) -> int:
+        differences = np.rint(np.fft.irfft(np.abs(np.fft.rfft(chosen)) ** 2, size)).astype(np.int64)
+        return int((differences[1:] ** 2).sum())
+
+    best = np.arange(size) < held
+    for _ in range(3):
+        chosen = np.zeros(size, dtype=np.bool_)
+        chosen[rng.permutation(size)[:held]] = True
+        value, stale = unevenness(chosen), 0
+        while stale < 3 * size:
+            other = chosen.copy()
+            other[rng.choice(np.flatnonzero(chosen))] = False
+            other[rng.choice(np.flatnonzero(~chosen))] = True
+            new = unevenness(other)
+            chosen, value, stale = (other, new, 0) if new < value else (chosen, value, stale + 1)
+        if value < unevenness(best):
+            best = chosen
+    return best
+
+
+def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
+    """All rotations of a pattern around the domain: balanced."""
+    place = np.arange(len(pattern))
+    result: Patterns = pattern[(place[None, :] + place[:, None]) % len(pattern)]
+    return result
+
+
+def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Patterns]:
+    """Balanced sets for ordered items and for others: to mix, and to begin a search with.
+
+    Blocks of neighbours of all sizes in all rotations, as of `rangeq.CircularHistogram`; cells of
+    all widths and offsets along the line, told apart by a cyclic pattern; and, for powers of two,
+    the parities of some bits.
+    """
+    item, doublings = np.arange(domain), (domain - 1).bit_length()
+    offsets = 16 if domain <= 128 else 8  # each takes the server domain^2 numbers to weigh
+    for number in sorted({min(2**step, domain) for step in range(1, doublings + 1)}):
+        for _ in range(2):
+            yield turned(flat(number, ratio, rng)[item * number // domain])
+    cyclic: dict[int, npt.NDArray[np.bool_]] = {}
+    for width in sorted({round(2 ** (step / 2)) for step in range(2 * doublings + 1)}):
+        for offset in sorted(
+            {int(part) for part in np.linspace(0, width, min(width, offsets), endpoint=False)}
+        ):
+            cell = (item + offset) // width
+            number = int(cell[-1]) + 1
+            if number > 1:
+                cyclic[number] = cyclic[number] if number in cyclic else flat(number, ratio, rng)
+                yield turned(cyclic[number])[:, cell]
+    if domain & (domain - 1) == 0 and domain <= 128:
+        for mask in range(1, domain):
+            even = np.bitwise_count(item & mask) % 2 == 0
+            yield np.stack([even, ~even])
+
+
+def climb(
+    criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """A pattern that no change of one input, or exchange of two, makes worth more
+    (`Criterion.priced`), from a given one.
+    """
+    p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
+    row = 1 + extra * chosen
+    diagonal, by_slope = np.diag(slope), slope @ row
+    square, linear, mass = float(row @ by_slope), float(multipliers @ row), float(p @ row)
+
+    def value(squares: Floats, linears: Floats, masses: Floats) -> Floats:
+        return squares / masses**2 - linears / masses
+
+    best = square / mass**2 - linear / mass
+    while True:
+        step = np.where(chosen, -extra, extra)
+        single = value(
+            square + 2 * step * by_slope + step**2 * diagonal,
+            linear + step * multipliers,
+            mass + step * p,
+        )
+        single[chosen.sum() + np.where(chosen, -1, 1) == 0] = -np.inf
+        out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        gained = by_slope[into][None, :] - by_slope[out][:, None]
+        crossed = diagonal[out][:, None] + diagonal[into][None, :] - 2 * slope[np.ix_(out, into)]
+        double = value(
+            square + 2 * extra * gained + extra**2 * crossed,
+            linear + extra * (multipliers[into][None, :] - multipliers[out][:, None]),
+            mass + extra * (p[into][None, :] - p[out][:, None]),
+        )
+        one, two = int(np.argmax(single)), int(np.argmax(double)) if double.size else -1
+        best_double = double.flat[two] if two >= 0 else -np.inf
+        if max(single[one], best_double) <= best + 1e-12 * abs(best):
+            return chosen
+        changed = (
+            [one] if single[one] >= best_double else [out[two // len(into)], into[two % len(into)]]
+        )
+        best = max(float(single[one]), float(best_double))
+        for place in changed:
+            move = -extra if chosen[place] else extra
+            square += 2 * move * by_slope[place] + move**2 * diagonal[place]
+            by_slope = by_slope + move * slope[:, place]
+            linear, mass = linear + move * multipliers[place], mass + move * p[place]
+            chosen[place] = not chosen[place]
+
+
+def turn_climb(
+    criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """The same for all rotations of a pattern together, keeping its size, as if all had the same
+    mass.
+    """
+    k, chosen = len(pattern), pattern.copy()
+    place = np.arange(k)
+    kernel = np.zeros(k)
+    np.add.at(kernel, (place[:, None] - place[None, :]) % k, slope)
+    turns = kernel[(place[:, None] - place[None, :]) % k]
+    turns = (turns + turns.T) / 2
+    by_turns = turns @ chosen
+    for _ in range(4 * k):
+        out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        gain = (
+            by_turns[into][None, :]
+            - by_turns[out][:, None]
+            + turns[0, 0]
+            - turns[np.ix_(out, into)]
+        )
+        most = int(np.argmax(gain))
+        if gain.flat[most] <= 1e-12 * abs(turns[0, 0]):
+            break
+        a, b = out[most // len(into)], into[most % len(into)]
+        chosen[a], chosen[b] = False, True
+        by_turns += turns[:, b] - turns[:, a]
+    return chosen

@@ -1,0 +1,44 @@
+"""square(...): the locally private mechanism of least loss whose outputs are the items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mechdesign._support.numbers import Rational
+from mechdesign.local.extremal_mechanism import local_privacy, whole_domain
+from mechdesign.losses import Loss
+from mechdesign.optimal import Design, design
+from mechdesign.privacy import Privacy
+from mechdesign.properties import PropertyLike
+
+
+def square(
+    domain: int,
+    privacy: Privacy | float | Rational,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    progress: bool = False,
+) -> Design:
+    """The best locally private mechanism whose outputs are the items, with the proof that it is
+    (thesis 6.8, eqs. 6.17-6.20).
+
+    For `L0` and the uniform prior this is generalised randomized response, `named.krr`; `L1` and
+    `L2` alone leave outputs unused, which properties forbid.
+
+    Parameters
+    ----------
+    domain
+        The number of items 0 .. domain-1, at least 1; the table is domain x domain.
+    privacy
+        ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
+    loss, properties, progress
+        As for `design`, which solves it and whose errors it raises.
+
+    >>> d = square(4, Privacy("1/2", neighbours="all"))
+    >>> d.certificate.objective, d.certificate.gap
+    (Fraction(3, 5), Fraction(0, 1))
+    """
+    return design(
+        whole_domain(domain) - 1, local_privacy(privacy), loss, properties, progress=progress
+    )

@@ -1,0 +1,460 @@
+"""workload_optimal(...): the local mechanism of least variance for a set of linear queries, and a
+bound on what any can reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.blas import one_thread
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import shown
+from mechdesign.exceptions import InvalidPrior
+from mechdesign.local.a_optimality import Criterion, mixture, weigh
+from mechdesign.local.linear_queries import gram
+from mechdesign.local.patterns import Patterns, balanced, climb, turn_climb, turned
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+
+_UNITS = 1 << 62
+"""Weights of the table are integers that add up to this in every column."""
+
+_REPAIR = Fraction(1, 1 << 20)
+"""The share of users who answer by a weaker mechanism, which takes up all rounding."""
+
+_ALL_PATTERNS = 16
+"""Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
+
+_ONE_BY_ONE = 64
+"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets, and up to twice as
+many one by one at the end.
+"""
+
+_LEAST_SHARE = 1e-3
+
+_ROUNDING = 1e-13
+"""Relative to the variance of a histogram: what floats may make of a variance of 0."""
+
+
+@dataclass(frozen=True)
+class WorkloadDesign:
+    """A local mechanism for a workload of linear queries.
+
+    Attributes
+    ----------
+    mechanism
+        Exact and audited, ``neighbours="all"``: rows are outputs, almost all with two values of
+        ratio 1 / alpha.
+    criterion
+        "average" or "worst".
+    queries
+        How many queries the workload has.
+    variance
+        The sum over all queries of the variance of the best unbiased estimate from one user:
+        averaged over the prior of the user's input, or for the worst input. n users: divide by n.
+    bound
+        No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
+        inputs, by pricing all patterns; computed in floats.
+    """
+
+    mechanism: Mechanism
+    criterion: str
+    queries: int
+    variance: float
+    bound: float
+    gram: Floats
+    prior: Floats
+
+    @property
+    def gap(self) -> float:
+        """By how much of the bound the variance exceeds it; infinite when the bound is 0.
+
+        It is 0 when the variance is no more than rounding, as for a workload that asks for the
+        total only.
+        """
+        ratio = float(1 / self.mechanism.privacy.alpha)
+        usual = max(1.0, 4 * ratio / (ratio - 1) ** 2) * float(np.trace(self.gram))
+        if self.variance <= _ROUNDING * usual:
+            return 0.0
+        return self.variance / self.bound - 1 if self.bound > 0 else np.inf
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The sum of variances for each input: shape (domain,)."""
+        return _variances(self.mechanism.matrix, self.gram, self.prior)
+
+    def __str__(self) -> str:
+        m = self.mechanism
+        return (
+            f"{m.outputs} outputs for {m.inputs} inputs, alpha = {float(m.privacy.alpha):.6g}:"
+            f" {self.criterion} variance {self.variance / self.queries:.6g} a query, at most"
+            f" {100 * self.gap:.2g}% above the least possible"
+        )
+
+
+@one_thread
+def workload_optimal(
+    workload: str | npt.ArrayLike,
+    domain: int,
+    epsilon: float | Rational,
+    criterion: str = "average",
+    *,
+    prior: npt.ArrayLike | None = None,
+    tolerance: float = 0.003,
+    rounds: int = 30,
+    progress: bool = False,
+) -> WorkloadDesign:
+    """The local mechanism of least total variance for a workload, near the best of all that there
+    are.
+
+    An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
+    Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see `mechdesign.local.a_optimality`. It
+    is begun with families of patterns that are good for ordered and for binary attributes, and goes
+    on by pricing: patterns that would lower the variance are searched for and added.
+
+    Parameters
+    ----------
+    workload
+        "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
+        domain), as those of `mechdesign.local.linear_queries`.
+    domain
+        The number of inputs, 1 to 512.
+    epsilon
+        The privacy loss, from 1e-4 to 20. Every two inputs are neighbours.
+    criterion
+        "average": for inputs drawn from the prior. "worst": for the worst input.
+    prior
+        Shape (domain,): positive numbers that add up to 1; None: uniform. Only for "average".
+    tolerance
+        Stop as soon as the gap to the bound is no larger.
+    rounds
+        Stop after so many rounds of pricing.
+    progress
+        Show how far it is, on standard error.
+
+    Raises
+    ------
+    ValueError
+        A workload, domain, epsilon or criterion outside these.
+    InvalidPrior
+        The prior is not a positive distribution over the inputs.
+    """
+    k = whole(domain, "domain", 1, 512, what="a number of inputs")
+    if criterion not in ("average", "worst"):
+        raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
+    matrix, queries = gram(workload, k)
+    privacy = Privacy.from_epsilon(epsilon, neighbours="all")
+    ratio = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))
+    if not 1 + 1e-4 <= ratio <= 1e9:  # below, the floats of the search do not tell the rows apart
+        raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")
+    if prior is None:
+        p: Floats = np.full(k, 1 / k)
+    else:
+        p = np.asarray(prior, dtype=np.float64)
+        if criterion == "worst":
+            raise ValueError("the worst input has no prior")
+        if p.shape != (k,) or not (p > 0).all() or abs(p.sum() - 1) > 1e-9:
+            raise InvalidPrior(f"prior must be {k} positive numbers that add up to 1")
+        p = p / p.sum()
+    if k == 1:
+        return WorkloadDesign(Mechanism([[1]], privacy), criterion, queries, 0.0, 0.0, matrix, p)
+    # Every frequency stays estimable, also where the workload does not ask for it.
+    asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, ratio)
+    with ProgressMeter(f"design of {k} inputs", unit="rounds", shown=progress) as meter:
+        search = _Search(asked, matrix, tolerance, rounds, meter)
+        patterns, theta, bound = search.run() if criterion == "average" else search.run_worst()
+    table = _exact(patterns, theta, privacy)
+    mechanism = Mechanism.from_weights(table, _UNITS, privacy)
+    mechanism.audit().require()
+    variances = _variances(mechanism.matrix, matrix, search.criterion.prior)
+    variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
+    return WorkloadDesign(
+        mechanism,
+        criterion,
+        queries,
+        variance,
+        max(min(bound, variance), 0.0),
+        matrix,
+        search.criterion.prior,
+    )
+
+
+class _Search:
+    """Patterns and their weights, improved round by round."""
+
+    def __init__(
+        self,
+        criterion: Criterion,
+        gram: Floats,
+        tolerance: float,
+        rounds: int,
+        meter: ProgressMeter,
+    ) -> None:
+        self.criterion, self.gram, self.tolerance, self.rounds, self.meter = (
+            criterion,
+            gram,
+            tolerance,
+            rounds,
+            meter,
+        )
+        self.rng = np.random.default_rng(0)  # the same design every time
+        self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.ratio, self.rng))
+        self.shares = np.full(len(self.sets), 1 / len(self.sets))
+
+    def _rows(self, patterns: Patterns) -> Floats:
+        rows: Floats = np.where(patterns, self.criterion.ratio, 1.0)
+        return rows
+
+    def _information(self, patterns: Patterns) -> Floats:
+        """Of a balanced set as a mechanism."""
+        rows = self._rows(patterns)
+        return self.criterion.information(rows, 1 / float(rows[:, 0].sum()))
+
+    def _mix(self, steps: int) -> Floats:
+        """Weigh the balanced sets, and drop those that have next to no share."""
+        slope: Floats = np.zeros(0)
+        for _ in range(2):
+            parts = np.array([self._information(part) for part in self.sets])
+            self.shares, slope = mixture(self.criterion, list(parts), self.shares, steps)
+            kept = self._needed(parts)
+            if kept.all():
+                break
+            self.sets = [patterns for patterns, keep in zip(self.sets, kept, strict=True) if keep]
+            self.shares = self.shares[kept] / self.shares[kept].sum()
+        return slope
+
+    def _needed(self, parts: Floats) -> Patterns:
+        """Which sets have a share, or else alone tell apart what the workload does not ask for:
+        shape (sets,).
+        """
+        flat = parts.reshape(len(parts), -1)
+        least = np.linalg.eigvalsh((self.shares @ flat).reshape(parts[0].shape))[0]
+        threshold = _LEAST_SHARE
+        while True:
+            kept: Patterns = self.shares > threshold
+            left = (self.shares * kept @ flat).reshape(parts[0].shape)
+            if kept.all() or threshold < 1e-20 or np.linalg.eigvalsh(left)[0] > least / 10:
+                return kept
+            threshold /= 10
+
+    def _theta(self) -> tuple[Patterns, Floats]:
+        """The rows of all balanced sets, equal ones together, and their weights."""
+        parts = zip(self.sets, self.shares, strict=True)
+        weights = [
+            np.full(len(part), share / self._rows(part)[:, 0].sum()) for part, share in parts
+        ]
+        patterns, place = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
+        theta = np.zeros(len(patterns))
+        np.add.at(theta, place.ravel(), np.concatenate(weights))
+        return patterns, theta
+
+    def _variance(self, patterns: Patterns, theta: Floats) -> float:
+        inverse = np.linalg.inv(self.criterion.information(self._rows(patterns), theta))
+        return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
+
+    def run(self) -> tuple[Patterns, Floats, float]:
+        # Without what keeps all frequencies estimable
+        asked = Criterion(self.gram, self.criterion.prior, self.criterion.ratio)
+        bound = asked.ideal() - asked.held
+        slope = self._mix(400)
+        patterns, theta = self._theta()
+        if self.criterion.domain <= _ONE_BY_ONE:
+            return self._run_rows(patterns, theta, bound, self.rounds)
+        reached = np.inf
+        for _ in range(self.rounds):
+            self.meter.update()
+            before, reached = reached, self._variance(patterns, theta)
+            if reached <= (1 + self.tolerance) * bound or reached > 0.999 * before:
+                break
+            ratio, k = self.criterion.ratio, self.criterion.domain
+            new = []
+            for _ in range(12):
+                size = int(k / (1 + ratio) + self.rng.random())
+                cells = 2 ** int(self.rng.integers(1, k.bit_length()))
+                order = self.rng.permutation(cells)[np.arange(k) * cells // k]
+                start = order < np.sort(order)[min(max(size, 1), k - 1)]
+                if start.any():
+                    new.append(turned(turn_climb(self.criterion, slope, start)))
+            best = np.argsort([float(np.sum(slope * self._information(part))) for part in new])[-4:]
+            self.sets += [new[place] for place in best]
+            self.shares = np.concatenate([0.9 * self.shares, np.full(len(best), 0.1 / len(best))])
+            slope = self._mix(100)
+            patterns, theta = self._theta()
+        if self.criterion.domain <= 2 * _ONE_BY_ONE and reached > (1 + self.tolerance) * bound:
+            return self._run_rows(patterns, theta, bound, min(self.rounds, 3))
+        return patterns, theta, bound
+
+    def _run_rows(
+        self, patterns: Patterns, theta: Floats, bound: float, rounds: int
+    ) -> tuple[Patterns, Floats, float]:
+        """Weigh single rows, and add those that pricing finds."""
+        criterion, k = self.criterion, self.criterion.domain
+        everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
+        pi = theta * (self._rows(patterns) @ criterion.prior)
+        for round_ in range(rounds):
+            self.meter.update()
+            kept = pi >= max(1e-7 * pi.max(), np.sort(pi)[-min(256 + 16 * k, len(pi))])
+            patterns, pi = patterns[kept], pi[kept]
+            rows = self._rows(patterns)
+            pi, slope, multipliers = weigh(criterion, rows, pi)
+            theta = pi / (rows @ criterion.prior)
+            found = self._variance(patterns, theta) + criterion.held
+            standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
+            if everything is None:
+                new = np.array(
+                    [
+                        climb(criterion, slope, multipliers, start)
+                        for start in self._starts(patterns, slope, 2 * k)
+                    ]
+                )
+            else:
+                new = everything
+            new = new[new.any(axis=1) & ~new.all(axis=1)]
+            worth = criterion.priced(slope, multipliers, self._rows(new))
+            if everything is not None:
+                # For any mechanism, tr(G M^-1) >= 2 t^(1/2) least - t (worth + multipliers' 1), at
+                # its largest over t > 0.
+                inverse = np.linalg.inv(criterion.information(rows, theta))
+                most = float(
+                    criterion.priced(
+                        inverse @ self.gram @ inverse, multipliers, self._rows(new)
+                    ).max()
+                )
+                least = float(np.sum(self.gram * inverse))
+                bound = max(
+                    bound,
+                    least**2 / (most + float(multipliers.sum()))
+                    - float(criterion.prior @ np.diag(self.gram)),
+                )
+            if (
+                found - criterion.held
+                <= (1 + min(self.tolerance, 1e-4 if everything is not None else 1.0)) * bound
+            ):
+                break
+            present = {bytes(pattern) for pattern in patterns}
+            better = [
+                place
+                for place in np.flatnonzero(worth > standing + 1e-7 * found)
+                if bytes(new[place]) not in present
+            ]
+            if not len(better) or round_ == rounds - 1:
+                break
+            new = np.unique(new[sorted(better, key=worth.__getitem__)[-4 * k :]], axis=0)
+            patterns = np.concatenate([patterns, new])
+            pi = np.concatenate([0.95 * pi, np.full(len(new), 0.05 / len(new))])
+        return patterns, theta, bound
+
+    def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
+        """Half of them present rows with a few changes, half along random directions in which the
+        slope is steep.
+        """
+        k = self.criterion.domain
+        values, vectors = np.linalg.eigh(slope)
+        near = patterns[self.rng.integers(len(patterns), size=count // 2)] ^ (
+            self.rng.random((count // 2, k)) < 0.1
+        )
+        along = (self.rng.normal(size=(count // 2, k)) * values) @ vectors.T
+        steep = along > np.quantile(
+            along, 1 - 1 / (1 + self.criterion.ratio), axis=1, keepdims=True
+        )
+        starts = np.concatenate([near, steep])
+        return starts[starts.any(axis=1) & ~starts.all(axis=1)]
+
+    def run_worst(self) -> tuple[Patterns, Floats, float]:
+        """The least worst case is the largest least average over priors: a prior that follows the
+        inputs that suffer.
+        """
+        for _ in range(20):  # as far as the balanced sets tell
+            self._mix(100)
+            if self._follow(*self._theta()) <= 1 + self.tolerance / 2:
+                break
+        best: tuple[float, Patterns, Floats, Criterion] | None = None
+        bound = 0.0
+        for _ in range(3):
+            patterns, theta, average = self.run()
+            bound = max(bound, average)
+            for _ in range(
+                min(50, 1024 // self.criterion.domain)
+                if self.criterion.domain <= _ONE_BY_ONE
+                else 1
+            ):
+                criterion = self.criterion
+                worst = float(
+                    _variances(
+                        self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior
+                    ).max()
+                )
+                if best is None or worst < best[0]:
+                    best = worst, patterns, theta, criterion
+                if (
+                    best[0] <= (1 + self.tolerance) * bound
+                    or self._follow(patterns, theta) <= 1 + self.tolerance / 3
+                ):
+                    break
+                if self.criterion.domain <= _ONE_BY_ONE:
+                    # Short of the optimum, so that all rows that are as good have a part: else the
+                    # worst input changes by leaps.
+                    rows = self._rows(patterns)
+                    start = np.maximum(theta * (rows @ self.criterion.prior), 1e-9)
+                    theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (
+                        rows @ self.criterion.prior
+                    )
+            if best is not None and best[0] <= (1 + self.tolerance) * bound:
+                break
+        assert best is not None
+        self.criterion = best[3]
+        return best[1], best[2], bound
+
+    def _follow(self, patterns: Patterns, theta: Floats) -> float:
+        """Move the prior towards the inputs of most variance; how far above the mean that is."""
+        p = self.criterion.prior
+        variances = _variances(self._rows(patterns) * theta[:, None], self.criterion.gram, p)
+        excess = float(variances.max() / (p @ variances))
+        p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
+        self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
+        return excess
+
+
+def _variances(table: Floats, gram: Floats, prior: Floats) -> Floats:
+    """For each input, the sum of variances of the unbiased estimate that is best for the prior."""
+    seen = table @ prior
+    table, seen = table[seen > 0], seen[seen > 0]
+    inverse = np.linalg.inv((table.T / seen) @ table)
+    estimator = inverse @ (table.T / seen)
+    squares = np.einsum("ij,ij->j", estimator, gram @ estimator)
+    result: Floats = squares @ table - np.diag(gram)
+    return result
+
+
+def _all_patterns(k: int) -> Patterns:
+    return (np.arange(1, (1 << k) - 1)[:, None] >> np.arange(k) & 1).astype(np.bool_)
+
+
+def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int]]:
+    """Integer weights that add up to `_UNITS` in every column, with no ratio above 1 / alpha.
+
+    The given rows get all but `_REPAIR` of the users, rounded down. The rest answers by rows that
+    favour one input each, by the square root of what is allowed or so: room enough to take up what
+    the rounding left of each column.
+    """
+    k, ratio = patterns.shape[1], 1 / privacy.alpha
+    table = []
+    for pattern, weight in zip(patterns.tolist(), theta.tolist(), strict=True):
+        low = int(weight * (1 - float(_REPAIR)) * _UNITS)
+        if low:
+            high = int(low * ratio)
+            table.append([high if favoured else low for favoured in pattern])
+    left = [_UNITS - sum(column) for column in zip(*table, strict=True)]
+    root = Fraction(float(ratio) ** 0.5).limit_denominator(1 << 32)
+    low = int(sum(left) / (k * (k - 1 + root)))
+    for place in range(k):
+        table.append([low] * k)
+        table[-1][place] = left[place] - (k - 1) * low
+    return table

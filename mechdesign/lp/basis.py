@@ -1,0 +1,164 @@
+"""Exact factorization of the square systems of a basis, in rational arithmetic.
+
+A basis of a mechanism program consists mostly of rows with one or two variables. Seen as edges
+between variables they fall into connected components, in each of which one unknown, the root,
+determines all the others: ``x = slope * root + shift``. A component with one row to spare
+determines its root, too. Only the few long rows (column sums) tie components together: a dense
+system of about n/2 or n unknowns is left, which FLINT solves exactly. The transposed system is
+solved by the same components, stripping leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from flint import fmpq, fmpq_mat
+
+ZERO, ONE = fmpq(0), fmpq(1)
+
+
+class SingularBasis(ArithmeticError):
+    """The rows of a basis are linearly dependent."""
+
+
+class Factorization:
+    """The square matrix whose row r is ``{variable: coefficient}``, ready to solve with and with
+    its transpose.
+
+    Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are
+    dependent.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[int, fmpq]], variables: Sequence[int]) -> None:
+        if len(rows) != len(variables):
+            raise SingularBasis(f"{len(rows)} rows for {len(variables)} variables")
+        self.rows, self.variables = rows, variables
+        self.long = [r for r, row in enumerate(rows) if len(row) > 2]
+        incident: dict[int, list[int]] = {v: [] for v in variables}
+        for r, row in enumerate(rows):
+            if not row:
+                raise SingularBasis("a row without variables")
+            if len(row) <= 2:
+                for v in row:
+                    incident[v].append(r)
+        self.component: dict[int, int] = {}
+        self.slope: dict[int, fmpq] = {}
+        self.roots: list[int] = []
+        # For each component, in the order in which they were reached: (row, known variable,
+        # variable it determines).
+        self.trees: list[list[tuple[int, int, int]]] = []
+        self.spare: list[int | None] = []  # the row that determines the root
+        for v in variables:
+            if v not in self.component:
+                self._walk(v, incident)
+        free = [k for k, row in enumerate(self.spare) if row is None]
+        self.position = {k: place for place, k in enumerate(free)}
+        system = [[ZERO] * len(free) for _ in free]
+        for line, r in zip(system, self.long, strict=True):
+            for v, a in rows[r].items():
+                if (number := self.component[v]) in self.position:
+                    line[self.position[number]] += a * self.slope[v]
+        self.dense = fmpq_mat(len(free), len(free), [entry for line in system for entry in line])
+
+    def _walk(self, root: int, incident: Mapping[int, Sequence[int]]) -> None:
+        number = len(self.roots)
+        self.component[root], self.slope[root] = number, ONE
+        tree, spare, used, stack = list[tuple[int, int, int]](), list[int](), set[int](), [root]
+        while stack:
+            u = stack.pop()
+            for r in incident[u]:
+                if r in used:
+                    continue
+                used.add(r)
+                row = self.rows[r]
+                v = next((v for v in row if v != u), u)
+                if v in self.component:
+                    spare.append(r)
+                    continue
+                self.component[v], self.slope[v] = number, -row[u] * self.slope[u] / row[v]
+                tree.append((r, u, v))
+                stack.append(v)
+        if len(spare) > 1:
+            raise SingularBasis("a component has more rows than variables")
+        if spare and self._pull(spare[0]) == 0:
+            raise SingularBasis("the rows of a cycle are dependent")
+        self.roots.append(root)
+        self.trees.append(tree)
+        self.spare.append(spare[0] if spare else None)
+
+    def _pull(self, r: int) -> fmpq:
+        """How much a row within one component changes with the root."""
+        return sum((a * self.slope[v] for v, a in self.rows[r].items()), ZERO)
+
+    def _dense(self, system: fmpq_mat, right: list[fmpq]) -> list[fmpq]:
+        if not right:
+            return []
+        try:
+            return system.solve(fmpq_mat(len(right), 1, right)).entries()
+        except ZeroDivisionError as error:
+            raise SingularBasis("the long rows are dependent") from error
+
+    def solve(self, right: Sequence[fmpq]) -> dict[int, fmpq]:
+        """The x with ``row r of the matrix times x == right[r]``."""
+        x = dict.fromkeys(self.variables, ZERO)  # first the shifts, as if every root were 0
+        for tree in self.trees:
+            for r, u, v in tree:
+                x[v] = (right[r] - self.rows[r][u] * x[u]) / self.rows[r][v]
+
+        def left(r: int) -> fmpq:
+            return sum((a * x[v] for v, a in self.rows[r].items()), ZERO)
+
+        known = {
+            k: (right[r] - left(r)) / self._pull(r)
+            for k, r in enumerate(self.spare)
+            if r is not None
+        }
+        for v in self.variables:
+            if (root := known.get(self.component[v], ZERO)) != 0:
+                x[v] += self.slope[v] * root
+        roots = self._dense(self.dense, [right[r] - left(r) for r in self.long])
+        for v in self.variables:
+            if (number := self.component[v]) in self.position:
+                x[v] += self.slope[v] * roots[self.position[number]]
+        return x
+
+    def solve_transposed(self, right: Mapping[int, fmpq]) -> list[fmpq]:
+        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable; zero where
+        ``right`` has none.
+        """
+        # Weighted by slope[v] and summed over a component, the equations lose every short row of
+        # its tree: what is left determines the multipliers of the long rows, and then of the row to
+        # spare.
+        totals = [ZERO] * len(self.position)
+        for v, value in right.items():
+            if (number := self.component[v]) in self.position:
+                totals[self.position[number]] += self.slope[v] * value
+        y = [ZERO] * len(self.rows)
+        need = {v: right.get(v, ZERO) for v in self.variables}
+
+        def settle(r: int, value: fmpq) -> None:
+            y[r] = value
+            if value != 0:
+                for v, a in self.rows[r].items():
+                    need[v] -= a * value
+
+        for r, value in zip(self.long, self._dense(self.dense.transpose(), totals), strict=True):
+            settle(r, value)
+        for root, tree, spare in zip(self.roots, self.trees, self.spare, strict=True):
+            if spare is not None:
+                total = sum((self.slope[v] * need[v] for _, _, v in tree), need[root])
+                settle(spare, total / self._pull(spare))
+            for r, _, v in reversed(tree):
+                settle(r, need[v] / self.rows[r][v])
+        return y
+
+
+def to_fmpq(value: Fraction) -> fmpq:
+    """The same number for FLINT."""
+    return fmpq(value.numerator, value.denominator)
+
+
+def to_fraction(value: fmpq) -> Fraction:
+    """The same number for everybody else."""
+    return Fraction(int(value.p), int(value.q))

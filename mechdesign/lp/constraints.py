@@ -1,0 +1,143 @@
+"""Groups of exact linear constraints of one stencil, in which properties and programs are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Integers
+from mechdesign._support.numbers import Rational, exact
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """The constraints ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``),
+    one for each r.
+
+    ``cells`` holds variable numbers, shape (rows, entries); a variable that occurs twice in a row
+    counts twice. A property is usually a few lines with `at_least`, `equal`, `at_least_value` and
+    slices of an index table.
+    """
+
+    cells: Integers
+    coefficients: tuple[Fraction, ...]
+    bound: Fraction
+    equality: bool
+    name: str = ""
+    """What the constraints say: it tells them from others of a program."""
+    kind: str = ""
+    """What sort of constraints they are, for whoever states and rewrites programs."""
+
+    def __post_init__(self) -> None:
+        if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
+            raise ValueError(
+                f"cells of shape {self.cells.shape} do not fit {len(self.coefficients)}"
+                " coefficients"
+            )
+
+    @classmethod
+    def at_least(
+        cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1
+    ) -> Constraints:
+        """x[larger] >= factor * x[smaller], entry by entry (arrays broadcast)."""
+        return cls(
+            _pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False
+        )
+
+    @classmethod
+    def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Constraints:
+        """x[first] == x[second], entry by entry (arrays broadcast)."""
+        return cls(_pairs(first, second), (Fraction(1), Fraction(-1)), Fraction(0), True)
+
+    @classmethod
+    def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
+        """x[cells] >= value, entry by entry."""
+        return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
+
+    @classmethod
+    def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
+        """sum of x over each line of a two-dimensional ``cells`` == value."""
+        lines = np.atleast_2d(_numbers(cells))
+        return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
+
+    def named(self, name: str) -> Constraints:
+        """The same constraints under this name."""
+        return replace(self, name=name)
+
+    def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
+        """The constraints that the point ``x / denominator`` breaks, in order; integers only, so it is
+        exact and quick.
+        """
+        scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))
+        terms = [int(c * scale) for c in self.coefficients]
+        bound = int(self.bound * scale) * denominator
+        for r, row in enumerate(self.cells.tolist()):
+            left = sum(c * x[v] for c, v in zip(terms, row, strict=True))
+            if left < bound or (self.equality and left > bound):
+                yield r
+
+    def relabelled(self, label: Integers) -> Constraints:
+        """The same constraints over renamed variables."""
+        return replace(self, cells=label[self.cells])
+
+    def vacuous(self) -> npt.NDArray[np.bool_]:
+        """The constraints that every x >= 0 satisfies because they mention one variable only, such as x >=
+        x.
+        """
+        net = sum(self.coefficients, Fraction(0))
+        trivial = (net == 0 and self.bound == 0) or (
+            not self.equality and net >= 0 and self.bound <= 0
+        )
+        alike: npt.NDArray[np.bool_] = np.all(self.cells == self.cells[:, :1], axis=1)
+        return alike & trivial
+
+
+def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integers]]:
+    """For each group, a code for each row, and its sign: two rows say the same if and only if their
+    codes are equal.
+
+    A code lists the variables with their coefficients in order, then the kind of row. ``a - b ==
+    0`` and ``b - a == 0`` say the same with opposite signs; every other row has sign 1.
+    """
+    number = {
+        c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))
+    }
+    kinds = {
+        kind: k
+        for k, kind in enumerate(dict.fromkeys((group.bound, group.equality) for group in groups))
+    }
+    for group in groups:
+        cells, sign = group.cells, np.ones(len(group.cells), dtype=np.int64)
+        if (
+            group.equality
+            and group.bound == 0
+            and len(cells.T) == 2
+            and sum(group.coefficients) == 0
+        ):
+            sign = np.where(cells[:, 0] <= cells[:, 1], 1, -1)
+            cells = np.sort(cells, axis=1)
+        terms = np.sort(
+            cells * len(number) + np.array([number[c] for c in group.coefficients]), axis=1
+        )
+        kind = np.full((len(cells), 1), kinds[group.bound, group.equality])
+        yield np.hstack([terms, kind]), sign
+
+
+def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> Integers:
+    left, right = np.broadcast_arrays(_numbers(first), _numbers(second))
+    return np.column_stack([left.ravel(), right.ravel()])
+
+
+def _numbers(cells: npt.ArrayLike) -> Integers:
+    numbers = np.asarray(cells)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(
+            f"variables are numbered by integers (entries of the index table), got {numbers.dtype}"
+            f" {cells!r:.60}"
+        )
+    return numbers.astype(np.int64)

@@ -1,0 +1,290 @@
+"""From a basis found in floats to an exact primal and dual solution of a program, and so to a proof
+of optimality.
+
+1. HiGHS suggests an optimal basis. Its rows are solved exactly (`simplex.Vertex`): a vertex x and
+   multipliers y.
+2. If x or y breaks a sign condition, however slightly, the program is re-centred at (x, y) and
+   magnified until that violation is of size one, and HiGHS continues from the basis: iterative
+   refinement of linear programs (Gleixner, Steffy and Wolter, INFORMS J. Computing 28(3), 2016,
+   section 3), with exact vertices. Repeat until no sign is wrong: then x is optimal, and y proves
+   it.
+3. Where floats give up, exact simplex steps finish the work, as many as are affordable for the size
+   of the program.
+4. Should even that not end, x is mixed with a strictly feasible point just enough to be feasible,
+   exactly, and y is clipped to signs that are allowed and completed to a valid bound. The gap
+   between the two is then not 0, but it is rigorous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpq
+from scipy import sparse
+
+from mechdesign._support.arrays import Floats
+from mechdesign.exceptions import Infeasible, SolverFailure
+from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
+from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
+from mechdesign.lp.program import Program
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, repaired
+
+MAX_REFINEMENTS = 40
+MAX_WORK = 2_000_000
+"""Exact simplex steps times lines of the program: about a minute."""
+
+_PATIENCE = 3
+"""Refinements in vain after which they end. What repairs one side may at first cost a little on the
+other.
+"""
+
+_FAR = 1e9
+"""A magnified distance or cost beyond this is as good as this."""
+
+_FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
+"""Units in which a side without violation is magnified, and the least unit in which that leaves
+costs in proportion.
+"""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A feasible point of a program and multipliers that bound every other, both exact.
+
+    ``multipliers[r]`` belongs to row r, counted through all groups. ``refinements`` counts the
+    repairs that were needed.
+    """
+
+    x: list[Fraction]
+    multipliers: list[Fraction]
+    refinements: int
+
+
+def certify(
+    program: Program,
+    progress: Progress | None = None,
+    max_refinements: int = MAX_REFINEMENTS,
+    max_work: int = MAX_WORK,
+) -> Solution:
+    """Solve a program of `mechanism_program`, reduced or not, exactly.
+
+    Raises
+    ------
+    Infeasible
+        There is no feasible point (proved, unless the program is too large for exact steps).
+    SolverFailure
+        Not even an approximate answer could be turned into an exact one.
+    """
+    problem = Problem.of(program)
+    vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress)
+    x, y = vertex.x, vertex.y
+    if vertex.primal_violation > 0:
+        x = _mixed(vertex, _interior(problem, max_refinements, progress))
+    if vertex.dual_violation > 0:
+        y = _bounding(problem, y, len(program.constraints[0].cells))
+    return Solution(
+        [to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements
+    )
+
+
+def _best_vertex(
+    problem: Problem, max_refinements: int, max_work: int, progress: Progress | None
+) -> tuple[Vertex, int]:
+    """An optimal vertex if at all possible, and how many refinements it took."""
+    floats = FloatProgram.of(problem)
+    steps = max_work // len(problem.constraints)
+    best = vertex = _first_vertex(problem, floats, steps, progress)
+    refinements = in_vain = 0
+    unit = ONE
+    while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:
+        refinements += 1
+        if progress is not None:
+            progress(f"refinement {refinements}")
+        try:
+            vertex = Vertex(problem, _refined(vertex, floats, unit, progress))
+        except (SolverFailure, Infeasible, SingularBasis):
+            break  # the magnified program was too much for floats
+        improved = _violation(vertex) < _violation(best)
+        closer = vertex.primal_violation == 0 and 0 < vertex.dual_violation < unit
+        best = vertex if improved else best
+        unit = max(vertex.dual_violation, _FINEST) if closer else unit
+        in_vain = 0 if improved or closer else in_vain + 1
+    if not best.optimal and steps:
+        if progress is not None:
+            progress("exact simplex steps")
+        vertex = repaired(best, steps)  # which is worse than where it started while it is under way
+        best = vertex if vertex.optimal else best
+    return best, refinements
+
+
+def _violation(vertex: Vertex) -> fmpq:
+    return max(vertex.primal_violation, vertex.dual_violation)
+
+
+def _first_vertex(
+    problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None
+) -> Vertex:
+    """The vertex that HiGHS finds; where it finds none, or says that there is none, the exact
+    answer if affordable.
+    """
+    failure: Exception | None = None
+    for presolve in (True, False):
+        try:
+            return Vertex(problem, solve(floats, presolve=presolve, progress=progress).basis)
+        except (Infeasible, SolverFailure, SingularBasis) as error:
+            failure = error
+    # Every row basic, no column: x = 0, and no reduced cost is negative.
+    start = Vertex(
+        problem,
+        Basis(
+            np.zeros(len(problem.cost), dtype=np.bool_),
+            np.ones(len(problem.constraints), dtype=np.bool_),
+        ),
+    )
+    vertex = repaired(start, steps)
+    if vertex.primal_violation > 0:
+        raise failure if isinstance(failure, Infeasible) else SolverFailure(str(failure))
+    return vertex
+
+
+def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
+    """A better basis: the program in the distances from a vertex, magnified, with explicit slack
+    variables.
+
+    Feasibility comes first, for costs in which no reduced cost is negative, magnified by 1 /
+    ``unit`` in order not to lose what accuracy they have; then cost. With both magnified at once,
+    the program may be unbounded.
+    """
+    equality = vertex.problem.equality
+    inequality = np.flatnonzero(~equality)
+    rows, variables = floats.matrix.shape
+    slack = sparse.csr_array(
+        (-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))),
+        shape=(rows, len(inequality)),
+    )
+    feasible = vertex.primal_violation == 0
+    near = _FINE if feasible else vertex.primal_violation
+    distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
+    residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
+    cost = _magnified(
+        [*vertex.reduced, *(vertex.y[r] for r in inequality)],
+        vertex.dual_violation if feasible else unit,
+    )
+    if not feasible:
+        cost = np.maximum(cost, 0.0)
+    zoomed = FloatProgram(
+        sparse.csr_array(sparse.hstack([floats.matrix, slack], format="csr")),
+        residual,
+        residual,
+        np.where(distance < _FAR, -distance, -np.inf),
+        np.minimum(cost, _FAR),
+    )
+    basis = vertex.basis
+    start = Basis(np.concatenate([basis.columns, basis.rows[inequality]]), basis.rows & equality)
+    found = solve(zoomed, start, progress=progress).basis
+    basic_rows = found.rows.copy()
+    basic_rows[inequality] |= found.columns[variables:]
+    return Basis(found.columns[:variables], basic_rows)
+
+
+def _magnified(values: Sequence[fmpq], unit: fmpq) -> Floats:
+    """``values`` in units of a violation; as they are if there is none."""
+    scale = 1 / unit if 0 < unit < 1 else ONE
+    return np.array([to_float(value * scale) for value in values])
+
+
+def _interior(problem: Problem, max_refinements: int, progress: Progress | None) -> list[fmpq]:
+    """A point that satisfies the equalities, and every inequality with room to spare."""
+    # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked
+    # for below.
+    room = len(problem.cost)
+    roomy = [
+        line if line.equality else LinearConstraint({**line.terms, room: -ONE}, line.bound, False)
+        for line in problem.constraints
+    ]
+    roomy += [LinearConstraint({v: ONE, room: -ONE}, ZERO, False) for v in range(room)]
+    most = -solve(FloatProgram.of(Problem(roomy, [ZERO] * room + [-ONE])), progress=progress).value
+    if most <= 0:
+        raise SolverFailure(
+            "no strictly feasible mechanism was found to repair a rounding error with"
+        )
+    margin = fmpq(1, 1 << max(0, 1 - math.frexp(most / 2)[1]))
+    # In x - margin, so that x >= margin is x' >= 0.
+    shifted = [
+        LinearConstraint(
+            line.terms,
+            line.bound + (0 if line.equality else margin) - margin * sum(line.terms.values(), ZERO),
+            line.equality,
+        )
+        for line in problem.constraints
+    ]
+    vertex, _ = _best_vertex(Problem(shifted, problem.cost), max_refinements, 0, progress)
+    return [value + margin for value in vertex.x]
+
+
+def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
+    """A feasible point near the vertex, on the way to a strictly feasible one."""
+    share = ZERO
+    for value, room, line in zip(
+        vertex.slack, vertex.problem.slack(interior), vertex.problem.constraints, strict=True
+    ):
+        if not line.equality:
+            share = max(share, _share(value, room))
+        elif value != 0 or room != 0:
+            raise SolverFailure("the equalities could not be satisfied exactly")
+    for value, room in zip(vertex.x, interior, strict=True):
+        share = max(share, _share(value, room))
+    # Rounded up to a power of two, for the sake of short numbers.
+    share = fmpq(1, 1 << max(0, int(share.q).bit_length() - int(share.p).bit_length() - 1))
+    return [
+        (1 - share) * value + share * room for value, room in zip(vertex.x, interior, strict=True)
+    ]
+
+
+def _share(value: fmpq, room: fmpq) -> fmpq:
+    """How much of ``room`` makes ``value`` non-negative."""
+    if room <= 0:
+        raise SolverFailure(
+            "no strictly feasible mechanism was found to repair a rounding error with"
+        )
+    return -value / (room - value) if value < 0 else ZERO
+
+
+def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
+    """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered
+    until no cost is exceeded.
+
+    The first ``columns`` lines are the column sums: each variable occurs in one, with a positive
+    coefficient, but for the worst case, which alone has a cost then, and for floors, which have
+    none.
+    """
+    y = [
+        value if line.equality else max(value, ZERO)
+        for value, line in zip(y, problem.constraints, strict=True)
+    ]
+    column = {v: (r, a) for r in range(columns) for v, a in problem.constraints[r].terms.items()}
+    for v, excess in enumerate(problem.reduced(y)):
+        if v in column or excess >= 0:
+            continue
+        if problem.cost[v] > 0:  # every other cost is 0 then, so that scaling keeps the rest
+            y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
+        else:  # a floor: no more may be taken from the rows below it than from those above
+            around = [
+                (r, line.terms[v] * y[r])
+                for r, line in enumerate(problem.constraints)
+                if v in line.terms
+            ]
+            below = sum((taken for _, taken in around if taken > 0), ZERO)
+            above = below - sum((taken for _, taken in around), ZERO)
+            for r in (r for r, taken in around if taken > 0):
+                y[r] *= above / below
+    lowered = list(y)
+    for v, excess in enumerate(problem.reduced(y)):
+        if excess < 0 and v in column:
+            r, a = column[v]
+            lowered[r] = min(lowered[r], y[r] + excess / a)
+    return lowered

@@ -1,0 +1,182 @@
+"""Linear programs in floats, by HiGHS. The only file that imports highspy; nothing here is trusted,
+it only suggests a basis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import highspy
+import numpy as np
+from flint import fmpq
+from scipy import sparse
+
+from mechdesign._support.arrays import Booleans, Floats
+from mechdesign.exceptions import Infeasible, SolverFailure
+from mechdesign.lp.simplex import Basis, Problem
+
+Progress: TypeAlias = Callable[[str], None]
+"""Called now and then with a short text that says how far the work is."""
+
+_INTERIOR_POINT_ROWS = 5_000
+"""Above this many rows the interior point method (with crossover) beats the dual simplex on
+mechanism programs.
+"""
+
+
+@dataclass(frozen=True)
+class FloatProgram:
+    """Minimise cost x subject to ``row_lower <= matrix x <= row_upper`` and ``x >= lower``."""
+
+    matrix: sparse.csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    cost: Floats
+
+    @classmethod
+    def of(cls, problem: Problem) -> FloatProgram:
+        """The nearest floats to an exact program."""
+        start = np.cumsum([0, *(len(line.terms) for line in problem.constraints)])
+        index = np.array([v for line in problem.constraints for v in line.terms])
+        # Few coefficients are distinct, and converting one is slow.
+        known: dict[fmpq, float] = {}
+        terms = (a for line in problem.constraints for a in line.terms.values())
+        data = np.array(
+            [known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms]
+        )
+        bounds = np.array([to_float(line.bound) for line in problem.constraints])
+        cost = np.array([to_float(c) for c in problem.cost])
+        matrix = sparse.csr_array((data, index, start), shape=(len(bounds), len(cost)))
+        return cls(
+            matrix, bounds, np.where(problem.equality, bounds, np.inf), np.zeros(len(cost)), cost
+        )
+
+
+def to_float(value: fmpq) -> float:
+    """The nearest float, infinite where there is none."""
+    try:
+        return int(value.p) / int(value.q)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What the solver believes: a basis and the value of its vertex."""
+
+    basis: Basis
+    value: float
+
+
+def solve(
+    program: FloatProgram,
+    start: Basis | None = None,
+    presolve: bool = True,
+    progress: Progress | None = None,
+) -> Optimum:
+    """An optimal basis to within floating point tolerances, or the last one if the solver could not
+    say that it is.
+
+    Parameters
+    ----------
+    start
+        A basis to start from; then the simplex method is used, without presolve.
+    presolve
+        Let the solver simplify the program first: quicker, but not always right on badly scaled
+        ones.
+
+    Raises
+    ------
+    Infeasible
+        The solver found no point that satisfies the rows.
+    SolverFailure
+        It stopped for any other reason; the message names its status.
+    """
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    # It may cycle on badly scaled programs
+    highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
+    if start is not None or not presolve:
+        highs.setOptionValue("presolve", "off")
+    elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
+        highs.setOptionValue("solver", "ipm")
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = program.matrix.shape
+    model.col_cost_, model.col_lower_ = program.cost, program.lower
+    model.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
+    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = program.matrix.indptr.astype(np.int32)
+    model.a_matrix_.index_ = program.matrix.indices.astype(np.int32)
+    model.a_matrix_.value_ = program.matrix.data
+    highs.passModel(model)
+    if start is not None:
+        highs.setBasis(_to_highs(start, program))
+    if progress is not None:
+        _report(highs, progress)
+    _run(highs)
+    status = highs.getModelStatus()
+    if status in (
+        highspy.HighsModelStatus.kInfeasible,
+        highspy.HighsModelStatus.kUnboundedOrInfeasible,
+    ):
+        raise Infeasible("no mechanism has all of these properties at this privacy")
+    found = highs.getBasis()
+    if not found.valid or status in (
+        highspy.HighsModelStatus.kUnbounded,
+        highspy.HighsModelStatus.kSolveError,
+    ):
+        raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
+    basis = Basis(_basic(found.col_status), _basic(found.row_status))
+    return Optimum(basis, highs.getInfo().objective_function_value)
+
+
+def _basic(statuses: Any) -> Booleans:
+    return np.fromiter(
+        (status == highspy.HighsBasisStatus.kBasic for status in statuses), dtype=np.bool_
+    )
+
+
+def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
+    status = highspy.HighsBasisStatus
+    result = highspy.HighsBasis()
+    bounded = np.isfinite(program.lower)
+    result.col_status = [
+        status.kBasic if basic else status.kLower if low else status.kZero
+        for basic, low in zip(basis.columns, bounded, strict=True)
+    ]
+    result.row_status = [status.kBasic if basic else status.kLower for basic in basis.rows]
+    result.valid = True
+    return result
+
+
+def _run(highs: highspy.Highs) -> None:
+    """Run the solver in a thread of its own, so that an interrupt from the keyboard is heard at
+    once.
+    """
+    highs.HandleUserInterrupt = True
+    highs.startSolve()
+    try:
+        while not highs.wait(0.1)[0]:
+            pass
+    except KeyboardInterrupt:
+        highs.cancelSolve()  # type: ignore[no-untyped-call]
+        highs.wait()
+        raise
+
+
+def _report(highs: highspy.Highs, progress: Progress) -> None:
+    def simplex(event: Any) -> None:
+        progress(f"simplex iteration {event.data_out.simplex_iteration_count}")
+
+    def interior(event: Any) -> None:
+        if event.data_out.ipm_iteration_count >= 0:  # it is -1 inside an iteration
+            progress(f"interior point iteration {event.data_out.ipm_iteration_count}")
+
+    highs.cbSimplexInterrupt.subscribe(simplex)
+    highs.cbIpmInterrupt.subscribe(interior)

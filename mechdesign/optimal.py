@@ -1,0 +1,148 @@
+"""design(...): the best mechanism with the properties asked for, and the proof that it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mechdesign._support.numbers import whole
+from mechdesign._support.progress import ProgressMeter
+from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.exceptions import CertificateRejected, TooLarge
+from mechdesign.formulation import mechanism_program
+from mechdesign.losses import L0, Loss
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.properties import Property, PropertyLike, irredundant, resolve
+from mechdesign.reformulation import compact
+
+_SECONDS, _BYTES = 86400, 1 << 34
+"""The most seconds and bytes that a design may be expected to take."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A mechanism and the certificate that it is optimal among those with its properties."""
+
+    mechanism: Mechanism
+    certificate: Certificate
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The same as ``mechanism.save(path)``, which keeps the certificate."""
+        self.mechanism.save(path)
+
+
+def design(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    progress: bool = False,
+    however_large: bool = False,
+) -> Design:
+    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have
+    ``properties``.
+
+    The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
+    its privacy audited and its certificate checked before it is returned. ``certificate.gap`` is
+    exactly 0 unless the program is so badly scaled that floats cannot find the optimal basis; then
+    the mechanism is still exactly private and the gap is a proved bound.
+
+    Parameters
+    ----------
+    n
+        The number of people, at least 0; the table is (n+1) x (n+1).
+    loss
+        `L0()` unless given.
+    properties
+        Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
+    progress
+        Show what is going on, on standard error.
+    however_large
+        Try also what would take more than a day or 16 GiB.
+
+    Raises
+    ------
+    TooLarge
+        It would, by a rule of thumb: from about n = 900 with adjacent counts as neighbours, 600 with all.
+    Infeasible
+        No mechanism has all the properties (the seven of the thesis are always compatible).
+    SolverFailure
+        No exact answer could be computed.
+
+    >>> d = design(2, Privacy("9/10"), properties=["WH"])
+    >>> d.certificate.objective, d.certificate.gap
+    (Fraction(52, 81), Fraction(0, 1))
+    """
+    # Here, because it brings the solver, which few who import the package need.
+    from mechdesign.lp.exact_solution import certify
+
+    if not isinstance(privacy, Privacy):
+        raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
+    size, loss, wanted = checked(n, loss, properties)
+    if not however_large:
+        _refuse_huge(size, privacy)
+    with ProgressMeter(f"design n = {n}", shown=progress) as meter:
+        meter.say("building the program")
+        program = mechanism_program(size, size, privacy, loss, wanted)
+        shorter = compact(
+            program, size, size, privacy, any(item.short == "RM" for item in irredundant(wanted))
+        )
+        reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(
+            shorter.program
+        )
+        solution = certify(reduced.program, meter.say if progress else None)
+        meter.say("checking the certificate")
+        table = [
+            [solution.x[v] for v in row]
+            for row in reduced.orbit[: size * size].reshape(size, size).tolist()
+        ]
+        multipliers = shorter.restored(reduced.expand(solution.multipliers))
+        mechanism = Mechanism(table, privacy)
+        certificate = Certificate(
+            privacy,
+            loss,
+            wanted,
+            mechanism.loss(loss),
+            dual_bound(program, multipliers),
+            multipliers,
+        )
+        verdict = certificate.verify(mechanism)
+        if not verdict:
+            raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
+    return Design(
+        Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate),
+        certificate,
+    )
+
+
+def checked(
+    n: int, loss: Loss | None, properties: Iterable[PropertyLike]
+) -> tuple[int, Loss, tuple[Property, ...]]:
+    """What is asked of `design` besides privacy: how many counts, the loss, the properties; TypeError or ValueError if amiss."""
+    size = whole(n, "n", what="a whole number of people") + 1
+    loss = L0() if loss is None else loss
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
+    if isinstance(properties, str):
+        raise TypeError(
+            f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
+        )
+    wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
+    if len({item.short for item in wanted}) < len(wanted):
+        raise ValueError(
+            f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
+        )
+    return size, loss, wanted
+
+
+def _refuse_huge(inputs: int, privacy: Privacy) -> None:
+    """TooLarge by what one core took to n = 256: 5 (n / 128)^5 s, 4 kB an entry, 75 bytes a row of privacy."""
+    size = min(inputs, 1 << 30)  # beyond, floats may overflow
+    seconds = 5 * (size / 128) ** 5
+    memory = 4000 * size**2 + 150 * size * privacy.pair_count(size)
+    if seconds > _SECONDS or memory > _BYTES:
+        raise TooLarge(inputs - 1, seconds, memory)

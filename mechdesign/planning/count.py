@@ -1,0 +1,130 @@
+"""What the planner of `mechdesign.plan` knows of this package: the task "count"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from mechdesign import named
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import brief, shown
+from mechdesign.losses import L0, L1, L2, Loss
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
+from mechdesign.planning.task import Offer, Task
+from mechdesign.privacy import Privacy
+from mechdesign.properties import SEVEN, resolve
+
+LARGEST_GROUP = 128
+"""People in a group whose count the task "count" plans for: tables are exact, and a search makes
+many.
+"""
+
+_PROGRAMS = 24
+"""People in a group for which linear programs, a few at every step of a search, still take a second
+or so.
+"""
+
+
+@dataclass(frozen=True)
+class Count(Task):
+    """A curator's count of the people in a group, 0 .. ``domain``: the named mechanisms, and linear
+    programs for small groups.
+
+    Attributes
+    ----------
+    domain
+        How many people the group has, 1 to 128.
+    loss
+        The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for
+        uniformly distributed counts.
+    properties
+        What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or
+        "WH,CM".
+    """
+
+    loss: str = "RMSE"
+    properties: Any = ()
+
+    users_report: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        whole(self.domain, "domain", 1, LARGEST_GROUP, what="the size of the group")
+        if self.loss not in _LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {shown(self.loss)}")
+        given = self.properties.split(",") if isinstance(self.properties, str) else self.properties
+        names = tuple(
+            resolve(item.strip() if isinstance(item, str) else item).text for item in given
+        )
+        unknown = [name for name in names if name not in {item.short for item in SEVEN}]
+        if unknown:
+            raise ValueError(
+                f"properties must be among {' '.join(item.short for item in SEVEN)}, got"
+                f" {', '.join(unknown)}"
+            )
+        object.__setattr__(self, "domain", int(self.domain))
+        object.__setattr__(self, "properties", names)
+
+    @property
+    def question(self) -> str:
+        asked = f", with {' '.join(self.properties)}" if self.properties else ""
+        return f"the count of a group of {self.domain}{asked}"
+
+    @property
+    def error_is(self) -> str:
+        return f"{_LOSSES[self.loss]}, for uniformly distributed counts"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("GM", "EM", "UM", *(_DESIGNS if self.domain <= _PROGRAMS else ()))
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        mechanism = _count_mechanism(
+            name, self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties
+        )
+        held = mechanism.properties()
+        lacking = [short for short in self.properties if not held[short]]
+        if lacking:
+            raise ValueError(
+                f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon"
+                f" {brief(epsilon)}"
+            )
+        spread = mechanism.error_distribution()
+        error = (
+            spread.rmse
+            if self.loss == "RMSE"
+            else float(spread.tail() if self.loss == "L0" else mechanism.loss(L1()))
+        )
+        return Offer(mechanism, error)
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        if self.loss != "L0" or self.domain > _PROGRAMS:
+            return "", ""
+        chosen = named.recommend(self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties)
+        return chosen.name, chosen.reason
+
+
+_LOSSES = {
+    "RMSE": "root mean square error",
+    "L0": "chance to be wrong",
+    "L1": "mean absolute error",
+}
+
+_DESIGNS: dict[str, Loss] = {"WM": L0(), "L1+CM": L1(), "L2+CM": L2()}
+"""Linear programs: the least of a loss among mechanisms with the properties asked for, and with WH
+(WM) or CM, without which some counts are never reported.
+"""
+
+
+@lru_cache(maxsize=256)
+def _count_mechanism(name: str, n: int, alpha: Fraction, properties: tuple[str, ...]) -> Mechanism:
+    if name == "UM":
+        return named.uniform(n)
+    if name in _DESIGNS:
+        wanted = {"WH", "RM", "S"} if name == "WM" else {"CM"}
+        if "CH" in properties:
+            wanted.add("CM")  # which costs nothing then, and has a shorter program
+        return design(n, Privacy(alpha), _DESIGNS[name], sorted(wanted.union(properties))).mechanism
+    return {"GM": named.geometric, "EM": named.explicit_fair}[name](n, alpha)

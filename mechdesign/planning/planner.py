@@ -1,0 +1,230 @@
+"""Which protocol to take, and what it needs: candidates ranked by error, or by the epsilon or the
+people that an error takes.
+
+A `Task` knows the protocols for one kind of question, and predicts their errors; `plan` ranks and
+searches. Tasks are found by name among the entry points of the group "mechdesign.tasks", which any
+package may add to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import brief, shown
+from mechdesign.accounting.ledger import BudgetExceeded, Ledger
+from mechdesign.planning import search
+from mechdesign.planning.ranking import Plan, ranked
+from mechdesign.planning.search import (
+    LARGEST_EPSILON,
+    LARGEST_N,
+    LEAST_EPSILON,
+    USERS,
+    Unreachable,
+    epsilons,
+)
+from mechdesign.planning.task import InvalidRequest, Task, UnknownTask, is_unknown, predicted_error
+from mechdesign.privacy import exact_epsilon
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "mechdesign.tasks"
+"""The entry points that name tasks."""
+
+
+def plan(
+    task: str,
+    domain: Any,
+    *,
+    n: int | None = None,
+    epsilon: float | Rational | None = None,
+    error: float | Rational | None = None,
+    ledger: Ledger | None = None,
+    **details: Any,
+) -> Plan:
+    """The protocols for a task, ranked: by predicted error, or by the epsilon or the number of
+    people that a target error takes.
+
+    Of n, epsilon and error exactly two are given (of epsilon and error one, where a curator knows
+    the truth), and the third is predicted for each candidate. An epsilon found has four digits,
+    rounded up, between 0.001 and 16; an n is exact. Planning spends nothing: `Plan.best` says what
+    to spend.
+
+    Parameters
+    ----------
+    task
+        "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
+        "conjunctions", or a task that another package adds.
+    domain
+        What the task is about: people in the group; items; numbers of values of the attributes;
+        bits of an item. See the task.
+    n
+        How many people report, 1 to 10^12.
+    epsilon
+        What a report may lose, above 0.
+    error
+        The target, above 0, in the task's unit.
+    ledger
+        A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all
+        that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
+        remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
+    details
+        See the task.
+
+    Raises
+    ------
+    UnknownTask, InvalidRequest
+        The message lists the tasks, or the details, that there are.
+    Unreachable
+        No candidate reaches the error with an epsilon up to 16, or with 10^12 people.
+    BudgetExceeded
+        The ledger has less left.
+
+    >>> found = plan("count", 8, epsilon="0.1", loss="L0", properties=["WH"])
+    >>> found.best.name, found.best.protocol.audit().holds
+    ('WM', True)
+    """
+    asked = _task(task, domain, details)
+    n, epsilon, target = _number(n), _epsilon(epsilon), _target(error)
+    largest = LARGEST_EPSILON
+    if ledger is not None and epsilon is not None:
+        ledger.require(epsilon, "this plan")
+    elif ledger is not None:
+        remaining = ledger.remaining  # asked once: others may be spending from the same file
+        if remaining <= 0:
+            raise BudgetExceeded(LEAST_EPSILON, remaining, "this plan")
+        if target is None or (n is None and asked.users_report):
+            epsilon = remaining
+        else:
+            largest = min(largest, remaining)
+    _check_given(asked, n, epsilon, target)
+    if target is None:
+        return ranked(asked, "error", None, dict.fromkeys(asked.names, (epsilon, n)))
+    if epsilon is None:
+        scale, within = epsilons(largest), f"with an epsilon of at most {brief(largest)}"
+    else:
+        scale, within = USERS, f"with at most {LARGEST_N} people"
+
+    def place(value: Any) -> tuple[Any, Any]:
+        return (value, n) if epsilon is None else (epsilon, value)
+
+    def least(name: str) -> Any:
+        return search.least(
+            lambda value: predicted_error(asked, name, *place(value)), target, scale
+        )
+
+    found = {name: least(name) for name in asked.names}
+    reached = {name: place(value) for name, value in found.items() if value is not None}
+    missed = tuple(name for name in found if name not in reached)
+    if not reached:
+        end = (
+            [predicted_error(asked, name, *place(scale.value(scale.last))) for name in missed]
+            if scale.last >= 0
+            else []
+        )
+        raise Unreachable(target, min(end, default=math.inf), within)
+    unknown = tuple(
+        name for name in missed if is_unknown(asked, name, *place(scale.value(scale.last)))
+    )
+    missed = tuple(name for name in missed if name not in unknown)
+    return ranked(
+        asked, "epsilon" if epsilon is None else "n", target, reached, missed, unknown, within
+    )
+
+
+def task_names() -> tuple[str, ...]:
+    """The tasks there are, of all installed packages."""
+    return tuple(sorted(_entries()))
+
+
+def _entries() -> dict[str, EntryPoint]:
+
+    from importlib.metadata import entry_points  # takes as long as the rest of this package
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
+    entries = _entries()
+    key = (
+        "-".join(name.lower().replace("_", " ").replace("-", " ").split())
+        if isinstance(name, str)
+        else ""
+    )
+    if key not in entries:
+        raise UnknownTask(
+            f"no task {shown(name)}; there are"
+            f" {', '.join(sorted(entries)) or 'none: install the package'}"
+        )
+    kind = entries[key].load()
+    allowed = [item.name for item in fields(kind) if item.name != "domain"]
+    unknown = [detail for detail in details if detail not in allowed]
+    if unknown:
+        known = f"its details are {', '.join(allowed)}" if allowed else "it has no details"
+        raise InvalidRequest(f"{key} does not know {', '.join(unknown)}; {known}")
+    try:
+        made: Task = kind(domain, **details)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest(f"{key}: {error}") from error
+    return made
+
+
+def _number(n: Any) -> int | None:
+    if n is None:
+        return None
+    return whole(n, "n", 1, LARGEST_N, what="a number of people", error=InvalidRequest)
+
+
+def _epsilon(epsilon: Any) -> float | Fraction | None:
+    if epsilon is None:
+        return None
+    try:
+        value = exact_epsilon(epsilon)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest(
+            f"epsilon must be a finite number above 0, got {shown(epsilon)}"
+        ) from error
+    if value == 0:
+        raise InvalidRequest("epsilon must be above 0: at 0 no answer may depend on anybody")
+    return epsilon if isinstance(epsilon, float) else value
+
+
+def _target(error: Any) -> float | None:
+    if error is None:
+        return None
+    try:
+        value = float(exact_epsilon(error))
+    except (ValueError, TypeError, OverflowError) as mistake:
+        raise InvalidRequest(
+            f"error must be a finite number above 0, got {shown(error)}"
+        ) from mistake
+    if not 0 < value < math.inf:
+        raise InvalidRequest(
+            f"error must be above 0, got {shown(error)}: no private answer is always right"
+        )
+    return value
+
+
+def _check_given(
+    task: Task, n: int | None, epsilon: float | Fraction | None, target: float | None
+) -> None:
+    values = {"n": n, "epsilon": epsilon, "error": target}
+    if not task.users_report:
+        if n is not None:
+            raise InvalidRequest(
+                "here a curator knows the truth and nobody reports: give no n; the domain says how"
+                " many there are"
+            )
+        del values["n"]
+    given = [name for name, value in values.items() if value is not None]
+    if len(given) != len(values) - 1:
+        wanted = (
+            "exactly one of epsilon and error"
+            if len(values) == 2
+            else "exactly two of n, epsilon and error"
+        )
+        raise InvalidRequest(f"{wanted} must be given, got {' and '.join(given) or 'none'}")

@@ -1,0 +1,286 @@
+"""Plan: the candidates for a task, ranked, and the one to take."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from mechdesign._support.text import aligned, brief, printable
+from mechdesign.planning.task import InvalidRequest, Task, predicted_error
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A protocol with its predicted error, at an epsilon and a number of people: given, or the
+    least that it needs.
+
+    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where nobody
+    reports).
+    """
+
+    name: str
+    protocol: Any = field(repr=False)
+    error: float
+    epsilon: float | Fraction
+    n: int | None
+    bits: int | None
+    client: str
+    server: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `plan` found; ``print(plan)`` shows the table.
+
+    Attributes
+    ----------
+    task
+        What was asked.
+    solved_for
+        "error", "epsilon" or "n": what was not given, and candidates are ranked by.
+    target
+        The error that was asked for, if it was.
+    candidates
+        Those that can serve, the best first; of unknown error last.
+    best
+        The one to take when nothing speaks against it: ``best.protocol`` is ready to use,
+        ``best.epsilon`` what to spend.
+    reason
+        Why it is that one.
+    unreachable
+        The names of candidates that are not predicted to reach the error ``within`` the bounds of
+        the search.
+    unknown
+        The names of candidates of which nothing is predicted, so that no search finds what they
+        need.
+    bound
+        What no protocol can do at the best one's epsilon and n; may be empty.
+    """
+
+    task: Task
+    solved_for: str
+    target: float | None
+    candidates: tuple[Candidate, ...]
+    best: Candidate
+    reason: str
+    unreachable: tuple[str, ...]
+    unknown: tuple[str, ...]
+    within: str
+    bound: str
+
+    def rows(self) -> list[dict[str, object]]:
+        """One dictionary a candidate, ranked, with the columns of `csv`."""
+        return [
+            {
+                "candidate": item.name,
+                "best": item is self.best,
+                "error": item.error,
+                "epsilon": float(item.epsilon),
+                "n": item.n,
+                "bits": item.bits,
+                "client": item.client,
+                "server": item.server,
+                "protocol": repr(item.protocol),
+            }
+            for item in self.candidates
+        ]
+
+    def csv(self) -> str:
+        """The table in full, as comma-separated values with a header; unknown errors are empty."""
+        text = io.StringIO(newline="")
+        rows = self.rows()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {**row, "error": "" if math.isnan(item.error) else row["error"]}
+            for row, item in zip(rows, self.candidates, strict=True)
+        )
+        return text.getvalue()
+
+    def plot(self, epsilons: Iterable[float] | None = None) -> Figure:
+        """The predicted errors of the candidates against epsilon, both logarithmic, for the best
+        one's number of users.
+
+        The best one at its epsilon is marked. Candidates of unknown error are left out.
+
+        Parameters
+        ----------
+        epsilons
+            Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight
+            times that, and that itself.
+
+        Returns
+        -------
+        A `matplotlib.figure.Figure`.
+
+        Raises
+        ------
+        ValueError
+            No epsilon, or errors that are all unknown.
+        """
+        from mechdesign.plot import error_against_epsilon  # loads matplotlib
+
+        best = self.best
+        middle = float(best.epsilon)
+        grid = [middle * 2 ** (step / 2) for step in range(-6, 7)] if epsilons is None else epsilons
+        curves = self.errors(grid := list(grid))
+        known = {name: row for name, row in curves.items() if not all(map(math.isnan, row))}
+        if grid and not known:
+            raise ValueError("the errors of all candidates are unknown: there is nothing to draw")
+        users = "" if best.n is None else f", n = {best.n}"
+        title = fill(f"{self.task.question}{users}; error: {self.task.error_is}", 75)
+        label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
+        marked = None if math.isnan(best.error) else (middle, best.error, label)
+        return error_against_epsilon(grid, known, title, marked)
+
+    def errors(self, epsilons: Iterable[float]) -> dict[str, list[float]]:
+        """The predicted error of every candidate at other epsilons, for the best one's n; NaN where
+        it cannot serve.
+        """
+        grid, n = list(epsilons), self.best.n or 0
+        found = {
+            item.name: [predicted_error(self.task, item.name, epsilon, n) for epsilon in grid]
+            for item in self.candidates
+        }
+        return {
+            name: [error if math.isfinite(error) else math.nan for error in row]
+            for name, row in found.items()
+        }
+
+    def __str__(self) -> str:
+        given = {"n": str(self.best.n or ""), "epsilon": brief(self.best.epsilon)}
+        known = [name for name in given if name != self.solved_for and given[name]]
+        said = [self.task.question, *(f"{name} = {given[name]}" for name in known)]
+        if self.target is not None:
+            said.append(f"error at most {brief(self.target)}")
+        shown_columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
+        rows = [("", "candidate", *shown_columns, "bits", "client", "server")]
+        for item in self.candidates:
+            cells = {
+                "error": "unknown" if math.isnan(item.error) else f"{item.error:.3g}",
+                "n": str(item.n),
+                "epsilon": brief(item.epsilon),
+            }
+            bits = "" if item.bits is None else str(item.bits)
+            mark = "*" if item is self.best else " "
+            rows.append(
+                (
+                    mark,
+                    item.name,
+                    *(cells[name] for name in shown_columns),
+                    bits,
+                    item.client,
+                    item.server,
+                )
+            )
+        kept = [k for k, column in enumerate(zip(*rows, strict=True)) if k == 0 or any(column[1:])]
+        lines = [
+            f"{', '.join(said)}; error: {self.task.error_is}",
+            *aligned([[row[k] for k in kept] for row in rows]),
+        ]
+        lines.append(f"* {self.best.name}: {self.reason}")
+        if self.unreachable:
+            lines.append(
+                f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"
+            )
+        if self.unknown:
+            lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
+        if self.task.symbols and any(item.server for item in self.candidates):
+            lines.append(f"costs: {self.task.symbols}")
+        if self.bound:
+            lines.append(
+                "at epsilon"
+                f" {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''}"
+                f" {self.bound}"
+            )
+        return "\n".join(map(printable, lines))
+
+
+def ranked(
+    task: Task,
+    solved_for: str,
+    target: float | None,
+    places: Mapping[str, tuple[Any, int | None]],
+    missed: tuple[str, ...] = (),
+    unknown: tuple[str, ...] = (),
+    within: str = "",
+) -> Plan:
+    candidates, refused = [], None
+    for name, (epsilon, n) in places.items():
+        try:
+            offer = task.offer(name, epsilon, n or 0)
+        except ValueError as error:
+            refused = refused or error
+            continue
+        candidates.append(
+            Candidate(
+                name,
+                offer.protocol,
+                offer.error,
+                epsilon,
+                n,
+                offer.bits,
+                offer.client,
+                offer.server,
+            )
+        )
+    if not candidates:
+        raise refused or InvalidRequest("this task has no candidates")
+
+    def rank(item: Candidate) -> tuple[float, int, float]:
+        value = float(getattr(item, solved_for))
+        return math.inf if math.isnan(value) else value, item.bits or 0, item.error
+
+    candidates.sort(key=rank)
+    first = candidates[0]
+    preferred, why = task.preferred(first.epsilon, first.n or 0)
+    best = next((item for item in candidates if item.name == preferred), first)
+    if solved_for != "error" or not why or best.name != preferred:
+        why = _reason(candidates, best, solved_for)
+    if preferred in unknown:
+        why += (
+            f", of those of which something is predicted; {preferred} is the one to take for a"
+            " given n and epsilon"
+        )
+    bound = task.bound(best.epsilon, best.n or 0)
+    return Plan(
+        task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound
+    )
+
+
+def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -> str:
+    def value(item: Candidate) -> float:
+        return float(getattr(item, solved_for))
+
+    first, what = candidates[0], "number of people" if solved_for == "n" else solved_for
+    amount = f"{what} {best.n if solved_for == 'n' else brief(value(best), 4)}"
+    if value(best) > value(first):
+        bits = (
+            f", with {best.bits} bits instead of {first.bits}"
+            if (best.bits or 0) < (first.bits or 0)
+            else ""
+        )
+        return (
+            f"{amount} is {100 * (value(best) / value(first) - 1):.1f}% above the least, that of"
+            f" {first.name}{bits}"
+        )
+    equal = [
+        item.name
+        for item in candidates
+        if item is not best and brief(value(item), 4) == brief(value(best), 4)
+    ]
+    if equal:
+        return f"{amount} is the least, as is that of {', '.join(equal)}"
+    next_ = next((item for item in candidates if best is not item and value(item) < math.inf), None)
+    return f"{amount} is the least" + (
+        f", {100 * (1 - value(best) / value(next_)):.1f}% below {next_.name}'s" if next_ else ""
+    )

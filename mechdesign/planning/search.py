@@ -1,0 +1,112 @@
+"""The least epsilon, or the fewest users, at which a predicted error reaches a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mechdesign.exceptions import MechanismError
+
+LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(16)
+"""Between these a search looks for an epsilon: beyond the larger, likelihood ratios of nine million
+protect nobody.
+"""
+
+LARGEST_N = 10**12
+"""A search for a number of people ends here."""
+
+_DIGITS = 4
+"""Significant digits of an epsilon that was searched for: it is rounded up, and short to write."""
+
+
+class Unreachable(MechanismError):
+    """No candidate reaches the error.
+
+    Attributes: ``error``, asked for, and ``least``, the least that any candidate is predicted to
+    have within the bounds.
+    """
+
+    def __init__(self, error: float, least: float, within: str) -> None:
+        self.error, self.least, self.within = error, least, within
+        best = (
+            f"the least predicted is {least:.4g}"
+            if math.isfinite(least)
+            else "no candidate has a predicted error there"
+        )
+        super().__init__(f"no candidate reaches an error of {error:.4g} {within}: {best}")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The numbers that a search may try, in order: ``value(0) .. value(last)``; ``rank(x)`` is
+    about the last that is at most x.
+
+    The search begins at ``start``, and expects errors to fall as the numbers to the power
+    -``power``.
+    """
+
+    value: Callable[[int], Any]
+    rank: Callable[[float], int]
+    last: int
+    start: float
+    power: float
+
+
+USERS = Scale(lambda rank: rank + 1, lambda n: math.floor(n) - 1, LARGEST_N - 1, 1e6, 0.5)
+
+
+def epsilons(largest: Fraction) -> Scale:
+    """Decimals of four digits from 0.001 to ``largest``."""
+    steps = 9 * 10 ** (_DIGITS - 1)
+
+    def value(rank: int) -> Fraction:
+        power, digits = divmod(rank, steps)
+        return Fraction(LEAST_EPSILON * 10**power * (1 + Fraction(10 * digits, 10**_DIGITS)))
+
+    def rank(epsilon: float) -> int:
+        times = epsilon / float(LEAST_EPSILON)
+        power = math.floor(math.log10(times))
+        return int(power * steps + math.floor((times / math.pow(10, power) - 1) * steps / 9))
+
+    last = max(rank(float(largest)) + 1, -1)
+    while last >= 0 and value(last) > largest:
+        last -= 1
+    return Scale(value, rank, last, 1.0, 1.0)
+
+
+def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
+    """The least number at which the error is at most the target, for errors that fall; None if none
+    is.
+
+    Bisection of a bracket, at where a power law through its ends would have the target, right at
+    once for power laws; every third time in the middle. Should errors not fall all the way: what is
+    found reaches the target, the number before it does not.
+    """
+    below, above = -1, scale.last + 1
+    ends: dict[bool, tuple[float, float]] = {}
+    guess, tries = scale.start, 0
+    while above - below > 1:
+        rank = min(max(scale.rank(guess), below + 1), above - 1)
+        value = scale.value(rank)
+        found = error(value)
+        reached = found <= target
+        below, above = (below, rank) if reached else (rank, above)
+        ends[reached] = float(value), found
+        tries += 1
+        if len(ends) == 1:  # further than it seems to need, the more so the longer it takes
+            factor = min(
+                max((max(found, 1e-300) / target) ** (1 / scale.power), 0.1),
+                10.0 if math.isinf(found) else 1e12,
+            )
+            further = 4.0**tries / 1e4 if tries > 1 else 0.0
+            guess = float(value) * (factor / (1 + further) if reached else factor * (1 + further))
+            continue
+        (low, large), (high, small) = ends[False], ends[True]
+        share = 0.5
+        if tries % 3 and math.isfinite(large) and small > 0:
+            share = math.log(large / target) / math.log(large / small)
+        guess = low * (high / low) ** share
+    return None if above > scale.last else scale.value(above)

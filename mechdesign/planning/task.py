@@ -1,0 +1,113 @@
+"""Task: a kind of question, the protocols that answer it, and their predicted errors."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from mechdesign.exceptions import MechanismError
+
+
+class InvalidRequest(MechanismError, ValueError):
+    """A plan cannot be made from these arguments: not two of n, epsilon and error, one out of
+    range, or an unknown detail.
+    """
+
+
+class UnknownTask(MechanismError, ValueError):
+    """No installed package has a task of this name."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A protocol, and what is known of it beforehand.
+
+    Attributes
+    ----------
+    protocol
+        Ready to use.
+    error
+        Predicted, in the task's unit; NaN where nothing is known.
+    bits
+        Information in a report; None where nobody reports.
+    client, server
+        Elementary steps up to a constant, to make a report and to turn n of them into estimates;
+        empty where not stated.
+    """
+
+    protocol: Any
+    error: float
+    bits: int | None = None
+    client: str = ""
+    server: str = ""
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A kind of question: its candidates, and how wrong they are.
+
+    A subclass is a frozen dataclass: further fields are the details that may be given. It names the
+    class in an entry point.
+
+    Attributes
+    ----------
+    domain
+        What is asked about.
+    """
+
+    domain: Any
+
+    users_report: ClassVar[bool] = True
+    """Whether n people report; False where a curator knows the truth."""
+
+    symbols: ClassVar[str] = ""
+    """What the letters of the costs stand for."""
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """What is asked, in words."""
+
+    @property
+    @abstractmethod
+    def error_is(self) -> str:
+        """What the error is, in words."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The candidates."""
+
+    @abstractmethod
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        """A candidate at this epsilon, for n reports; ValueError if it cannot serve there."""
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        """The candidate to take when nothing speaks against it, and why; empty: the first of the
+        ranking.
+        """
+        return "", ""
+
+    def bound(self, epsilon: float | Fraction, n: int) -> str:
+        """What no protocol can do, in a sentence; empty if nothing is known."""
+        return ""
+
+
+def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
+    """Of a candidate; infinite where it cannot serve or nothing is known."""
+    try:
+        error = task.offer(name, epsilon, n or 0).error
+    except ValueError:
+        return math.inf
+    return math.inf if math.isnan(error) else error
+
+
+def is_unknown(task: Task, name: str, epsilon: Any, n: int | None) -> bool:
+    """Whether a candidate can serve but nothing is predicted of it."""
+    try:
+        return math.isnan(task.offer(name, epsilon, n or 0).error)
+    except ValueError:
+        return False

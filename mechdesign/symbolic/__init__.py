@@ -1,0 +1,52 @@
+"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every
+alpha in (0, 1) at once.
+
+Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
+find the optimal designs of every alpha (`mechdesign.symbolic.critical_regions`), the tables
+(`mechdesign.symbolic.table`), their entries (`mechdesign.symbolic.rational_function`) and the sets
+of alphas for which something is true (`mechdesign.symbolic.semialgebraic`).
+
+>>> geometric(4).audit().holds
+True
+>>> print(geometric(4).where("WH"))
+0 < α ≤ 2/3
+"""
+
+from mechdesign.symbolic.closed_forms import (
+    explicit_fair,
+    geometric,
+    hadamard,
+    krr,
+    optimized_unary,
+    randomized_response,
+    subset_selection,
+    uniform,
+)
+from mechdesign.symbolic.constraints import NotPolynomial
+from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
+from mechdesign.symbolic.rational_function import ALPHA, RationalFunction
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, Root
+from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
+
+__all__ = [
+    "ALPHA",
+    "AlphaInterval",
+    "CriticalRegion",
+    "NotPolynomial",
+    "RationalFunction",
+    "Region",
+    "Root",
+    "SymbolicAudit",
+    "SymbolicMechanism",
+    "Unproved",
+    "explain",
+    "explicit_fair",
+    "geometric",
+    "hadamard",
+    "krr",
+    "optimized_unary",
+    "parametric",
+    "randomized_response",
+    "subset_selection",
+    "uniform",
+]

@@ -1,0 +1,125 @@
+"""The named mechanisms in closed form, for every alpha at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+
+from flint import fmpz_poly
+
+from mechdesign._support.numbers import whole
+from mechdesign.named import explicit_fair_power
+from mechdesign.privacy import Neighbours
+from mechdesign.symbolic.rational_function import ALPHA, NIL, ONE
+from mechdesign.symbolic.table import SymbolicMechanism
+
+
+def geometric(n: int) -> SymbolicMechanism:
+    """GM for counts 0 .. n, see `named.geometric`."""
+    size = _counts(n)
+    if n == 0:
+        return uniform(0)
+    cells = (
+        (ONE if i in (0, n) else 1 - ALPHA) * ALPHA ** abs(i - j)
+        for i in range(size)
+        for j in range(size)
+    )
+    return _mechanism(cells, size, 1 + ALPHA)
+
+
+def explicit_fair(n: int) -> SymbolicMechanism:
+    """EM for counts 0 .. n, see `named.explicit_fair`.
+
+    Its exponents are whole numbers for odd n, too.
+    """
+    size = _counts(n)
+    cells = [ALPHA ** explicit_fair_power(i, j, n) for i in range(size) for j in range(size)]
+    return _mechanism(cells, size, sum(cells[::size], NIL))
+
+
+def uniform(n: int) -> SymbolicMechanism:
+    """UM for counts 0 .. n (Definition 23), which keeps every privacy."""
+    size = _counts(n)
+    return _mechanism([ONE] * size**2, size, size * ONE)
+
+
+def randomized_response() -> SymbolicMechanism:
+    """RR on one bit, see `named.randomized_response`."""
+    return geometric(1)
+
+
+def krr(k: int) -> SymbolicMechanism:
+    """GRR over k items, local privacy, see `named.krr`."""
+    _items(k)
+    return _mechanism(
+        (ONE if i == j else ALPHA for i in range(k) for j in range(k)),
+        k,
+        1 + (k - 1) * ALPHA,
+        "all",
+    )
+
+
+def optimized_unary(k: int) -> SymbolicMechanism:
+    """OUE over k items (thesis 2.4): the own bit is told with probability 1/2, every other is 1
+    with alpha / (1 + alpha).
+
+    Output o is the vector of the binary digits of o, 2^k in all; local privacy.
+    """
+    _items(k)
+    ones = ((output & ~(1 << j)).bit_count() for output in range(1 << k) for j in range(k))
+    return _mechanism((ALPHA**others for others in ones), k, 2 * (1 + ALPHA) ** (k - 1), "all")
+
+
+def hadamard(order: int) -> SymbolicMechanism:
+    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7): one of order - 1 coefficients,
+    its sign by randomized response.
+
+    Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left
+    out. Local privacy.
+    """
+    if _items(order) < 2 or order & (order - 1):
+        raise ValueError(
+            f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}"
+        )
+    reports = [(r, s) for r in range(1, order) for s in (0, 1)]
+    cells = (
+        ONE if (r & j).bit_count() % 2 == s else ALPHA for r, s in reports for j in range(order)
+    )
+    return _mechanism(cells, order, (order - 1) * (1 + ALPHA), "all")
+
+
+def subset_selection(k: int, size: int) -> SymbolicMechanism:
+    """Subset selection over k items (Ye and Barg 2018): a set of ``size`` items, alpha times as
+    likely without one's own.
+
+    Outputs are the sets in lexicographic order; local privacy. With size 1 this is GRR.
+    """
+    if not 1 <= size <= _items(k):
+        raise ValueError(f"a set holds from 1 to k = {k} items, got {size}")
+    cells = (
+        ONE if j in chosen else ALPHA for chosen in combinations(range(k), size) for j in range(k)
+    )
+    return _mechanism(cells, k, math.comb(k - 1, size - 1) + math.comb(k - 1, size) * ALPHA, "all")
+
+
+def _mechanism(
+    cells: Iterable[fmpz_poly],
+    inputs: int,
+    denominator: fmpz_poly,
+    neighbours: Neighbours = "adjacent",
+) -> SymbolicMechanism:
+    """The table whose cells are given row after row."""
+    flat = tuple(cells)
+    return SymbolicMechanism(
+        tuple(flat[k : k + inputs] for k in range(0, len(flat), inputs)), denominator, neighbours
+    )
+
+
+def _counts(n: int) -> int:
+    """How many counts there are with n people."""
+    return whole(n, "n", what="a whole number of people") + 1
+
+
+def _items(k: int) -> int:
+    return whole(k, "k", 1, what="a number of items")

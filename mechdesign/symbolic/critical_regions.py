@@ -1,0 +1,364 @@
+"""Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
+(0, 1).
+
+The formula of a design, see `mechdesign.symbolic.program`, is optimal on an interval: a piece. Beyond
+the end of one piece another design is taken, until (0, 1) is covered: parametric linear
+programming, with proofs.
+
+>>> for piece in parametric(2, properties=["WH"]):
+...     print(piece.interval, piece.objective, sep=": ")
+0 < α ≤ 1/2: 4α/(3(1 + α))
+1/2 ≤ α < 1: 2(4α - 1)/(9α)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechdesign._support.progress import ProgressMeter
+from mechdesign.certificate import Verification
+from mechdesign.exceptions import NotSquare, SolverFailure
+from mechdesign.losses import Loss
+from mechdesign.optimal import Design, checked, design
+from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.properties import Property, PropertyLike
+from mechdesign.symbolic.program import AlphaProgram, ParametricVertex, Proof
+from mechdesign.symbolic.rational_function import RationalFunction
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, between
+from mechdesign.symbolic.table import SymbolicMechanism
+
+_TRIES = 8
+"""How many alphas may fail before what lies between two numbers is given up."""
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalRegion:
+    """A formula for the best mechanism, and the alpha for which it is the best.
+
+    Attributes
+    ----------
+    interval
+        Where the table keeps its privacy and the properties, and no other mechanism that does has a
+        smaller loss.
+    mechanism
+        The table. An optimum need not be unique: this is one of them for every alpha of the
+        interval.
+    objective
+        Its loss, the least possible, whichever optimum was taken.
+    loss, properties
+        The statement.
+    proofs
+        Bounds on the loss of every competitor, on intervals that together cover ``interval``.
+    """
+
+    interval: AlphaInterval
+    mechanism: SymbolicMechanism
+    objective: RationalFunction
+    loss: Loss
+    properties: tuple[Property, ...]
+    proofs: tuple[Proof, ...]
+
+    def verify(self) -> Verification:
+        """Check everything from scratch, for all alpha of the interval: signs, privacy, properties,
+        loss and bounds.
+        """
+        table = self.mechanism
+        program = AlphaProgram(table.outputs, table.neighbours, self.loss, self.properties)
+        point = program.point(table, self.objective)
+        if point is None:
+            return Verification(
+                False, "the table is not symmetric, the proofs are about those that are"
+            )
+        numerators, denominator = point
+        feasible = program.feasible(numerators, denominator)
+        if not feasible.covers(self.interval):
+            return Verification(
+                False, f"the table is private and has the properties only for {feasible}"
+            )
+        if program.value(numerators, denominator) != self.objective:
+            return Verification(
+                False, f"the loss is {program.value(numerators, denominator)}, not {self.objective}"
+            )
+        reached = self.interval.low
+        for proof in self.proofs:
+            if program.bound(proof.numerators, proof.denominator) != self.objective:
+                return Verification(
+                    False, f"the multipliers do not prove the bound {self.objective}"
+                )
+            valid = program.valid(proof.numerators, proof.denominator)
+            if proof.interval != AlphaInterval.of(
+                proof.interval.low, proof.interval.high
+            ) or not valid.covers(proof.interval):
+                return Verification(False, f"the multipliers prove a bound only for {valid}")
+            if proof.interval.low <= reached:
+                reached = max(reached, proof.interval.high)
+        if reached < self.interval.high:
+            return Verification(False, f"nothing is proved beyond {reached}")
+        return Verification(True, "optimal")
+
+    def __str__(self) -> str:
+        wanted = " ".join(item.text for item in self.properties) or "no properties"
+        return (
+            f"The least {self.loss!r} with {wanted}, n = {self.mechanism.inputs - 1}, "
+            f"where {self.interval}, is {self.objective}:\n"
+            f"{self.mechanism}\n"
+            f"properties: {', '.join(self._kept(latex=False)) or 'none'}"
+        )
+
+    def latex(self) -> str:
+        """Table, loss, interval, properties as a LaTeX ``aligned`` block, without dollar signs."""
+        kept = r",\;".join(self._kept(latex=True)) or r"\text{none}"
+        lines = (
+            rf"P &= {self.mechanism.latex()}",
+            rf"\text{{loss}} &= {self.objective.latex()}",
+            rf"\text{{where}} &\quad {self.interval.latex()}",
+            rf"\text{{properties}} &\quad {kept}",
+        )
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def _kept(self, latex: bool) -> Iterator[str]:
+        """The properties that hold in the interval, or in the part of it given in parentheses."""
+        for short, region in self.mechanism.properties().items():
+            part = region & self.interval.region
+            if part:
+                whole = part == self.interval.region
+                name, alphas = (rf"\text{{{short}}}", part.latex()) if latex else (short, str(part))
+                yield name if whole else f"{name} ({alphas})"
+
+
+@dataclass(frozen=True)
+class Unproved:
+    """Alphas for which `parametric` found no proof, in place of the pieces that would be there.
+
+    Attributes
+    ----------
+    interval
+        Between two pieces, or before the first or after the last of them.
+    reason
+        What went wrong, and at which alpha.
+    """
+
+    interval: AlphaInterval
+    reason: str
+
+    def verify(self) -> Verification:
+        """Never true: nothing is claimed."""
+        return Verification(False, f"nothing is proved where {self.interval}: {self.reason}")
+
+    def __str__(self) -> str:
+        return self.verify().reason
+
+
+def explain(design: Design) -> CriticalRegion:
+    """The formula behind a design, and all the alpha around the design's for which it is optimal.
+
+    At an alpha where one optimal formula gives way to another, the one is given of which the design
+    is a value. Where it is a value of neither, but lies between, the interval is that single alpha.
+    A table between several optimal ones, or one that is not symmetric where the statement is, is
+    explained by another with the same loss.
+
+    Raises
+    ------
+    ValueError
+        The design is for alpha = 1, the end of all pieces.
+    SolverFailure
+        The design is not proved optimal (its certificate has a gap).
+    NotPolynomial
+        A property of your own depends on alpha in another way than a polynomial of degree at most
+        two, or inputs are at distances beyond `mechdesign.symbolic.constraints.MAX_DEGREE`.
+    """
+    statement, mechanism = design.certificate, design.mechanism
+    if mechanism.outputs != mechanism.inputs:
+        raise NotSquare(
+            "only square designs can be followed in alpha, "
+            f"this one is {mechanism.outputs} x {mechanism.inputs}"
+        )
+    verdict = statement.verify(mechanism)
+    if not (verdict and statement.optimal):
+        raise SolverFailure(f"the design is not proved optimal: {verdict.reason}")
+    walk = _Walk(
+        AlphaProgram(
+            mechanism.inputs, mechanism.privacy.neighbours, statement.loss, statement.properties
+        ),
+        ProgressMeter("explain", shown=False),
+    )
+    alpha = mechanism.privacy.alpha
+    piece = walk.piece(walk.program.vertex(design))
+    if piece.interval.low == piece.interval.high:
+        for limit in (Fraction(0), Fraction(1)):
+            vertex = walk.beside(alpha, limit)
+            if vertex is not None and vertex.mechanism.at(alpha) == mechanism:
+                return walk.piece(vertex)
+    return piece
+
+
+def parametric(
+    n: int,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    neighbours: Neighbours = "adjacent",
+    progress: bool = False,
+) -> tuple[CriticalRegion | Unproved, ...]:
+    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
+    beginning where the last ends.
+
+    At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha
+    at once; from one piece to the next the objective changes, or the table would cease to be
+    feasible. Where `design` fails at some alphas others nearby are taken; should that be in vain,
+    an `Unproved` interval says so, and the pieces on both sides stand.
+
+    With ``progress`` it shows on standard error how many designs it has taken.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `design`.
+    Infeasible
+        No mechanism has all the properties at some alpha.
+    NotPolynomial
+        As in `explain`.
+    SolverFailure
+        Nothing could be proved for any alpha.
+    """
+    size, loss, wanted = checked(n, loss, properties)
+    neighbours = Privacy(1, neighbours).neighbours
+    program = AlphaProgram(size, neighbours, loss, wanted)
+    with ProgressMeter(f"parametric n = {n}", unit="designs", shown=progress) as meter:
+        return tuple(_Walk(program, meter).cover())
+
+
+class _Walk:
+    """Vertices of one program, found as they are needed, and the pieces they make up."""
+
+    def __init__(self, program: AlphaProgram, meter: ProgressMeter) -> None:
+        self.program, self.meter = program, meter
+        self.known, self.failed = list[ParametricVertex](), dict[Fraction, str]()
+
+    def sample(self, start: Endpoint, end: Endpoint) -> ParametricVertex | None:
+        """A vertex that is optimal somewhere strictly between two numbers, on more than a point;
+        None if none is found.
+        """
+        stretches = deque([(min(start, end), max(start, end))])
+        failures = 0
+        while failures < _TRIES:
+            low, high = stretches.popleft()
+            alpha = between(low, high)
+            stretches += [(low, alpha), (alpha, high)]
+            for known in self.known:
+                if known.interval.low < alpha < known.interval.high:
+                    return known
+            vertex = self._vertex(alpha)
+            if vertex is None:
+                failures += 1
+            elif vertex.interval.low < vertex.interval.high:
+                self.known.append(vertex)
+                return vertex
+        return None
+
+    def _vertex(self, alpha: Fraction) -> ParametricVertex | None:
+        program = self.program
+        if alpha not in self.failed:
+            self.meter.update()
+            try:
+                privacy = Privacy(alpha, program.neighbours)
+                return program.vertex(
+                    design(program.size - 1, privacy, program.loss, program.properties)
+                )
+            except SolverFailure as error:
+                self.failed[alpha] = f"{error} (at alpha = {alpha})"
+        return None
+
+    def beside(self, alpha: Fraction, limit: Endpoint) -> ParametricVertex | None:
+        """The vertex that is optimal from ``alpha`` on towards ``limit``, if it is found."""
+        upwards = limit > alpha
+        while (vertex := self.sample(alpha, limit)) is not None:
+            limit = vertex.interval.low if upwards else vertex.interval.high
+            if (limit <= alpha) if upwards else (limit >= alpha):
+                break
+        return vertex
+
+    def piece(self, vertex: ParametricVertex) -> CriticalRegion:
+        """All that is around a vertex where its table is feasible and its objective optimal."""
+        low, high = vertex.interval.low, vertex.interval.high
+        feasible = self.program.feasible(vertex.numerators, vertex.denominator)
+        room = feasible.around(low if low == high else between(low, high))
+        if room is None:
+            raise SolverFailure("a vertex is not feasible where it was found to be optimal")
+        proofs = [vertex.proof]
+        interval = AlphaInterval.of(
+            self._reach(vertex.objective, low, room.low, proofs),
+            self._reach(vertex.objective, high, room.high, proofs),
+        )
+        return CriticalRegion(
+            interval,
+            vertex.mechanism,
+            vertex.objective,
+            self.program.loss,
+            self.program.properties,
+            tuple(sorted(proofs, key=lambda proof: proof.interval.low)),
+        )
+
+    def _reach(
+        self, objective: RationalFunction, start: Endpoint, limit: Endpoint, proofs: list[Proof]
+    ) -> Endpoint:
+        """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs``
+        collects why.
+        """
+        upwards = limit > start
+        while start != limit and (vertex := self.sample(start, limit)) is not None:
+            near, far = vertex.interval.low, vertex.interval.high
+            if not upwards:
+                near, far = far, near
+            if vertex.objective != objective:
+                limit = near
+                continue
+            if (near > start) if upwards else (near < start):
+                reached = self._reach(objective, start, near, proofs)
+                if reached != near:
+                    return reached
+            proofs.append(vertex.proof)
+            start = min(far, limit) if upwards else max(far, limit)
+        return start
+
+    def pieces(self, low: Endpoint, high: Endpoint) -> list[CriticalRegion]:
+        """As many pieces as cover what can be proved between two numbers; they may overlap."""
+        if low >= high or (vertex := self.sample(low, high)) is None:
+            return []
+        piece = self.piece(vertex)
+        return [
+            piece,
+            *self.pieces(low, piece.interval.low),
+            *self.pieces(piece.interval.high, high),
+        ]
+
+    def cover(self) -> Iterator[CriticalRegion | Unproved]:
+        """A partition of (0, 1), each piece the one that reaches farthest."""
+        found = self.pieces(Fraction(0), Fraction(1))
+        if not found:
+            raise SolverFailure(next(iter(self.failed.values())))
+        reached: Endpoint = Fraction(0)
+        while reached < 1:
+            best = max(
+                (piece for piece in found if piece.interval.low <= reached),
+                key=lambda piece: piece.interval.high,
+                default=None,
+            )
+            if best is not None and best.interval.high > reached:
+                yield replace(best, interval=AlphaInterval.of(reached, best.interval.high))
+                reached = best.interval.high
+                continue
+            beyond = min(
+                (piece.interval.low for piece in found if piece.interval.low > reached),
+                default=Fraction(1),
+            )
+            gap = AlphaInterval(reached, beyond, (False, False))
+            reasons = [why for alpha, why in self.failed.items() if alpha in gap]
+            yield Unproved(gap, [*reasons, *self.failed.values()][0])
+            reached = beyond

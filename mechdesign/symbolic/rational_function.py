@@ -1,0 +1,114 @@
+"""RationalFunction: a rational function of alpha, exact, and how it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import fmpz_poly
+
+from mechdesign._support.numbers import Rational, exact
+from mechdesign.lp.basis import to_fmpq, to_fraction
+
+Polynomials: TypeAlias = Sequence[fmpz_poly]
+
+ALPHA, ONE, NIL = fmpz_poly([0, 1]), fmpz_poly([1]), fmpz_poly([])
+
+
+class RationalFunction:
+    """A rational function of alpha in lowest terms: ``numerator / denominator``, integer
+    polynomials.
+
+    Call it with an exact number; `str`, `latex` give its factors.
+
+    >>> f = RationalFunction(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
+    >>> f, f("1/3")
+    (RationalFunction(2α/(1 + α)), Fraction(1, 2))
+    """
+
+    def __init__(self, numerator: fmpz_poly, denominator: fmpz_poly) -> None:
+        if denominator.is_zero():
+            raise ZeroDivisionError("the denominator of a formula is 0")
+        common = numerator.gcd(denominator)
+        if falls(denominator // common):
+            common = -common
+        self.numerator, self.denominator = numerator // common, denominator // common
+
+    def __call__(self, alpha: Rational) -> Fraction:
+        """The value; ZeroDivisionError at a pole."""
+        point = to_fmpq(exact(alpha, "alpha"))
+        return to_fraction(self.numerator(point) / self.denominator(point))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RationalFunction)
+            and self.numerator == other.numerator
+            and self.denominator == other.denominator
+        )
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        if self.denominator == ONE:
+            return _product(self.numerator, False, alone=True)[0]
+        top, (bottom, factors) = (
+            _product(self.numerator, False)[0],
+            _product(self.denominator, False),
+        )
+        return f"{top}/({bottom})" if factors > 1 else f"{top}/{bottom}"
+
+    def __repr__(self) -> str:
+        return f"RationalFunction({self})"
+
+    def latex(self) -> str:
+        """The formula in LaTeX, without dollar signs."""
+        top, bottom = (_product(p, True, alone=True)[0] for p in (self.numerator, self.denominator))
+        return top if bottom == "1" else rf"\frac{{{top}}}{{{bottom}}}"
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+
+def falls(polynomial: fmpz_poly) -> bool:
+    """Whether a polynomial that is not 0 is negative just below 1."""
+    return next(c for c in polynomial(1 - ALPHA).coeffs() if c != 0) < 0
+
+
+def _power(base: str, exponent: int, latex: bool) -> str:
+    return base if exponent == 1 else f"{base}^{{{exponent}}}" if latex else f"{base}^{exponent}"
+
+
+def written(polynomial: fmpz_poly, latex: bool) -> str:
+    """A polynomial written out, lowest power first, unless only the highest has a positive
+    coefficient to begin with.
+    """
+    terms = [(k, int(c)) for k, c in enumerate(polynomial.coeffs()) if c != 0]
+    text = ""
+    for k, c in terms[::-1] if terms[0][1] < 0 < terms[-1][1] else terms:
+        size = str(abs(c)) if k == 0 or abs(c) != 1 else ""
+        power = _power(r"\alpha" if latex else "α", k, latex) if k else ""
+        text += ((" - " if c < 0 else " + ") if text else "-" * (c < 0)) + size + power
+    return text
+
+
+def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[str, int]:
+    """A polynomial as a product of factors, positive just below 1, and their number; ``alone``: one
+    sum needs no parentheses.
+    """
+    if polynomial.is_zero():
+        return "0", 1
+    constant, factors = polynomial.factor()
+    number, pieces = int(constant), list[str]()
+    for factor, exponent in sorted(
+        factors, key=lambda item: (item[0][0] != 0, item[0].degree(), str(item[0]))
+    ):
+        if falls(factor):
+            factor, number = -factor, number * (-1) ** exponent
+        text = written(factor, latex)
+        bare = factor == ALPHA or (alone and number == len(factors) == exponent == 1)
+        pieces.append(_power(text if bare else f"({text})", exponent, latex))
+    if abs(number) != 1 or not pieces:
+        pieces.insert(0, str(abs(number)))
+    return ("-" if number < 0 else "") + "".join(pieces), len(pieces)

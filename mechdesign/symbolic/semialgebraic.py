@@ -1,0 +1,324 @@
+"""Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends, and where
+polynomials keep their signs.
+
+Integer polynomials are factored, and the real roots of the factors isolated by Descartes' rule of
+signs and bisection. No float takes part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, total_ordering
+from itertools import pairwise
+from typing import TypeAlias
+
+from flint import fmpq, fmpz_poly
+
+from mechdesign.lp.basis import to_fmpq
+from mechdesign.symbolic.rational_function import ALPHA, ONE, falls, written
+
+
+@total_ordering
+class Root:
+    """An irrational algebraic number in (0, 1); compares exactly with others and with rational
+    numbers.
+
+    Attributes
+    ----------
+    coefficients
+        Of its irreducible integer polynomial, constant term first.
+    index
+        Which of that polynomial's roots in (0, 1) it is, from 0 upwards.
+    """
+
+    def __init__(
+        self, coefficients: tuple[int, ...], index: int, low: Fraction, high: Fraction
+    ) -> None:
+        self.coefficients, self.index = coefficients, index
+        # With this root in it and no other; made narrower when a comparison needs it
+        self._bracket = low, high
+        self._rising = fmpz_poly(list(coefficients))(to_fmpq(high)) > 0
+
+    def bracket(self, width: Fraction) -> tuple[Fraction, Fraction]:
+        """Rational numbers below and above, at most ``width`` apart."""
+        polynomial, (low, high) = fmpz_poly(list(self.coefficients)), self._bracket
+        while high - low > width:
+            middle = (low + high) / 2
+            if (polynomial(to_fmpq(middle)) > 0) == self._rising:
+                high = middle
+            else:
+                low = middle
+        self._bracket = low, high
+        return low, high
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Root) and (self.coefficients, self.index) == (
+            other.coefficients,
+            other.index,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.coefficients, self.index))
+
+    def __lt__(self, other: Root | Fraction | int) -> bool:
+        if self == other:
+            return False
+        width = Fraction(1)
+        while True:  # they differ: other roots have other polynomials, or lie outside this bracket
+            (low, high), (other_low, other_high) = self.bracket(width), _bracket(other, width)
+            if high <= other_low or other_high <= low:
+                return high <= other_low
+            width /= 16
+
+    def __float__(self) -> float:
+        return float(self.bracket(Fraction(1, 1 << 80))[0])
+
+    def __str__(self) -> str:
+        return f"{self._decimals()}... (where {self._equation(False)} = 0)"
+
+    def __repr__(self) -> str:
+        return f"Root({self})"
+
+    def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
+        return rf"{self._decimals()}\ldots\;({self._equation(True)} = 0)"
+
+    def _decimals(self) -> str:
+        return f"0.{math.floor(self.bracket(Fraction(1, 1 << 80))[0] * 10**6):06}"
+
+    def _equation(self, latex: bool) -> str:
+        polynomial = fmpz_poly(list(self.coefficients))
+        return written(-polynomial if falls(polynomial) else polynomial, latex)
+
+
+Endpoint: TypeAlias = Fraction | Root
+
+
+def _bracket(value: Root | Fraction | int, width: Fraction) -> tuple[Fraction, Fraction]:
+    return value.bracket(width) if isinstance(value, Root) else (Fraction(value), Fraction(value))
+
+
+def between(low: Endpoint, high: Endpoint) -> Fraction:
+    """A short rational number strictly between two numbers, low < high."""
+    scale = 4
+    while True:
+        (_, start), (end, _) = _bracket(low, Fraction(1, scale)), _bracket(high, Fraction(1, scale))
+        middle = ((start + end) / 2).limit_denominator(scale)
+        if start < middle < end:
+            return middle
+        scale *= 2
+
+
+@dataclass(frozen=True)
+class AlphaInterval:
+    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
+
+    0 and 1 never do.
+    """
+
+    low: Endpoint
+    high: Endpoint
+    closed: tuple[bool, bool]
+
+    @classmethod
+    def of(cls, low: Endpoint, high: Endpoint) -> AlphaInterval:
+        """With both ends, but for 0 and 1."""
+        return cls(low, high, (low > 0, high < 1))
+
+    def __contains__(self, alpha: Endpoint) -> bool:
+        return alpha in self.region
+
+    @property
+    def region(self) -> Region:
+        """The same set, as a region."""
+        if self.low == self.high:
+            return Region((self.low,), (False, True, False))
+        below = (False, self.closed[0]) if self.low > 0 else ()
+        above = (self.closed[1], False) if self.high < 1 else ()
+        return Region(
+            tuple(end for end in (self.low, self.high) if 0 < end < 1), (*below, True, *above)
+        )
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"α = {self.low}"
+        signs = ["≤" if closed else "<" for closed in self.closed]
+        return f"{self.low} {signs[0]} α {signs[1]} {self.high}"
+
+    def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
+        low, high = _latex_number(self.low), _latex_number(self.high)
+        if self.low == self.high:
+            return rf"\alpha = {low}"
+        signs = [r"\le" if closed else "<" for closed in self.closed]
+        return rf"{low} {signs[0]} \alpha {signs[1]} {high}"
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of alpha in (0, 1): ``inside`` says, in turn, for the cells between ``points`` and the
+    points, whether they belong.
+
+    Two regions are equal exactly if they are the same set.
+    """
+
+    points: tuple[Endpoint, ...]
+    inside: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, points: Sequence[Endpoint], inside: Sequence[bool]) -> Region:
+        """The region with these points, in increasing order, without those at which nothing
+        changes.
+        """
+        kept = [k for k in range(len(points)) if len(set(inside[2 * k : 2 * k + 3])) > 1]
+        flags = [flag for k in kept for flag in inside[2 * k : 2 * k + 2]]
+        return cls(tuple(points[k] for k in kept), (*flags, inside[-1]))
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is all of (0, 1)."""
+        return all(self.inside)
+
+    def __bool__(self) -> bool:
+        return any(self.inside)
+
+    def __contains__(self, alpha: Endpoint) -> bool:
+        return (
+            0 < alpha < 1
+            and self.inside[sum(1 + (point < alpha) for point in self.points if point <= alpha)]
+        )
+
+    def complement(self) -> Region:
+        """The alpha in (0, 1) that do not belong."""
+        return Region(self.points, tuple(not flag for flag in self.inside))
+
+    @property
+    def intervals(self) -> tuple[AlphaInterval, ...]:
+        """The maximal intervals of which it consists, in order; single points are closed ones."""
+        ends: tuple[Endpoint, ...] = (Fraction(0), *self.points, Fraction(1))
+        found, start = list[AlphaInterval](), None
+        for k, flag in enumerate((*self.inside, False)):
+            if flag and start is None:
+                start = k
+            elif not flag and start is not None:
+                # Flag k is of the cell above ends[k / 2] if k is even, else of the point
+                # ends[(k + 1) / 2].
+                found.append(
+                    AlphaInterval(
+                        ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)
+                    )
+                )
+                start = None
+        return tuple(found)
+
+    def around(self, alpha: Endpoint) -> AlphaInterval | None:
+        """The interval that holds ``alpha``; None if it does not belong."""
+        return next((interval for interval in self.intervals if alpha in interval), None)
+
+    def covers(self, interval: AlphaInterval) -> bool:
+        """Whether all of an interval belongs."""
+        return self & interval.region == interval.region
+
+    def __and__(self, other: Region) -> Region:
+        points = sorted({*self.points, *other.points})
+        inside = list[bool]()
+        for low, high in pairwise([Fraction(0), *points, Fraction(1)]):
+            inside += [alpha in self and alpha in other for alpha in (low, between(low, high))]
+        return Region.of(points, inside[1:])
+
+    def __str__(self) -> str:
+        if self.everywhere:
+            return "all α"
+        return " or ".join(str(interval) for interval in self.intervals) or "no α"
+
+    def latex(self) -> str:
+        """In LaTeX, without dollar signs."""
+        return (
+            r" \;\text{or}\; ".join(interval.latex() for interval in self.intervals) or r"\emptyset"
+        )
+
+
+def roots(polynomial: fmpz_poly) -> list[Endpoint]:
+    """The real roots in (0, 1) of a polynomial that is not 0, each once, in no particular order."""
+    return [
+        root
+        for factor, _ in polynomial.factor()[1]
+        for root in _isolated(tuple(map(int, factor.coeffs())))
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
+    """The roots in (0, 1) of an irreducible polynomial, by Descartes' rule of signs and bisection
+    (Vincent, Collins, Akritas).
+    """
+    if len(coefficients) == 2:
+        root = Fraction(-coefficients[0], coefficients[1])
+        return (root,) if 0 < root < 1 else ()
+    found = list[Endpoint]()
+    # Polynomials moved so that their interval is (0, 1)
+    stack = [(fmpz_poly(list(coefficients)), Fraction(0), Fraction(1))]
+    while stack:
+        moved, low, high = stack.pop()
+        signs = [c > 0 for c in _on_half_line(moved) if c != 0]
+        changes = sum(a != b for a, b in pairwise(signs))
+        if changes == 1:
+            found.append(Root(coefficients, len(found), low, high))
+        elif changes > 1:
+            degree, middle = moved.degree(), (low + high) / 2
+            left = fmpz_poly([c << (degree - k) for k, c in enumerate(map(int, moved.coeffs()))])
+            stack += [(left(ALPHA + 1), middle, high), (left, low, middle)]
+    return tuple(found)
+
+
+def _on_half_line(polynomial: fmpz_poly) -> list[int]:
+    """Coefficients of (1+x)^degree p(1/(1+x)): as many changes of sign as p has roots in (0, 1), or
+    more by an even number.
+    """
+    return [int(c) for c in fmpz_poly(polynomial.coeffs()[::-1])(ALPHA + 1).coeffs()]
+
+
+def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -> Region:
+    """The alpha in (0, 1) at which all the first polynomials are at least 0 and none of the second
+    is 0.
+    """
+    excluded = {root for polynomial in nonzero for root in roots(polynomial)}
+    distinct = {tuple(map(int, p.coeffs())): p for p in nonnegative}
+    decided = [
+        (p, set(roots(p)))
+        for p in distinct.values()
+        if min(p.coeffs(), default=0) < 0 and min(_on_half_line(p)) < 0
+    ]
+    points = sorted(excluded.union(*(zeros for _, zeros in decided)))
+    inside = list[bool]()
+    ends: list[Endpoint] = [Fraction(0), *points, Fraction(1)]
+    for point, following in pairwise(ends):
+        sample = to_fmpq(between(point, following))
+        negative = [zeros for p, zeros in decided if p(sample) < 0]
+        if point != 0:
+            # A polynomial that is not 0 at a point has there the sign that it has in the cell
+            # beyond.
+            inside.append(point not in excluded and all(point in zeros for zeros in negative))
+        inside.append(not negative)
+    return Region.of(points, inside)
+
+
+def nonnegative(numerators: Iterable[fmpz_poly], denominator: fmpz_poly) -> Region:
+    """The alpha in (0, 1) at which every ``numerator / denominator`` is finite and at least 0."""
+    # Times the square of the denominator; only its sign matters, and mostly it is the same
+    # everywhere.
+    sign = denominator if roots(denominator) else ONE if denominator(fmpq(1, 2)) > 0 else -ONE
+    return where((numerator * sign for numerator in numerators), [denominator])
+
+
+def _latex_number(value: Endpoint) -> str:
+    if isinstance(value, Root):
+        return value.latex()
+    return (
+        str(value)
+        if value.denominator == 1
+        else rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    )

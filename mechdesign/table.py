@@ -1,0 +1,294 @@
+"""Table: an exact column-stochastic table with the privacy that it claims, its audit and its loss.
+
+Everything that judges or stores a mechanism stands on this: properties, certificates, files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief
+from mechdesign.error_distribution import ErrorDistribution
+from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
+from mechdesign.losses import L0, Loss, prior_over
+from mechdesign.privacy import Privacy
+from mechdesign.sampling import Sampler
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an exact check of every output and every two neighbouring inputs found.
+
+    Attributes
+    ----------
+    ratio
+        The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1
+        (1 without neighbours), or ``math.inf`` when an output is possible under one input and
+        impossible under a neighbour. Under a `Metric`, the one that is largest when compared to
+        what is allowed.
+    allowed
+        The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the
+        distance under a `Metric`.
+    output, inputs
+        Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the
+        pair (j, j').
+    """
+
+    ratio: Fraction | float
+    allowed: Fraction
+    output: int | str
+    inputs: tuple[int, int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claimed privacy is kept; exact."""
+        return self.ratio <= self.allowed
+
+    def require(self) -> None:
+        """Raise PrivacyViolation unless the claimed privacy is kept."""
+        if not self.holds:
+            raise PrivacyViolation(self.ratio, self.allowed, self.output, self.inputs)
+
+
+class Table:
+    """``P[i, j] = Pr[output i | input j]``, exact, with the privacy that it claims.
+
+    Immutable; equal when the entries and the claims are equal. A table may be rectangular; columns
+    sum to exactly one. Constructing one does not check the claim: `audit` does.
+
+    Parameters
+    ----------
+    table
+        Rows are outputs, columns are inputs; entries are exact rationals (floats are refused).
+    privacy
+        The claim.
+
+    Raises
+    ------
+    InvalidMechanism
+        A ragged or empty table, a negative entry, or a column that does not sum to one; the message
+        names it.
+    """
+
+    __slots__ = ("__dict__", "denominator", "privacy", "weights")
+
+    weights: tuple[tuple[int, ...], ...]
+    """Integer numerators over `denominator`, in lowest terms as a whole."""
+    denominator: int
+    """At least 1."""
+    privacy: Privacy
+
+    def __init__(self, table: Iterable[Iterable[Rational]], privacy: Privacy) -> None:
+        rows = [[exact(entry, "a table entry") for entry in row] for row in table]
+        common = math.lcm(*(entry.denominator for row in rows for entry in row))
+        self._set([[int(entry * common) for entry in row] for row in rows], common, privacy)
+
+    @classmethod
+    def from_weights(
+        cls, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy
+    ) -> Table:
+        """The table ``weights[i][j] / denominator``."""
+        table = cls.__new__(cls)
+        table._set(weights, denominator, privacy)
+        return table
+
+    def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy) -> None:
+        if hasattr(self, "weights"):
+            raise AttributeError(
+                f"a {type(self).__name__} is immutable; it cannot be initialised again"
+            )
+        weights = [[index(weight) for weight in row] for row in weights]
+        denominator = index(denominator)
+        if not weights or not weights[0] or len({len(row) for row in weights}) != 1:
+            raise InvalidMechanism(
+                "a mechanism needs at least one output, one input, and rows of one length"
+            )
+        if denominator < 1:
+            raise InvalidMechanism(
+                f"the common denominator must be positive, got {brief(Fraction(denominator))}"
+            )
+        for i, row in enumerate(weights):
+            for j, weight in enumerate(row):
+                if weight < 0:
+                    raise InvalidMechanism(
+                        f"P[{i}, {j}] = {brief(Fraction(weight, denominator))} is negative"
+                    )
+        for j, total in enumerate(map(sum, zip(*weights, strict=True))):
+            if total != denominator:
+                off = Fraction(total, denominator) - 1
+                raise InvalidMechanism(
+                    f"column {j} sums to 1 {'+' if off > 0 else '-'} {brief(abs(off), 3)}, not to"
+                    " exactly 1"
+                )
+        common = math.gcd(denominator, *(weight for row in weights for weight in row))
+        store = object.__setattr__
+        store(self, "weights", tuple(tuple(weight // common for weight in row) for row in weights))
+        store(self, "denominator", denominator // common)
+        store(self, "privacy", privacy)
+        privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable; cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable; cannot delete {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table.from_weights, (self.weights, self.denominator, self.privacy)
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs (rows)."""
+        return len(self.weights)
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs (columns): n + 1 for a count of n people."""
+        return len(self.weights[0])
+
+    @cached_property
+    def table(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The exact table, rows are outputs."""
+        return tuple(
+            tuple(Fraction(weight, self.denominator) for weight in row) for row in self.weights
+        )
+
+    @cached_property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The table as floats, shape (outputs, inputs), read-only: for plots and other tools, never
+        for privacy.
+        """
+        matrix = np.array(
+            [[weight / self.denominator for weight in row] for row in self.weights],
+            dtype=np.float64,
+        )
+        matrix.setflags(write=False)
+        return matrix
+
+    def audit(self) -> Audit:
+        """The exact worst ratio over all outputs and neighbouring inputs, and where it is reached.
+
+        It is that of `sampler`: of the very thresholds that `release` compares random words with.
+        """
+        return self._audit
+
+    @cached_property
+    def _audit(self) -> Audit:
+        pairs, distances = (
+            self.privacy.pairs(self.inputs).tolist(),
+            self.privacy.distances(self.inputs).tolist(),
+        )
+        alpha, least = self.privacy.alpha, min(distances, default=1)
+        # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
+        scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
+        edges = [(*pair, d, *scale[d]) for pair, d in zip(pairs, distances, strict=True)]
+        first, second, distance, top, bottom = edges[0] if edges else (0, 0, 1, 1, 1)
+        where = (0, (first, second))
+        # Where all inputs are neighbours, and equally far, it is enough to look at one row.
+        alike = len(pairs) == math.comb(self.inputs, 2) and len(scale) == 1
+        weights = self.sampler.weights
+        for i in [_widest(weights)] if alike else range(self.outputs):
+            row = weights[i]
+            for first, second, d, up, down in edges:
+                for j, k in ((first, second), (second, first)):
+                    if row[j] * up * bottom > top * row[k] * down:
+                        top, bottom, where, distance = row[j] * up, row[k] * down, (i, (j, k)), d
+        ratio = Fraction(top, bottom) / alpha ** (distance - least) if bottom else math.inf
+        return Audit(ratio, 1 / alpha**distance, *where)
+
+    def loss(self, loss: Loss) -> Fraction:
+        """The exact expected cost under the loss's prior, or the worst expected cost over inputs
+        (Definition 21).
+
+        This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
+        """
+        costs, prior = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
+        scale = math.lcm(*(cost.denominator for row in costs for cost in row))
+        columns = [0] * self.inputs
+        for row, prices in zip(self.weights, costs, strict=True):
+            for j, (weight, price) in enumerate(zip(row, prices, strict=True)):
+                columns[j] += weight * int(price * scale)
+        whole = scale * self.denominator
+        if loss.worst_case:
+            return Fraction(max(columns), whole)
+        return (
+            sum(
+                (weight * column for weight, column in zip(prior, columns, strict=True)),
+                Fraction(0),
+            )
+            / whole
+        )
+
+    def scaled_l0(self, d: int = 0) -> Fraction:
+        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0
+        of the uniform mechanism is 1.
+
+        Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can
+        be wrong.
+        """
+        if self.outputs != self.inputs or self.inputs < 2:
+            raise NotSquare(
+                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x"
+                f" {self.inputs}"
+            )
+        return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
+
+    def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
+        """The distribution of the error (output minus input) for inputs drawn from ``prior``
+        (uniform if None).
+        """
+        weights = prior_over(self.inputs, prior)
+        return ErrorDistribution.of(self.weights, self.denominator, weights)
+
+    def posterior(
+        self, prior: Sequence[Rational] | None = None
+    ) -> tuple[tuple[Fraction, ...] | None, ...]:
+        """Pr[input j | output i] for inputs drawn from ``prior`` (uniform if None): a row for each
+        output.
+
+        The row of an output that never occurs is None.
+        """
+        weights = prior_over(self.inputs, prior)
+        rows: list[tuple[Fraction, ...] | None] = []
+        for row in self.weights:
+            joint = [weight * entry for weight, entry in zip(weights, row, strict=True)]
+            total = sum(joint, Fraction(0))
+            rows.append(tuple(value / total for value in joint) if total else None)
+        return tuple(rows)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """What draws outputs, and states the law of what it draws."""
+        return Sampler(self.weights, self.denominator)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return (self.weights, self.denominator, self.privacy) == (
+            other.weights,
+            other.denominator,
+            other.privacy,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.weights, self.denominator, self.privacy))
+
+
+def _widest(rows: Sequence[Sequence[int]]) -> int:
+    """The row whose largest number is the most times its smallest; the first of them."""
+    top, bottom, widest = 1, 1, 0
+    for i, row in enumerate(rows):
+        low, high = min(row), max(row)
+        if high * bottom > top * low:
+            top, bottom, widest = high, low, i
+    return widest

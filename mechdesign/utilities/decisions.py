@@ -1,0 +1,162 @@
+"""BestDecision: what the outputs of a local mechanism are worth to who decides by them; Bayes risk
+and total variation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpq
+
+from mechdesign._support.numbers import Rational, exact
+from mechdesign.losses import prior_over
+from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
+from mechdesign.utilities.sublinear_utility import (
+    Merged,
+    Number,
+    Pattern,
+    Utility,
+    hypotheses,
+    shares,
+    summed,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class BestDecision(Utility):
+    """The expected gain of who sees the output and takes the best decision: the largest of
+    ``gains[d] row`` over decisions d.
+
+    ``gains[d, x]`` is exact, of any sign: the prior probability of item x times what decision d is
+    then worth. Rational.
+    """
+
+    gains: tuple[tuple[Fraction, ...], ...]
+
+    def __init__(self, gains: Iterable[Iterable[Rational]]) -> None:
+        rows = tuple(tuple(exact(entry, "a gain") for entry in row) for row in gains)
+        if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
+            raise ValueError(
+                "a table of gains needs at least one decision, one item, and rows of one length"
+            )
+        object.__setattr__(self, "gains", rows)
+
+    @property
+    def items(self) -> int:
+        return len(self.gains[0])
+
+    def worth(self, row: Sequence[fmpq]) -> Number:
+        return max(
+            sum((to_fmpq(gain) * entry for gain, entry in zip(each, row, strict=True)), ZERO)
+            for each in self.gains
+        )
+
+    def merged(self) -> Merged:
+        """Items whose gains are positive multiples of each other are one: they argue for the same
+        decisions.
+        """
+        columns = list(zip(*self.gains, strict=True))
+        weights = [next((abs(gain) for gain in column if gain), Fraction(0)) for column in columns]
+        keys = [
+            tuple(gain / weight for gain in column) if weight else None
+            for column, weight in zip(columns, weights, strict=True)
+        ]
+        label, share = shares(keys, weights)
+        return Merged(BestDecision(summed(row, label) for row in self.gains), label, share)
+
+    def classes(self) -> list[list[int]]:
+        columns = list(zip(*self.gains, strict=True))
+        ordered = [tuple(sorted(column)) for column in columns]  # must agree, which is quick to see
+        rows = Counter(self.gains)
+        classes = list[list[int]]()
+        for x in range(self.items):
+            home = next(
+                (
+                    each
+                    for each in classes
+                    if ordered[each[0]] == ordered[x] and self._swaps(each[0], x, rows)
+                ),
+                None,
+            )
+            if home is None:
+                classes.append([x])
+            else:
+                home.append(x)
+        return classes
+
+    def _swaps(self, first: int, second: int, rows: Counter[tuple[Fraction, ...]]) -> bool:
+        """Whether swapping two items only renumbers the decisions."""
+        moved = (row for row in self.gains if row[first] != row[second])
+        swapped = Counter(
+            (*row[:first], row[second], *row[first + 1 : second], row[first], *row[second + 1 :])
+            for row in moved
+        )
+        return all(rows[row] == count for row, count in swapped.items())
+
+    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
+        """Those of an optimal mechanism: it needs only one output for each decision, which makes it
+        a linear program of its own.
+
+        Any row of a private mechanism is a sum of patterns: those of the items whose entries are at
+        least some bound.
+        """
+        at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
+        most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
+        rows = (
+            Constraints.equal_to(at.T, 1),
+            Constraints.at_least(at, most, to_fraction(alpha)),
+            Constraints.at_least(most, at),
+        )
+        cost = (*(-gain for row in self.gains for gain in row), *(Fraction(0) for _ in self.gains))
+        solution = certify(
+            Program(cost, tuple(group.named(f"{k}") for k, group in enumerate(rows)))
+        )
+        table = [[solution.x[v] for v in row] for row in at.tolist()]
+        patterns = {
+            tuple(entry >= bound for entry in row) for row in table for bound in row if bound
+        }
+        return list(patterns), [-to_fmpq(value) for value in solution.multipliers[: self.items]]
+
+    def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
+        """Exact: the best row for each decision has the items at level 1 whose gain exceeds their
+        price.
+        """
+        net = [
+            [to_fmpq(gain) - price for gain, price in zip(row, prices, strict=True)]
+            for row in self.gains
+        ]
+        return max(sum((max(v, alpha * v) for v in row), ZERO) for row in net), [
+            tuple(v > 0 for v in row) for row in net
+        ]
+
+
+def bayes_decision(
+    losses: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None
+) -> BestDecision:
+    """Minus the Bayes risk: ``losses[d][x]`` is what decision d costs if the item is x, drawn from
+    ``prior`` (None: uniform).
+    """
+    table = [[exact(entry, "a loss") for entry in row] for row in losses]
+    if not table or not table[0]:
+        raise ValueError("a table of losses needs at least one decision and one item")
+    weights = prior_over(len(table[0]), prior)
+    if any(len(row) != len(weights) for row in table):
+        raise ValueError("the rows of a table of losses must have one length")
+    return BestDecision(
+        [-weight * entry for weight, entry in zip(weights, row, strict=True)] for row in table
+    )
+
+
+def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> BestDecision:
+    """The total variation distance of the outputs under two exact distributions over the items: sum
+    |a - b| / 2.
+    """
+    half = [(a - b) / 2 for a, b in zip(*hypotheses(first, second), strict=True)]
+    return BestDecision([half, [-value for value in half]])

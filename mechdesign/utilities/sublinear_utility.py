@@ -1,0 +1,164 @@
+"""Utility: how much the outputs of a local mechanism are worth, as a sum over outputs of a
+sublinear function of the row.
+
+A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath
+(Extremal mechanisms for local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum
+over outputs of mu(row), with mu convex and mu(c row) = c mu(row) for c >= 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import arb, ctx, fmpq
+
+from mechdesign._support.numbers import Rational
+from mechdesign.losses import prior_over
+from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
+from mechdesign.mechanism import Mechanism
+
+Number: TypeAlias = fmpq | arb
+"""Exact, or a ball that is known to hold the value."""
+
+Pattern: TypeAlias = tuple[bool, ...]
+"""Which items are at level 1 in a row whose other items are at level alpha."""
+
+PRECISION = 128
+"""Bits to which values that are not rational are known."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A utility over fewer items to which another one reduces.
+
+    Some optimal mechanism treats all items alike that ``label`` sends to one item of ``utility``.
+    An item's weight in the average of rows that they stand for is its ``share``; the shares of one
+    label sum to 1.
+    """
+
+    utility: Utility
+    label: tuple[int, ...]
+    share: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Utility(ABC):
+    """What the outputs of a mechanism over items 0 .. items-1 are worth."""
+
+    @property
+    @abstractmethod
+    def items(self) -> int:
+        """The number of items, the length of a row."""
+
+    @abstractmethod
+    def worth(self, row: Sequence[fmpq]) -> Number:
+        """mu of a row of positive numbers: convex, and homogeneous of degree 1. Rational utilities
+        answer exactly.
+        """
+
+    @abstractmethod
+    def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
+        """A proved upper bound on ``worth(row) - prices row`` over rows with entries 1 and alpha,
+        and patterns that come near.
+        """
+
+    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
+        """Patterns to try before `pricing`, and prices that may prove the best of them optimal;
+        none unless overridden.
+        """
+        return None
+
+    def merged(self) -> Merged:
+        """The same with items merged where nothing is lost; here none."""
+        return Merged(self, tuple(range(self.items)), (Fraction(1),) * self.items)
+
+    def classes(self) -> list[list[int]]:
+        """Items by classes; `worth` does not change when items of one class swap their entries."""
+        return [[item] for item in range(self.items)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.items} items)"
+
+    def of(self, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
+        """Proved lower and upper bounds on the utility of a mechanism, equal if it is rational;
+        their distance is tiny.
+
+        Raises ValueError unless the mechanism has an input for every item, and every output that
+        occurs can occur under each.
+        """
+        if mechanism.inputs != self.items:
+            raise ValueError(
+                f"the mechanism has {mechanism.inputs} inputs, the utility {self.items} items"
+            )
+        rows = [row for row in mechanism.table if any(row)]
+        if not all(map(all, rows)):
+            raise ValueError(
+                "an output is possible under one item and impossible under another: there is no"
+                " privacy at all"
+            )
+        with ctx.workprec(PRECISION + 2 * mechanism.denominator.bit_length()):
+            total = sum((self.worth([to_fmpq(entry) for entry in row]) for row in rows), ZERO)
+            return to_fraction(lower(total)), to_fraction(upper(total))
+
+
+def upper(value: Number) -> fmpq:
+    """The least bound that is known."""
+    return value.upper().fmpq() if isinstance(value, arb) else value
+
+
+def lower(value: Number) -> fmpq:
+    """The greatest bound that is known."""
+    return value.lower().fmpq() if isinstance(value, arb) else value
+
+
+def distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
+    """Exact weights that sum to 1; InvalidPrior otherwise."""
+    values = tuple(weights)
+    return prior_over(len(values), values)
+
+
+def hypotheses(
+    first: Iterable[Rational], second: Iterable[Rational]
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Two distributions over the same items; ValueError otherwise."""
+    left, right = distribution(first), distribution(second)
+    if len(left) != len(right):
+        raise ValueError(
+            f"the hypotheses must be about the same items, got {len(left)} and {len(right)} weights"
+        )
+    return left, right
+
+
+def alike(keys: Sequence[Hashable]) -> list[list[int]]:
+    """The positions of equal keys, in order of the first."""
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for x, key in enumerate(keys):
+        found[key].append(x)
+    return list(found.values())
+
+
+def shares(
+    keys: Sequence[Hashable], weights: Sequence[Fraction]
+) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """For items of which those with equal keys are merged: the label of each, and its share of the
+    weight of its label.
+    """
+    label, share = [0] * len(keys), [Fraction(0)] * len(keys)
+    for number, group in enumerate(alike(keys)):
+        total = sum((weights[x] for x in group), Fraction(0))
+        for x in group:
+            label[x], share[x] = number, weights[x] / total if total else Fraction(1, len(group))
+    return tuple(label), tuple(share)
+
+
+def summed(values: Sequence[Fraction], label: Sequence[int]) -> list[Fraction]:
+    """The sum of the values of each label."""
+    sums = [Fraction(0)] * (max(label) + 1)
+    for value, number in zip(values, label, strict=True):
+        sums[number] += value
+    return sums

@@ -1,0 +1,1 @@
+"""What protocols for ordered domains are made of: trees, intervals, estimates."""

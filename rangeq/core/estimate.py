@@ -1,0 +1,277 @@
+"""Answers about an ordered domain: ranges, prefixes and quantiles, and their errors."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.core.estimate import ConfidenceInterval, Estimate, Estimator, normal_quantile
+from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.text import shown
+from rangeq.core.intervals import checked_ends
+
+
+class RangeEstimator(Estimator, Protocol):
+    """What a `RangeEstimate` needs of a protocol: see `RangeProtocol` for what this is."""
+
+    def _range_variance(
+        self, estimate: RangeEstimate, first: Integers, last: Integers
+    ) -> Floats: ...
+
+
+class Distribution:
+    """Frequencies of the items 0 .. domain-1 as answers to queries. Intervals [a, b] are closed.
+
+    Attributes
+    ----------
+    frequencies
+        Shape (domain,), read-only.
+    """
+
+    frequencies: Floats
+
+    def __init__(self, frequencies: Floats) -> None:
+        self.frequencies = frequencies
+        self.frequencies.setflags(write=False)
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """The prefixes, the empty one first: shape (domain + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.frequencies)])
+
+    def cdf(self) -> Floats:
+        """The fraction of the population at or below each item: shape (domain,)."""
+        return self._sums[1:].copy()
+
+    def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The fraction of the population in first .. last, both included.
+
+        Parameters
+        ----------
+        first, last
+            Integers, or arrays of integers that broadcast, with 0 <= first <= last < domain.
+
+        Returns
+        -------
+        float or ndarray
+            An array, of the ends' shape, for arrays of ends.
+
+        Raises
+        ------
+        InvalidRange
+            A ValueError, for any other ends.
+        """
+        return _plain(self._between(*self._ends(first, last)))
+
+    def _between(self, first: Integers, last: Integers) -> Floats:
+        """The answers of checked ranges."""
+        result: Floats = self._sums[last + 1] - self._sums[first]
+        return result
+
+    def prefix(self, last: npt.ArrayLike) -> Any:
+        """The fraction in 0 .. last; see `range`."""
+        return self.range(np.zeros_like(np.asarray(last)), last)
+
+    def quantile(self, phi: npt.ArrayLike) -> Any:
+        """The least item with at least the fraction phi of the population at or below it.
+
+        An estimated cdf may fall here and there, and so reach phi more than once. Then the answer
+        is the middle between the first item that reaches it and the first after which all do; the
+        first alone would be too low by what the noise is worth. Monotone in phi.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+
+        Returns
+        -------
+        int or ndarray
+            Items, of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1], or if there are no reports.
+        """
+        if np.isnan(self._sums[-1]):
+            raise ValueError("no reports: there are no quantiles")
+        cdf, wanted = self._sums[1:], _fractions(phi)
+        return _plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
+
+    def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
+        return checked_ends(first, last, len(self.frequencies))
+
+
+class RangeEstimate(Estimate, Distribution):
+    """The estimate of a range protocol: unbiased and linear, so that its errors are known.
+
+    Values may be negative or exceed 1. `frequency.Estimate` is about single items and weighted sums
+    of them, `Distribution` about ranges.
+
+    Attributes
+    ----------
+    n
+        The number of reports. With none all values are NaN, all variances infinite.
+    frequencies
+        Shape (domain,): estimated fractions of the population, read-only.
+    variances
+        Shape (domain,): the variance of each frequency.
+    """
+
+    _oracle: RangeEstimator
+
+    @cached_property
+    def _nearest(self) -> Floats:
+        """As `_sums`, of the distribution nearest to the estimate."""
+        return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
+
+    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The variance of `range`, with all covariances, given the users of each level.
+
+        That of the protocol's noise and of its sampling of users to levels, for the population as
+        it is estimated. `rangeq.CircularHistogram` and `rangeq.Composite` state it for an even
+        population; see there for what heavy items change.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`.
+
+        Returns
+        -------
+        float or ndarray
+            Squared fractions of the population; infinite without reports.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        """
+        a, b = self._ends(first, last)
+        if not self.n:
+            return _plain(np.full(a.shape, np.inf))
+        return _plain(self._oracle._range_variance(self, a, b))
+
+    def interval(  # type: ignore[override]
+        self,
+        first: npt.ArrayLike | None = None,
+        last: npt.ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> ConfidenceInterval:
+        """Confidence intervals for the fractions in first .. last, each by itself.
+
+        Parameters
+        ----------
+        first, last
+            As for `range`. None for both: every single item.
+        confidence
+            In (0, 1): the probability with which each interval covers the true fraction, nearly.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape: normal intervals for ranges, score intervals
+            for items.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            If only one end is given, or the confidence is not in (0, 1).
+        """
+        if first is None and last is None:
+            return self._of_items(confidence)
+        if first is None or last is None:
+            raise ValueError("an interval needs both ends of its range, or neither")
+        half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
+        middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
+        return ConfidenceInterval(middle - half, middle + half)
+
+    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+
+        Woodruff's interval. It reaches from the first item where the band's upper end reaches phi
+        to the first from which on its lower end does. An end is beyond the quantile only if the
+        band misses the cdf right there, so noise elsewhere widens the interval but never makes it
+        wrong.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+        confidence
+            In (0, 1), of the band at each item.
+
+        Returns
+        -------
+        tuple
+            The first and the last item, ints or arrays of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1] or a confidence outside of (0, 1).
+        """
+        last = np.arange(len(self.frequencies))
+        return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
+
+    def nonnegative(self) -> Distribution:
+        """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.
+
+        It is biased, and its variances are not known.
+        """
+        return Distribution(norm_sub(self.frequencies))
+
+    def monotone(self) -> Distribution:
+        """The distribution whose cdf is the monotone one nearest to the estimated one in L2.
+
+        By isotonic regression, cut to [0, 1]. ValueError if there are no reports.
+        """
+        if not self.n:
+            raise ValueError("no reports: there is no distribution to shape")
+        cdf = (
+            scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0)
+            if len(self.frequencies) > 1
+            else np.zeros(0)
+        )
+        return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
+
+
+def crossings(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+    """Where a band around the cdf crosses phi; see `RangeEstimate.quantile_interval`.
+
+    The first item where the band's upper end reaches phi, and the first from which on its lower end
+    does.
+    """
+    wanted = _fractions(phi)
+    return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))
+
+
+def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them."""
+    # A cdf summed up in floats may end just below 1
+    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
+    return np.minimum(found, len(cdf) - 1)
+
+
+def _reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
+    """The first items with at least phi at or below them and all later ones."""
+    return _first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
+
+
+def _fractions(phi: npt.ArrayLike) -> Floats:
+    wanted = np.asarray(phi, dtype=np.float64)
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")
+    return wanted
+
+
+def _plain(values: npt.NDArray[Any]) -> Any:
+    return values.item() if np.ndim(values) == 0 else values

@@ -1,0 +1,141 @@
+"""Ranges as sums of the fewest nodes of a tree, for estimates that are not consistent.
+
+Range queries, section 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.tree import Tree
+from rangeq.core.workload_sums import blocks_inside, queries
+
+
+def runs(
+    tree: Tree, first: Integers, last: Integers, level: int, root: bool = True
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """The nodes of one level in the decomposition of first .. last, as two runs.
+
+    A node is used when it lies in the range and its parent does not: to the right of the first cut
+    within the parent that it cuts, and to the left of the second.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    first, last
+        Checked ends of ranges, of one shape.
+    level
+        The level, from 0.
+    root
+        False: the root is not known, and its children make up the whole range.
+
+    Returns
+    -------
+    tuple
+        The start and the end (exclusive) of the first run, then of the second: shaped as the ends.
+    """
+    child, size = tree.widths[level], tree.branching[level]
+    parent, after = child * size, last + 1
+    left, right = -(-first // child), after // child
+    within = first // parent == after // parent if root or level else np.full(left.shape, True)
+    end = np.where(within, right, (first // parent + 1) * size)
+    start = np.where(within, right, after // parent * size)
+    return left, np.where(within | (first % parent != 0), np.maximum(end, left), left), start, right
+
+
+def added_up(
+    tree: Tree,
+    cumulated: Sequence[npt.NDArray[Any]],
+    first: Integers,
+    last: Integers,
+    root: bool = True,
+) -> Any:
+    """The values of the nodes that make up first .. last, added up; see `runs`.
+
+    ``cumulated`` are the prefix sums of the values of each level's nodes, the empty sum first.
+    """
+    parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
+    return sum(
+        sums[end] - sums[left] + sums[right] - sums[start]
+        for sums, left, end, start, right in parts
+    )
+
+
+def variance_of_nodes(
+    tree: Tree,
+    per_node: Sequence[float] | Floats,
+    first: Integers,
+    last: Integers,
+    root: bool = True,
+) -> Any:
+    """The variance of `added_up` for independent nodes, whose variance depends on their level.
+
+    Infinite variances count only where a level is used.
+    """
+    total = np.zeros(first.shape)
+    for level, variance in enumerate(per_node):
+        left, end, start, right = runs(tree, first, last, level, root)
+        used = end - left + right - start
+        total = total + np.where(used > 0, variance, 0.0) * used
+    return total
+
+
+def nodes_used(
+    tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1
+) -> list[int]:
+    """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
+
+    O(height). With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each
+    dimension like this one.
+    """
+    inside = [
+        blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
+    ]
+    inside[0] *= root
+    return [
+        below - size**d * above
+        for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)
+    ]
+
+
+def average_nodes(tree: Tree, workload: str) -> Floats:
+    """How many nodes of each level a query of a workload uses on average."""
+    return np.array(
+        [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
+    )
+
+
+def squared_nodes(tree: Tree, workload: str) -> Floats:
+    """The mean over a workload of the squared number of nodes used of each level.
+
+    O(height * branching).
+    """
+    total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
+    for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):
+        whole, rest = divmod(tree.domain, child * size)
+        # How many ends lie so many whole children into their parent, of all parents and of the
+        # last, incomplete one. Behind a start lie as many children as before an end at its mirror.
+        children = np.arange(size, dtype=np.float64)
+        every = np.full(size, float(child))
+        last = np.clip(rest + 1 - children * child, 0, child)
+        if workload == "prefixes":
+            result[level] = (whole * every + last) @ children**2 / total
+            continue
+        mean, square = every @ children, every @ children**2
+        # Parents of the start before that of the end, all pairs; then both in the same one.
+        pairs = whole * (whole - 1) / 2
+        apart = pairs * 2 * (child * size * square + mean**2)
+        apart += whole * (last.sum() * square + 2 * (last @ children) * mean)
+        apart += whole * child * size * (last @ children**2)
+        within = children**2 + child * (children - 1) * children * (2 * children - 1) / 6
+        result[level] = (apart + (whole * every + last) @ within) / total
+    if workload == "ranges":
+        result[-1] -= tree.domain / total  # single items are leaves
+    return result

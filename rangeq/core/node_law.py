@@ -1,0 +1,69 @@
+"""NodeLaw: the errors of an oracle's estimates of nodes, where all nodes are alike."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats
+
+
+class NodeLaw(NamedTuple):
+    """The variances and covariances of an oracle's estimates, from one user with a given item.
+
+    Exact for the oracles that treat all items alike (GRR, SUE, OUE, SubsetSelection and HRR). Over
+    finite fields (OLH, ProjectiveGeometry) pairs of items differ a little, and the covariances are
+    the means over the ways to number the items.
+
+    Attributes
+    ----------
+    other, own
+        The variance of another item's estimate, and of that of the user's own item.
+    apart, near
+        The covariance of the estimates of two other items, and of the own item with another.
+    """
+
+    other: float
+    own: float
+    apart: float
+    near: float
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> NodeLaw:
+        """The law of an oracle of at least 2 items, from the variances that it states."""
+        d, other, own = oracle.domain, oracle.variance(1, 0.0), oracle.variance(1, 1.0)
+        near = (other + own - oracle.difference_variance(1, 2)) / 2
+        if d == 2:
+            return cls(other, own, near, near)  # no two items are both other ones
+        even = other + (own - other) / d - oracle.difference_variance(1) / 2
+        return cls(other, own, (even - 2 * near / d) / (1 - 2 / d), near)
+
+    @property
+    def contrast(self) -> float:
+        """What each squared weight adds to `drawn`, for weights of nodes that sum to 0."""
+        return self.other - self.apart
+
+    @property
+    def held(self) -> float:
+        """What the squared weight of the user's own node adds to that besides."""
+        return self.own - self.other - 2 * (self.near - self.apart) + 1
+
+    def drawn(self, number: Any, fraction: Any) -> Any:
+        """The variance of the sum over some nodes' estimates, from one user drawn at random.
+
+        Parameters
+        ----------
+        number, fraction
+            How many nodes there are in the sum, and the fraction of the users that are in them.
+        """
+        m, f = number, fraction
+        own = m * self.other + (self.own - self.other) * f
+        pairs = m * (m - 1) * self.apart + 2 * (m - 1) * f * (self.near - self.apart)
+        return own + pairs + f * (1 - f)
+
+    def moments(self, width: float) -> Floats:
+        """`drawn` for nodes that hold the fraction ``width`` each: the factors of m and of m^2."""
+        one, two = self.drawn(1, width), self.drawn(2, 2 * width)
+        return np.array([2 * one - two / 2, two / 2 - one])

@@ -1,0 +1,399 @@
+"""RangeProtocol: every user reports on one random level of resolution, by that level's oracle."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import Mixture
+from frequency.core.oracle import Oracle
+from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Items
+from rangeq.core.cuts import Cuts
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.tree import Tree, mean_over, spread
+
+
+@dataclass(frozen=True)
+class RangeProtocol(Mixture, Oracle):
+    """Protocols for one ordered attribute under local privacy.
+
+    They have the verbs of `frequency.Oracle`, and an estimate that answers ranges. Every user
+    reports on one level: `parts` are the channels of the levels, the coarsest first, and
+    `part_weights` their probabilities in units of 2^-64. All items together are the whole
+    population: that is known.
+
+    How ranges are answered, and so what their errors are, is for the subclasses: `AdditiveProtocol`
+    adds up items, `rangeq.DecomposedHistogram` nodes.
+
+    Parameters
+    ----------
+    domain
+        The number of items, which are the integers 0 .. domain-1.
+    epsilon
+        The privacy loss of one report, above 0: an exact number, or a float.
+
+    Raises
+    ------
+    ValueError
+        For a domain or epsilon out of range.
+    """
+
+    kind: ClassVar[str] = "level"
+
+    def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
+        """Unbiased estimates of items and ranges.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol's reports.
+        items
+            Must be None: ranges need the whole domain.
+
+        Returns
+        -------
+        RangeEstimate
+            NaN with infinite variances if there are no reports.
+
+        Raises
+        ------
+        ValueError
+            If ``items`` is given.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
+        """
+        if items is not None:
+            raise ValueError("a range protocol estimates its whole domain; items must be None")
+        return RangeEstimate(self, self._own(aggregate), None)
+
+    # Users are sampled to levels without replacement: the variances below are those of independent
+    # samples, less what they share.
+
+    @abstractmethod
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        """The variances of an estimate's answers to ranges, n > 0."""
+
+    # ---------------------------------------------------------------------------- known beforehand
+
+    @abstractmethod
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
+        """The root of the average variance over a workload, for n users.
+
+        Noise, sampling of levels and of coefficients are included.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        workload
+            "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
+        frequencies
+            Shape (domain,): of the population, for small domains only (see `largest_population`).
+            None: all items are equally frequent.
+
+        Returns
+        -------
+        float
+            As a fraction of the population; infinite if some query of the workload is unknown.
+
+        Raises
+        ------
+        ValueError
+            For an unknown workload, and for frequencies that are not a distribution over a small
+            domain.
+        """
+
+    largest_population: ClassVar[int] = 4096
+    """The largest domain for which `average_rmse` takes frequencies."""
+
+    def _population(self, frequencies: npt.ArrayLike) -> Floats:
+        """``frequencies`` as numbers; ValueError unless they are those of a small population."""
+        f, d = np.asarray(frequencies, dtype=np.float64), self.domain
+        if (
+            f.shape != (d,)
+            or not (f >= 0).all()
+            or abs(f.sum() - 1) > 1e-9
+            or d > self.largest_population
+        ):
+            raise ValueError(
+                f"frequencies must be {d} numbers of at least 0 that sum to 1, for a domain of at"
+                f" most {self.largest_population}"
+            )
+        return f
+
+    @abstractmethod
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies.
+
+        With the expected number of users on each level. Disjoint random samples of the users report
+        on the levels: the variances of the samples' means add up, less what they share. Exact, but
+        that so sampled means of few users vary more, by n / (n - 1).
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain), of the estimates of single items.
+        frequencies
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
+        """
+
+
+@dataclass(frozen=True)
+class AdditiveProtocol(RangeProtocol):
+    """Protocols whose answer to a range is the sum of the estimated frequencies of its items."""
+
+    @abstractmethod
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        """The variances of ranges from independent samples of so many users on each level.
+
+        For an even population; infinite where those do not tell.
+        """
+
+    @abstractmethod
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        """The same of weights @ frequencies: weights have shape (..., domain)."""
+
+    @abstractmethod
+    def _average_variance(self, n: int, workload: str) -> float:
+        """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
+
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        fraction = estimate._between(first, last)
+        return self._of_ranges(estimate._aggregate, first, last, fraction)
+
+    def _of_ranges(
+        self, aggregate: Aggregate, first: Items, last: Items, fraction: Floats
+    ) -> Floats:
+        """The variances of ranges that hold these fractions of an even population."""
+        inside = np.clip(fraction, 0.0, 1.0)
+        own = self._own_range_variance(first, last, self._users(aggregate))
+        return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._of_ranges(aggregate, item, item, frequencies)
+
+    def _slope(self, n: int) -> float:
+        return 0.0
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        own = self._own_linear_variance(weights, self._users(aggregate))
+        return np.maximum(own - spread(weights, frequencies) / aggregate.n, 0.0)
+
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
+        if frequencies is None:
+            return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
+        f, d = self._population(frequencies), self.domain
+        prefixes = np.tri(d)
+        both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
+        variances = self.linear_variance(n, both, f)
+        return (
+            max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0)
+            ** 0.5
+        )
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """The variance of a single item's estimate, the mean over items.
+
+        Of a light item of an even population, whatever ``frequency``.
+        """
+        item = np.arange(self.domain)
+        mean = float(self._own_range_variance(item, item, self._expected_users(n)).mean())
+        return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        """See `Oracle.difference_variance`. O(domain log domain), and O(domain) memory.
+
+        Of an even population. Infinite if the levels that users report on leave an item unknown.
+        """
+        # The mean over pairs is 2 / (d - 1) times the sum of squares about the mean: that of the
+        # items' variances, less the variance of their sum over d.
+        d = held or self.domain
+        item, users = np.arange(d), self._expected_users(n)
+        items = float(self._own_range_variance(item, item, users).sum())
+        if not math.isfinite(items):
+            return math.inf
+        whole = float(self._own_range_variance(item[:1], item[-1:], users)[0])
+        return 2 * max(items - whole / d, 0.0) / max(d - 1, 1)
+
+
+@dataclass(frozen=True)
+class TreeProtocol(RangeProtocol):
+    """Protocols whose levels are those of a tree."""
+
+    @property
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The tree over the domain."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Oracle, ...]:
+        """The oracle of each level 1 .. height: its domain is the nodes of the level."""
+
+    def _nodes(self, level: int, items: Items) -> Items:
+        return items // self.tree.widths[level]
+
+    def _held(self, level: int, counts: Items) -> Items:
+        return self.tree.sums(self.tree.padded(counts), level)
+
+    def _details(self) -> dict[str, Any]:
+        return {"branching": list(self.tree.branching), **super()._details()}
+
+    def _estimates(self, aggregate: Aggregate) -> list[Floats]:
+        """Of the nodes of each level by itself; zeros where nobody reported."""
+        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.parts)]
+        return [
+            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
+            for oracle, part in parts
+        ]
+
+
+@dataclass(frozen=True)
+class ConsistentTree(TreeProtocol, AdditiveProtocol):
+    """Trees whose nodes are the sums of their children: see `rangeq.core.tree` for their errors.
+
+    An estimate's errors are those of the distribution nearest to it: a proper population, so that
+    nodes in which nobody is seen are not taken for certain.
+    """
+
+    @abstractmethod
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        """Unbiased estimates of all leaves."""
+
+    @abstractmethod
+    def _contrasts(self, users: Floats) -> Floats:
+        """The variance of a contrast of unit length among the children of each level of parents.
+
+        For so many users a level of an even population.
+        """
+
+    @abstractmethod
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        """How much each node's estimate of one level counts in a query, from its leaves' weights.
+
+        Shape (queries, nodes).
+        """
+
+    def _shared(self, users: Floats) -> Floats | None:
+        """Which part of the error of the sum of all items each prefix gives up; None: no padding.
+
+        Nobody is in the padding: all items sum to 1. Shape (domain + 1,), from 0 to 1.
+        """
+        if self.tree.leaves == self.domain:
+            return None
+        ends = np.arange(-1, self.domain)
+        shared = self.tree.with_everything(ends, self._contrasts(users))
+        result: Floats = shared / shared[-1]
+        return result
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        leaves = self._leaves(aggregate)[: self.domain]
+        shared = self._shared(self._users(aggregate))
+        return leaves if shared is None else leaves + np.diff(shared) * (1 - leaves.sum())
+
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        return self.tree.range_variance(first, last, self._contrasts(users))
+
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        return self.tree.linear_variance(weights, self._contrasts(users))
+
+    def _average_variance(self, n: int, workload: str) -> float:
+        return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        return self._of_sums(n, weights, frequencies, self._expected_users(n))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        users = self._users(aggregate)
+        known = np.isfinite(self._own_linear_variance(weights, users))
+        found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
+        return np.where(known, found, np.inf)
+
+    def _of_sums(self, n: int, weights: Floats, frequencies: Floats, users: Floats) -> Floats:
+        """`linear_variance` for so many users on each level, where those tell."""
+        tree, shared = self.tree, self._shared(users)
+        if shared is not None:
+            weights = weights - (weights @ np.diff(shared))[:, None]
+        leaves, held = tree.padded(weights), tree.padded(frequencies)
+        total = -spread(weights, frequencies) / n
+        for level, oracle in enumerate(self.parts):
+            if not users[level]:
+                continue
+            own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)
+            total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
+        return np.maximum(total, 0.0)
+
+
+@dataclass(frozen=True)
+class EvenTree(ConsistentTree):
+    """Consistent trees whose oracles treat the nodes of a level alike, at least on average."""
+
+    @abstractmethod
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        """The variances of ranges from independent samples of so many users of a population.
+
+        Parameters
+        ----------
+        users
+            Shape (height,).
+        mass
+            Shape (leaves + 1,): the fraction of the population before each leaf.
+        """
+
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        return self._of_population(estimate._aggregate, estimate._nearest, first, last)
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        item = np.arange(self.domain)
+        return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
+
+    def _of_population(
+        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        users, inside = self._users(aggregate), sums[last + 1] - sums[first]
+        mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
+        own = self._cuts(users, mass).ranges(first, last)
+        known = np.isfinite(self._own_range_variance(first, last, users))
+        return np.where(known, np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0), np.inf)
+
+
+def before(values: Floats) -> Floats:
+    """The sums of the values before each place, and of all of them."""
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
+    """The root of a mean variance over a workload for n users of an even population.
+
+    ``variance`` is that of independent samples; what disjoint samples of n users share is taken
+    off.
+    """
+    held = np.arange(1, domain + 1) / domain
+    all_prefixes = held[::-1] * domain  # how often each item is in a prefix
+    sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)
+    shared = mean_over(workload, held * (1 - held), sums, np.full(domain, held[0] * (1 - held[0])))
+    return max(variance - shared / n, 0.0) ** 0.5

@@ -1,0 +1,93 @@
+"""Least-squares consistency: all levels of a tree combined so that nodes are sums of children.
+
+With levels of precision tau_l (one over the variance of a contrast between nodes), the weighted
+least-squares solution is diagonal in the contrasts among the children of each node. A contrast at a
+node of level j is seen by every level below, by level l through sums over the nodes under each
+child; its precision is
+
+    Q_{j+1} = sum over l > j of tau_l / (number of level-l nodes under a child),
+    Q_l = tau_l + Q_{l+1} / B_{l+1}.
+
+This is the two-stage pass of Hay et al. (2010; range queries, section 4.5) for levels of any
+variances; with equal ones the weights are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1)
+/ (B^i - 1). The root is known, or not: then its children are as good as their own contrasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats
+from rangeq.core.tree import Tree
+
+
+def contrast_precisions(
+    tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1
+) -> npt.NDArray[Any]:
+    """The precisions Q_1 .. Q_height of contrasts among the children of nodes, for each level.
+
+    ``precisions`` are those of each level's own estimates; fractions stay exact. With d dimensions:
+    of a grid, split in each of them like this tree.
+    """
+    result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
+    for level in range(tree.height - 2, -1, -1):
+        result[level] += result[level + 1] / tree.branching[level + 1] ** d
+    return result
+
+
+def consistent(
+    tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0
+) -> Floats:
+    """The leaves of `consistent_levels`: shape (leaves,)."""
+    return consistent_levels(tree, estimates, precisions, root)[-1]
+
+
+def consistent_levels(
+    tree: Tree,
+    estimates: Sequence[npt.NDArray[Any]],
+    precisions: Sequence[float] | Floats,
+    root: float | None,
+) -> list[Floats]:
+    """The weighted least-squares solution, in two linear passes.
+
+    Parameters
+    ----------
+    estimates
+        One array for each level 1 .. height: shape (nodes of the level,).
+    precisions
+        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
+        anything.
+    root
+        The sum of all leaves; None if it is not known.
+
+    Returns
+    -------
+    The nodes of each level 1 .. height. Where no level tells the children of a node apart, they
+    share equally.
+    """
+    q = contrast_precisions(tree, precisions)
+    best: list[Floats] = [np.zeros(0)] * tree.height
+    for level in range(tree.height - 1, -1, -1):
+        # What a level's own estimates and those of its children say of its nodes, weighted by
+        # precision.
+        own = (
+            precisions[level] * estimates[level]
+            if precisions[level]
+            else np.zeros(tree.nodes[level])
+        )
+        if level + 1 < tree.height:
+            size = tree.branching[level + 1]
+            own = own + (q[level + 1] / size) * best[level + 1].reshape(-1, size).sum(axis=1)
+        best[level] = own / q[level] if q[level] else np.zeros(tree.nodes[level])
+    known = best[0].sum() if root is None else root
+    solution = [np.array([known])]
+    for nodes, size in zip(best, tree.branching, strict=True):
+        children = nodes.reshape(len(solution[-1]), -1)
+        solution.append(
+            (children + ((solution[-1] - children.sum(axis=1)) / size)[:, None]).ravel()
+        )
+    return solution[1:]

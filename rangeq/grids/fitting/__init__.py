@@ -1,0 +1,1 @@
+"""From noisy grids to distributions that agree with one another."""

@@ -1,0 +1,158 @@
+"""HaarHRR2D: the tensor products of two attributes' Haar transforms (range queries, section 6;
+thesis 7.1.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import weights_of
+from mechdesign._support.arrays import Floats, Items
+from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
+from rangeq.grids.channel import RecordChannel
+from rangeq.grids.estimate import PairwiseEstimate
+from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.systems.tdg import lines_of
+from rangeq.local.haar import HaarLevel
+
+
+@dataclass(frozen=True)
+class HaarCoefficients(RecordChannel):
+    """One level of the Haar transform of one attribute, or one of each of two: a Hadamard
+    coefficient of it, as one bit.
+
+    At level i >= 1 of an attribute padded to 2^h values, a user is under one of 2^(i - 1) nodes, on
+    its left or its right side. Two levels together have the pairs of nodes; the sign is + if both
+    sides are the same.
+    """
+
+    @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """h of each attribute."""
+        return tuple((size - 1).bit_length() for size in self.attributes.sizes)
+
+    @cached_property
+    def levels(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """What users report on: (attribute, level) alone, or two of them."""
+        alone = tuple(
+            ((place, i),) for place, height in enumerate(self.heights) for i in range(1, height + 1)
+        )
+        together = tuple(
+            (one, other)
+            for j, k in self.attributes.pairs
+            for one in _of(alone, j)
+            for other in _of(alone, k)
+        )
+        return alone + together
+
+    @cached_property
+    def parts(self) -> tuple[HaarLevel, ...]:
+        made: dict[int, HaarLevel] = {}
+        domains = [2 << sum(level - 1 for _, level in levels) for levels in self.levels]
+        for domain in domains:
+            made.setdefault(domain, HaarLevel(domain, self.epsilon))
+        return tuple(made[domain] for domain in domains)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.levels), None, self.kind)
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        node, side = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
+        for place, level in self.levels[part]:
+            child = items[:, place] >> (self.heights[place] - level)
+            node, side = (node << (level - 1)) + (child >> 1), side ^ (child & 1)
+        return 2 * node + side
+
+
+def _of(alone: tuple[tuple[tuple[int, int]], ...], place: int) -> list[tuple[int, int]]:
+    return [levels[0] for levels in alone if levels[0][0] == place]
+
+
+@dataclass(frozen=True)
+class HaarHRR2D(ConjunctionProtocol):
+    """HaarHRR for pairs of attributes: levels of each attribute, shared by all its pairs, and pairs
+    of levels.
+
+    Answers about one or two attributes are unbiased, and may be negative; those of more are put
+    together as in HDG.
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used. Sizes are padded to powers of two; a pair may have
+        2^22 cells.
+    """
+
+    @cached_property
+    def channel(self) -> HaarCoefficients:
+        self._require_pairs()
+        channel = HaarCoefficients(self.attributes.records, self.epsilon, self.attributes)
+        heights = channel.heights
+        if max(heights) == 0:
+            raise ValueError("all records are the same: there is nothing to ask")
+        if max(1 << heights[j] + heights[k] for j, k in self.attributes.pairs) > MOST_CELLS:
+            raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
+        pairs = sum(heights[j] * heights[k] for j, k in self.attributes.pairs)
+        self._require_groups(sum(heights) + pairs)
+        _ = channel.parts
+        return channel
+
+    def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
+        attributes, channel = self.attributes, self.channel
+        if not aggregate.n:
+            return PairwiseEstimate(attributes, 0, (), {})
+        differences = {}
+        for part, (levels, oracle) in enumerate(zip(channel.levels, channel.parts, strict=True)):
+            level = channel._level(aggregate, part)
+            if level.n:
+                differences[levels] = oracle.differences(level)
+        grids, fits = [], []
+        for j, k in attributes.pairs:
+            shape = attributes.sizes[j], attributes.sizes[k]
+            grids.append(
+                Grid((j, k), (equal_cells(shape[0], shape[0]), equal_cells(shape[1], shape[1])))
+            )
+            heights = channel.heights[j], channel.heights[k]
+            found = {}
+            for i in range(heights[0] + 1):
+                for m in range(heights[1] + 1):
+                    levels = tuple(place for place in ((j, i), (k, m)) if place[1])
+                    if levels in differences:
+                        found[i, m] = differences[levels].reshape(
+                            1 << max(i - 1, 0), 1 << max(m - 1, 0)
+                        )
+            fits.append(inverse(found, heights)[: shape[0], : shape[1]])
+        tables = agreeing(grids, fits, np.ones(len(grids)))
+        planes = {
+            (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
+            for grid, table in zip(grids, tables, strict=True)
+        }
+        return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+
+
+def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:
+    """The distribution with these tensor Haar coefficients, 0 where not given, and sum 1: shape
+    (2^h1, 2^h2).
+
+    ``differences[i, m]`` has the nodes of level i - 1 and of level m - 1 (of the root alone for
+    level 0): left less right, of both.
+    """
+    h1, h2 = heights
+    result = np.full((1 << h1, 1 << h2), 0.5 ** (h1 + h2))
+    for (i, m), table in differences.items():
+        effect = table / (1 << (h1 - max(i - 1, 0)) << (h2 - max(m - 1, 0)))
+        if i:
+            effect = np.stack([effect, -effect], axis=1).reshape(-1, effect.shape[1])
+        if m:
+            effect = np.stack([effect, -effect], axis=2).reshape(effect.shape[0], -1)
+        result.reshape(1 << i, 1 << (h1 - i), 1 << m, 1 << (h2 - m))[...] += effect[
+            :, None, :, None
+        ]
+    return result

@@ -1,0 +1,170 @@
+"""LHIO: a hierarchy over every pair of attributes, made consistent (section 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from mechdesign._support.arrays import Floats
+from rangeq.grids.cells import MOST_CELLS, Grid
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.estimate import PairwiseEstimate
+from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.systems.tdg import lines_of
+from rangeq.grids.systems.tree_system import TreeSystem
+
+
+@dataclass(frozen=True)
+class LHIO(TreeSystem):
+    """LHIO: users are divided among the pairs of attributes and the 2-D levels of each.
+
+    The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of
+    Hay et al.'s constrained inference); then all pairs' distributions are made to agree on single
+    attributes, as in CALM: answers about one or two attributes are unbiased, and may be negative.
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used.
+    branching, oracle
+        See `HIO`.
+    """
+
+    with_root: ClassVar[bool] = True
+    """Whether some users are asked for the 2-D level of one cell, which is known."""
+
+    @cached_property
+    def channel(self) -> GridChannel:
+        self._require_pairs()
+        sizes, grids = self.attributes.sizes, []
+        if max(sizes[j] * sizes[k] for j, k in self.attributes.pairs) > MOST_CELLS:
+            raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
+        heights = self.heights
+        self._require_groups(
+            sum((heights[j] + 1) * (heights[k] + 1) for j, k in self.attributes.pairs)
+        )
+        for j, k in self.attributes.pairs:
+            for edges in product(self.levels[j], self.levels[k]):
+                if self.with_root or len(edges[0]) + len(edges[1]) > 4:
+                    grids.append(Grid((j, k), edges))
+        if not grids:
+            raise ValueError("all records are the same: there is nothing to ask")
+        return GridChannel(
+            self.attributes.records, self.epsilon, self.attributes, tuple(grids), self.oracle
+        )
+
+    def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
+        attributes, channel = self.attributes, self.channel
+        if not aggregate.n:
+            return PairwiseEstimate(attributes, 0, (), {})
+        precisions = channel.precisions(aggregate)
+        fits, weights, finest = [], [], []
+        for j, k in attributes.pairs:
+            found, held = {}, {}
+            for part, grid in enumerate(channel.grids):
+                if grid.places == (j, k) and precisions[part]:
+                    level = self.levels[j].index(grid.edges[0]), self.levels[k].index(grid.edges[1])
+                    found[level], held[level] = (
+                        channel.frequencies(aggregate, part),
+                        float(precisions[part]),
+                    )
+            heights = len(self.levels[j]) - 1, len(self.levels[k]) - 1
+            shape = attributes.sizes[j], attributes.sizes[k]
+            fits.append(hierarchy_fit(found, held, heights, self.branching)[: shape[0], : shape[1]])
+            weights.append(sum(held.values()))
+            finest.append(Grid((j, k), (self.levels[j][-1], self.levels[k][-1])))
+        tables = agreeing(finest, fits, weights)
+        planes = {
+            (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
+            for grid, table in zip(finest, tables, strict=True)
+        }
+        return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+
+
+@dataclass(frozen=True)
+class HierarchicalHistogram2D(LHIO):
+    """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
+
+    Range queries, section 6; thesis, section 7.1.2. As LHIO, but that nobody is asked for what is
+    known, the sum of all cells.
+
+    Parameters
+    ----------
+    sizes, epsilon, n, branching, oracle
+        See `LHIO`.
+    """
+
+    with_root: ClassVar[bool] = False
+
+
+def hierarchy_fit(
+    tables: dict[tuple[int, int], Floats],
+    precisions: dict[tuple[int, int], float],
+    heights: tuple[int, int],
+    branching: int,
+) -> Floats:
+    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; of sum 1.
+
+    What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1
+    of the second, is an effect that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through
+    sums of their nodes. Effects are orthogonal, so that each is the mean of what these levels say
+    of it, weighed by precision times the leaves under a node; where no level tells, it is 0. With
+    equal precisions that is constrained inference in one attribute, then in the other.
+
+    Parameters
+    ----------
+    tables
+        The nodes of levels (l1, l2), 0 .. height each; nodes beyond the domain are left out, and
+        count as empty.
+    precisions
+        One over the variance of a node of each of these levels.
+
+    Returns
+    -------
+    Shape (branching^h1, branching^h2).
+    """
+    b, (h1, h2) = branching, heights
+    sums: dict[tuple[int, int], Floats] = {}
+    weights: dict[tuple[int, int], float] = {}
+    result = np.zeros((b**h1, b**h2))
+    for i in range(h1, -1, -1):
+        for j in range(h2, -1, -1):
+            # What levels (>= i, >= j) say of the density, averaged over the nodes of level (i, j):
+            # by inclusion and exclusion.
+            total, weight = np.zeros((b**i, b**j)), 0.0
+            if (i, j) in tables:
+                own = tables[i, j]
+                weight = precisions[i, j] * b ** (h1 - i) * b ** (h2 - j)
+                total[: own.shape[0], : own.shape[1]] = precisions[i, j] * own
+            for di, dj, sign in ((1, 0, 1), (0, 1, 1), (1, 1, -1)):
+                if i + di <= h1 and j + dj <= h2:
+                    total += sign * _mean(sums[i + di, j + dj], b if di else 1, b if dj else 1)
+                    weight += sign * weights[i + di, j + dj]
+            sums[i, j], weights[i, j] = total, weight
+            if i == j == 0:
+                effect = np.full((1, 1), 1 / result.size)
+            elif weight > 0:
+                effect = total / weight
+                if i:
+                    effect = effect - np.repeat(_mean(effect, b, 1), b, axis=0)
+                if j:
+                    effect = effect - np.repeat(_mean(effect, 1, b), b, axis=1)
+            else:
+                continue
+            result.reshape(b**i, b ** (h1 - i), b**j, b ** (h2 - j))[...] += effect[
+                :, None, :, None
+            ]
+    return result
+
+
+def _mean(table: Floats, rows: int, columns: int) -> Floats:
+    result: Floats = table.reshape(
+        table.shape[0] // rows, rows, table.shape[1] // columns, columns
+    ).mean(axis=(1, 3))
+    return result

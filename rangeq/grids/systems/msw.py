@@ -1,0 +1,61 @@
+"""MSW: the product of the attributes' distributions, each by the square wave (section 3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import weights_of
+from mechdesign._support.arrays import Items
+from rangeq.grids.channel import RecordChannel
+from rangeq.grids.estimate import ProductEstimate, even
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.local.square_wave import SquareWave
+
+
+@dataclass(frozen=True)
+class AttributeWaves(RecordChannel):
+    """One of the attributes, each as likely, by its square wave."""
+
+    @cached_property
+    def parts(self) -> tuple[SquareWave, ...]:
+        return tuple(SquareWave(size, self.epsilon) for size in self.attributes.sizes)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.attributes), None, self.kind)
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        return items[:, part]
+
+
+@dataclass(frozen=True)
+class MSW(ConjunctionProtocol):
+    """Multiplied square wave: every user reports on one attribute; a query's answer is the product
+    of its ranges' answers.
+
+    Exact for independent attributes; blind to all correlation. An attribute that nobody reported on
+    counts as uniform.
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used.
+    smooth
+        EMS instead of EM (which this paper uses): see
+        `rangeq.local.square_wave.SquareWave.estimate`.
+    """
+
+    smooth: bool = False
+
+    @cached_property
+    def channel(self) -> AttributeWaves:
+        return AttributeWaves(self.attributes.records, self.epsilon, self.attributes)
+
+    def _estimate(self, aggregate: Aggregate) -> ProductEstimate:
+        found = []
+        for k, wave in enumerate(self.channel.parts if aggregate.n else ()):
+            level = self.channel._level(aggregate, k)
+            found.append(wave.estimate(level, self.smooth) if level.n else even(wave.domain))
+        return ProductEstimate(self.attributes, aggregate.n, found)

@@ -1,0 +1,50 @@
+"""TreeSystem: what the systems have in common that cut every attribute by a tree."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from mechdesign._support.numbers import whole
+from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.protocol import ConjunctionProtocol
+
+
+@dataclass(frozen=True)
+class TreeSystem(ConjunctionProtocol):
+    """Every attribute has a tree of intervals; users report on cells made of levels of these trees.
+
+    Raises ValueError unless ``branching``, the children of a node, is an integer of at least 2.
+    """
+
+    branching: int = 4
+    oracle: str = "OLH"
+
+    def __post_init__(self) -> None:
+        whole(self.branching, "branching", 2)
+        super().__post_init__()
+        _ = self.channel.parts
+
+    @property
+    @abstractmethod
+    def channel(self) -> GridChannel:
+        """How a record becomes a report."""
+
+    @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """For each attribute the height of its tree: one less than the number of its levels."""
+        return tuple(len(tree_widths(s, self.branching)) - 1 for s in self.attributes.sizes)
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Edges, ...], ...]:
+        """For each attribute the cells of each level of its tree, from the root."""
+        cells = sum(
+            -(-size // width)
+            for size in self.attributes.sizes
+            for width in tree_widths(size, self.branching)
+        )
+        if cells > MOST_EDGES:
+            raise ValueError(f"the attributes' trees have {cells} nodes, more than {MOST_EDGES}")
+        return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)

@@ -1,0 +1,41 @@
+"""Uniform: the benchmark that asks nobody anything (Uni, section 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from frequency.core.aggregate import Aggregate
+from rangeq.grids.cells import Grid
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.estimate import ConjunctionEstimate, ProductEstimate, even
+from rangeq.grids.protocol import ConjunctionProtocol
+
+
+@dataclass(frozen=True)
+class Uniform(ConjunctionProtocol):
+    """The answer of a query is its volume. Reports are there to be counted; they say nothing.
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used.
+
+    Examples
+    --------
+    >>> protocol = Uniform(sizes=[64, 10], epsilon=1.0)
+    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize([[3, 4]])))
+    >>> estimate.answer([(0, 0, 15), (1, 0, 4)])
+    0.125
+    """
+
+    @cached_property
+    def channel(self) -> GridChannel:
+        nothing = Grid((0,), ((0, self.attributes.sizes[0]),))
+        return GridChannel(
+            self.attributes.records, self.epsilon, self.attributes, (nothing,), "GRR"
+        )
+
+    def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
+        distributions = [even(size) for size in self.attributes.sizes]
+        return ProductEstimate(self.attributes, aggregate.n, distributions)

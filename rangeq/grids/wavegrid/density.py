@@ -1,0 +1,187 @@
+"""The distribution of an attribute: Gaussian processes for its logarithm, averaged by evidence.
+
+Scores T = sum of r f over reports have the mean N G p and the covariance (N / I) G, for functions f
+with E f f' = G of which each report has an unbiased score r of variance 1 / I. So log L(p) = I (T'p
+- N p'G p / 2), for p = softmax(h) with h a Gaussian process (Leonard 1978; Riihimaki and Vehtari
+2014). One kernel would have to be chosen: instead the modes under many are averaged with their
+evidence by Laplace's approximation as weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats
+
+
+class Kernel(NamedTuple):
+    """Prior deviations of the parts of the logarithm of a density.
+
+    Half of the domain is 1 unit of length.
+
+    Attributes
+    ----------
+    trend
+        The coefficients of a line and a parabola, alone a normal density that the domain cuts off.
+    height, length
+        A smooth function of this height, with correlations exp(-(distance / length)^2 / 2).
+    points
+        Every cell by itself.
+    """
+
+    trend: float
+    height: float
+    length: float
+    points: float
+
+
+_HEIGHTS, _LENGTHS = (0.5, 2.0), (0.12, 0.3, 0.8)
+"""Densities that vary by factors of e^0.5 or e^2, with 17, 7 or 2.5 lengths along the domain: mixed
+they do for those between.
+"""
+
+_TREND = 10.0
+"""Wide enough for a normal density whose deviation is a tenth of the domain, without which such
+data would need great heights.
+"""
+
+_FLAT = (0.02, 0.1)
+"""Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others
+is not taken for shape.
+"""
+
+KERNELS = (
+    *(
+        Kernel(trend, height, length, 0.0)
+        for trend in (0.0, _TREND)
+        for height in _HEIGHTS
+        for length in _LENGTHS
+    ),
+    *(Kernel(0.0, height, _LENGTHS[-1], 0.0) for height in _FLAT),
+    *(
+        Kernel(0.0, height, length, points)
+        for height in _HEIGHTS
+        for length in _LENGTHS
+        for points in _HEIGHTS
+    ),
+)
+"""What is averaged: smooth ones with and without a trend, nearly flat ones, and smooth ones with
+heavy points.
+"""
+
+_RANK = 1e-5
+"""Directions of less than this part of the largest prior variance are left out."""
+
+_TURNS, _TRIES, _GAIN = 60, 8, 1e-4
+"""Of Newton's method: rounds and shorter steps at most, and how little of the log-posterior a last
+round gains.
+"""
+
+_NEGLIGIBLE = 1e-3
+"""Kernels of less weight are left out of the covariance."""
+
+
+class Density(NamedTuple):
+    """The posterior of the frequencies of cells: mean (cells,), covariance (cells, cells)."""
+
+    frequencies: Floats
+    covariance: Floats
+
+
+def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:
+    """The posterior of a distribution p over neighbouring cells.
+
+    The likelihood is exp(scores'p - p' precision p / 2).
+
+    Parameters
+    ----------
+    scores, precision
+        I T and I N G: shapes (cells,) and (cells, cells).
+    widths
+        How many values the cells have: without data they are all equally frequent.
+
+    Returns
+    -------
+    Density
+        Mean and covariance.
+    """
+    if len(scores) == 1:
+        return Density(np.ones(1), np.zeros((1, 1)))
+    even = np.log(widths / widths.sum())
+    modes = [_mode(root, scores, precision, even) for root in _roots(len(scores))]
+    evidence = np.array([mode.evidence for mode in modes])
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    mean: Floats = weights @ np.array([mode.frequencies for mode in modes])
+    covariance = np.zeros(precision.shape)
+    for weight, mode in zip(weights, modes, strict=True):
+        if weight > _NEGLIGIBLE:
+            apart = mode.frequencies - mean
+            covariance += weight * (mode.covariance() + np.outer(apart, apart))
+    return Density(mean, covariance)
+
+
+class _Mode(NamedTuple):
+    frequencies: Floats
+    evidence: float
+    covariance: Callable[[], Floats]
+
+
+def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mode:
+    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w):
+    damped Gauss-Newton.
+    """
+
+    def at(w: Floats) -> tuple[float, Floats]:
+        h = even + root @ w
+        p = np.exp(h - h.max())
+        p /= p.sum()
+        return float(scores @ p - 0.5 * p @ precision @ p - 0.5 * w @ w), p
+
+    def curvature(p: Floats) -> tuple[Floats, Floats]:
+        slopes = p[:, None] * root - np.outer(p, p @ root)
+        return slopes, slopes.T @ precision @ slopes + np.eye(root.shape[1])
+
+    w, damping = np.zeros(root.shape[1]), 1e-2
+    value, p = at(w)
+    slopes, hessian = curvature(p)
+    for _ in range(_TURNS):
+        gradient = slopes.T @ (scores - precision @ p) - w
+        for _ in range(_TRIES):
+            step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), gradient)
+            new, moved = at(w + step)
+            if new > value:
+                break
+            damping *= 4
+        else:
+            break
+        gain, value, p, w, damping = new - value, new, moved, w + step, max(damping / 10, 1e-6)
+        slopes, hessian = curvature(p)
+        if gain < _GAIN:
+            break
+    evidence = value - 0.5 * float(np.linalg.slogdet(hessian)[1])
+    return _Mode(p, evidence, lambda: np.asarray(slopes @ np.linalg.solve(hessian, slopes.T)))
+
+
+@lru_cache(maxsize=16)
+def _roots(cells: int) -> tuple[Floats, ...]:
+    """For each kernel a matrix R such that R R' is its covariance, less the part that only scales
+    densities.
+    """
+    x = (np.arange(cells) + 0.5) / cells * 2 - 1
+    apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
+    roots = []
+    for kernel in KERNELS:
+        matrix = kernel.height**2 * np.exp(
+            -0.5 * (apart / kernel.length) ** 2
+        ) + kernel.trend**2 * (line + parabola)
+        matrix += kernel.points**2 * np.eye(cells)
+        matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
+        values, vectors = np.linalg.eigh(matrix)
+        kept = values > _RANK * values[-1]
+        roots.append(np.asarray(vectors[:, kept] * np.sqrt(values[kept])))
+    return tuple(roots)

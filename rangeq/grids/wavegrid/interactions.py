@@ -1,0 +1,465 @@
+"""How each two attributes go together: log-linear interactions in smooth terms.
+
+The joint distribution of a pair is log P(x, y) = alpha(x) + beta(y) + sum_ab theta_ab psi_a(x)
+phi_b(y), with the margins held (Goodman 1981; the density of a copula in exponential form). psi_1
+is the normal score of the rank, so that one term alone is close to a normal copula, and psi_2,
+psi_3, ... are Legendre polynomials of the rank, all orthonormal under the margin. With the scores T
+of products of functions, whose mean is N G P H and whose covariance is (N / I) G x H, the
+log-likelihood is I (<T, P> - N tr(P' G P H) / 2).
+
+theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
+evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. The
+number of terms grows while the evidence does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import scipy
+
+from mechdesign._support.arrays import Floats
+
+Key = TypeVar("Key")
+
+DEGREES = (4, 6, 9)
+"""Terms along each attribute, while more of them are worth it."""
+
+_WORTH = 2.0
+"""By how much the logarithm of the evidence must grow for more terms."""
+
+_FIRST, _OTHERS = 0.5, 0.05
+"""The tau expected of the first term and of all others before anything is known. The first is a
+correlation of 0.4 or so.
+"""
+
+_COMMON = 2.0
+"""The prior deviation of mu."""
+
+_LEAST, _MOST = 1e-3, 20.0
+"""Bounds of tau: terms below and above are off, and free."""
+
+_START, _LOW, _NEW = (3.0, 1.0), 0.1, 0.2
+"""Where the search for tau begins: high for the first term and the others, low for all; and for
+terms that are new.
+"""
+
+_SETTLED = 0.05
+"""Changes of the first tau (of its logarithm) and of mu which no further round is needed for."""
+
+_OFF = 1e-3
+"""How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would
+take too long to scale.
+"""
+
+_EMPTY = 1e-9
+"""Cells of less mass have no part in what scores of ranks are."""
+
+_TINY = 1e-300
+"""Keeps quotients of nothing by nothing finite."""
+
+
+def terms(mass: Floats, degree: int) -> Floats:
+    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree).
+
+    Or as many as the cells can have. A cell's normal score is the mean of the normal quantiles of
+    its ranks.
+    """
+    ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
+    rank = (ends[1:] + ends[:-1]) / 2
+    density = np.exp(-(scipy.special.ndtri(ends) ** 2) / 2) / np.sqrt(2 * np.pi)
+    density[[0, -1]] = 0.0
+    held = mass > _EMPTY
+    at_rank = scipy.special.ndtri(np.clip(rank, _EMPTY, 1 - _EMPTY))
+    normal = np.where(held, (density[:-1] - density[1:]) / np.maximum(mass, _EMPTY), at_rank)
+    found: list[Floats] = []
+    for raw in (
+        np.ones_like(mass),
+        normal,
+        *(np.polynomial.Legendre.basis(k)(2 * rank - 1) for k in range(2, degree + 1)),
+    ):
+        term, length = raw, np.sqrt(mass @ raw**2)
+        for _ in range(2):  # Gram and Schmidt, twice for the sake of rounding
+            for other in found:
+                term = term - other * (mass @ (term * other))
+        left = np.sqrt(mass @ term**2)
+        if left > 1e-3 * max(length, 1e-12) and len(found) < held.sum():
+            found.append(term / left)
+    return np.array(found[1:]).reshape(-1, len(mass)).T
+
+
+def scaled_to(
+    logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta).
+
+    By iterative proportional fitting.
+    """
+    kernel = np.exp(logarithms - logarithms.max())
+    right = np.ones(len(columns)) if start is None else start
+    for turn in range(300):
+        left = rows / np.maximum(kernel @ right, _TINY)
+        sums = kernel.T @ left
+        if turn % 5 == 4 and np.abs(right * sums - columns).sum() < 1e-7:
+            break
+        right = columns / np.maximum(sums, _TINY)
+    return left[:, None] * kernel * right, right
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """The fit of one pair, at one degree.
+
+    Attributes
+    ----------
+    terms
+        psi and phi: shapes (cells, a) and (cells, b).
+    theta
+        The coefficients: shape (a, b).
+    joint
+        P: shape (cells, cells).
+    right
+        exp(beta), where the next scaling begins.
+    likelihood, information, pull
+        The log-likelihood at theta; it is about pull'theta - theta' information theta / 2 around.
+    covariance
+        Of the coefficients, a posteriori.
+    """
+
+    terms: tuple[Floats, Floats]
+    theta: Floats
+    joint: Floats
+    right: Floats | None
+    likelihood: float
+    information: Floats
+    pull: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """What is known of a pair.
+
+    Attributes
+    ----------
+    scores, precision
+        I T and I N.
+    grams
+        G and H.
+    margins
+        The distribution of each attribute.
+    """
+
+    scores: Floats
+    precision: float
+    grams: tuple[Floats, Floats]
+    margins: tuple[Floats, Floats]
+
+    @cached_property
+    def _roots(self) -> tuple[Floats, Floats]:
+        """R with R R' = G, and the same of H: what is seen of P is R'P S."""
+        return _root(self.grams[0]), _root(self.grams[1])
+
+    def independent(self) -> Interaction:
+        """The fit without any terms."""
+        rows, columns = self.margins
+        nothing, none = (np.zeros((len(rows), 0)), np.zeros((len(columns), 0))), np.zeros((0, 0))
+        joint = np.outer(rows, columns)
+        return Interaction(
+            nothing, none, joint, None, self.likelihood(joint), none, np.zeros(0), none
+        )
+
+    def extended(self, fit: Interaction, degree: int) -> Interaction:
+        """A fit as the beginning of one with so many terms."""
+        rows, columns = (terms(mass, degree) for mass in self.margins)
+        theta = np.zeros((rows.shape[1], columns.shape[1]))
+        theta[: fit.theta.shape[0], : fit.theta.shape[1]] = fit.theta
+        # The rest is that of fewer terms until it is climbed
+        return replace(fit, terms=(rows, columns), theta=theta)
+
+    def likelihood(self, joint: Floats) -> float:
+        """The logarithm of it, but for a constant."""
+        left, right = self._roots
+        return float(
+            (self.scores * joint).sum()
+            - 0.5 * self.precision * ((left.T @ joint @ right) ** 2).sum()
+        )
+
+    def unexplained(self, joint: Floats) -> Floats:
+        """The slopes of the log-likelihood in the entries of P."""
+        return self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
+
+    def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
+        """dP / dtheta with the margins held: shape (coefficients, cells, cells).
+
+        P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
+        margins.
+        """
+        slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(
+            -1, *joint.shape
+        )
+        rows, columns = (mass + 1e-12 for mass in self.margins)
+        by_row, by_column = slopes.sum(axis=2), slopes.sum(axis=1)
+        # beta' is known but for a constant: the outer product fixes that.
+        matrix = (
+            np.diag(columns)
+            - joint.T @ (joint / rows[:, None])
+            + np.outer(columns, columns)
+            + 1e-13 * np.eye(len(columns))
+        )
+        beta = np.linalg.solve(matrix, (by_column - (by_row / rows) @ joint).T).T
+        alpha = (by_row - beta @ joint.T) / rows
+        slopes -= joint * (alpha[:, :, None] + beta[:, None, :])
+        return slopes
+
+    def _information(self, slopes: Floats) -> Floats:
+        """Fisher's, about the coefficients."""
+        left, right = self._roots
+        seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
+        return np.asarray(self.precision * seen @ seen.T)
+
+    def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
+        """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
+
+        Under theta ~ N(mean, 1 / precision).
+        """
+
+        def penalised(theta: Floats, right: Floats | None) -> tuple[float, Floats, Floats]:
+            joint, new = scaled_to(fit.terms[0] @ theta @ fit.terms[1].T, *self.margins, right)
+            off = (
+                np.abs(joint.sum(axis=1) - self.margins[0]).sum()
+                + np.abs(joint.sum(axis=0) - self.margins[1]).sum()
+            )
+            if off > _OFF:
+                return -np.inf, joint, new
+            return (
+                self.likelihood(joint) - 0.5 * float((precision * (theta - mean) ** 2).sum()),
+                joint,
+                new,
+            )
+
+        theta, damping, prior = fit.theta, 1e-3, np.diag(precision.ravel())
+        value, joint, right = penalised(theta, fit.right)
+        slopes = self.slopes(*fit.terms, joint)
+        information = self._information(slopes)
+        for _ in range(steps):
+            gradient = (
+                slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+                - (precision * (theta - mean)).ravel()
+            )
+            hessian = information + prior
+            for _ in range(6):
+                step = np.linalg.solve(
+                    hessian + damping * np.diag(np.diag(hessian)), gradient
+                ).reshape(theta.shape)
+                new, moved, scaling = penalised(theta + step, right)
+                if new > value:
+                    break
+                damping = max(10 * damping, 1e-2)
+            else:
+                break
+            gain, value, joint, right, theta, damping = (
+                new - value,
+                new,
+                moved,
+                scaling,
+                theta + step,
+                damping / 10,
+            )
+            slopes = self.slopes(*fit.terms, joint)
+            information = self._information(slopes)
+            if gain < 1e-3:
+                break
+        pull = (
+            information @ theta.ravel()
+            + slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+        )
+        covariance = np.asarray(np.linalg.inv(information + prior), dtype=np.float64)
+        return Interaction(
+            fit.terms, theta, joint, right, self.likelihood(joint), information, pull, covariance
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """The prior of all pairs' coefficients: mu, and tau as a symmetric matrix (degree, degree)."""
+
+    tau: Floats
+    mu: float
+
+    @classmethod
+    def of(cls, degree: int, first: float, others: float, mu: float = 0.0) -> Scales:
+        """One tau for the first term, and one for all others."""
+        tau = np.full((degree, degree), others)
+        tau[0, 0] = first
+        return cls(tau, mu)
+
+    def extended(self, degree: int) -> Scales:
+        """With new terms."""
+        tau = np.full((degree, degree), _NEW)
+        tau[: len(self.tau), : len(self.tau)] = self.tau
+        return Scales(tau, self.mu)
+
+    def prior(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Precisions and means of the coefficients of a pair with so many terms: both (a, b)."""
+        mean = np.zeros(shape)
+        mean[0, 0] = self.mu
+        return self.tau[: shape[0], : shape[1]] ** -2.0, mean
+
+    @property
+    def log_prior(self) -> float:
+        """The logarithm of the prior of tau, 0 where it is as expected, and of mu.
+
+        tau^2 counts as if one coefficient of the expected size had been seen.
+        """
+        ratio = (_expected(len(self.tau)) / self.tau)[np.triu_indices(len(self.tau))] ** 2
+        return float(0.5 * (np.log(ratio) - ratio + 1).sum() - 0.5 * (self.mu / _COMMON) ** 2)
+
+    def evidence(self, fits: Sequence[Interaction]) -> float:
+        """Laplace's approximation of the logarithm of the evidence.
+
+        With the likelihood linearised where the pairs were last fitted.
+        """
+        total = self.log_prior
+        for fit in fits:
+            precision, mean = (part.ravel() for part in self.prior(fit.theta.shape))
+            hessian, pull = fit.information + np.diag(precision), fit.pull + precision * mean
+            best = float(pull @ np.linalg.solve(hessian, pull) - precision @ mean**2)
+            total += 0.5 * (
+                best + float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1])
+            )
+        return total
+
+    def evidence_at(self, fits: Sequence[Interaction]) -> float:
+        """The same with the likelihood itself, for fits at their posterior modes."""
+        total = self.log_prior
+        for fit in fits:
+            precision, mean = self.prior(fit.theta.shape)
+            hessian = fit.information + np.diag(precision.ravel())
+            total += fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
+            total += 0.5 * float(np.log(precision).sum()) - 0.5 * float(
+                np.linalg.slogdet(hessian)[1]
+            )
+        return total
+
+    def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
+        """A fixed point of tau, where the evidence of the linearised problem is stationary.
+
+        tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
+        two terms; the denominator is how many coefficients are known.
+        """
+        alike: dict[tuple[int, ...], list[Interaction]] = {}
+        for fit in fits:
+            alike.setdefault(fit.theta.shape, []).append(fit)
+        stacks = [
+            (
+                shape,
+                np.array([fit.information for fit in same]),
+                np.array([fit.pull for fit in same]),
+            )
+            for shape, same in alike.items()
+        ]
+        scales, expected = self, _expected(len(self.tau))
+        for _ in range(rounds):
+            squares, known, first = np.zeros(self.tau.shape), np.zeros(self.tau.shape), []
+            for shape, information, pull in stacks:
+                precision, mean = (part.ravel() for part in scales.prior(shape))
+                covariance = np.linalg.inv(information + np.diag(precision))
+                theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
+                here = slice(0, shape[0]), slice(0, shape[1])
+                squares[here] += ((theta - mean) ** 2).sum(axis=0).reshape(shape)
+                known[here] += (
+                    (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0).reshape(shape)
+                )
+                first.extend(theta[:, 0].tolist())
+            squares, known = _both_ways(squares), _both_ways(known)
+            tau = np.clip(
+                np.sqrt((squares + expected**2) / (np.maximum(known, 0) + 1)), _LEAST, _MOST
+            )
+            weight = scales.tau[0, 0] ** -2
+            mu = (
+                float(weight * np.sum(first) / (len(first) * weight + _COMMON**-2))
+                if len(first) > 1
+                else 0.0
+            )
+            change, scales = np.abs(np.log(tau / scales.tau)).max(), Scales(tau, mu)
+            if change < 0.01:
+                break
+        return scales
+
+
+def fitted(pairs: Mapping[Key, Pair]) -> dict[Key, Interaction]:
+    """The fits of all pairs, of as many terms as are worth it."""
+    best = {key: pair.independent() for key, pair in pairs.items()}
+    most, scales = -np.inf, Scales.of(DEGREES[0], *_START)
+    for degree in DEGREES:
+        fits = {key: pair.extended(best[key], degree) for key, pair in pairs.items()}
+        fits = {key: fit for key, fit in fits.items() if fit.theta.size}
+        if not fits:
+            break
+        first = degree == DEGREES[0]
+        # More terms change little of the others
+        scales = _adapted(pairs, fits, scales.extended(degree), 8 if first else 2)
+        evidence = scales.evidence_at(list(fits.values()))
+        if evidence < most + _WORTH:
+            break
+        most = evidence
+        best.update(fits)
+    return best
+
+
+def _adapted(
+    pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, rounds: int
+) -> Scales:
+    """Fits (in place) and scales by turns, until the scales settle."""
+    degree = len(scales.tau)
+    for round_ in range(rounds):
+        _climb(pairs, fits, scales, 3 if round_ else 8)
+        here = list(fits.values())
+        # The evidence may have several maxima: terms that are off stay off.
+        starts = (
+            scales,
+            Scales.of(degree, *_START, scales.mu),
+            Scales.of(degree, _LOW, _LOW, scales.mu),
+        )
+        old, scales = (
+            scales,
+            max((start.improved(here) for start in starts), key=lambda one: one.evidence(here)),
+        )
+        if (
+            round_
+            and abs(np.log(scales.tau[0, 0] / old.tau[0, 0])) < _SETTLED
+            and abs(scales.mu - old.mu) < _SETTLED
+        ):
+            break
+    _climb(pairs, fits, scales, 6)
+    return scales
+
+
+def _climb(
+    pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, steps: int
+) -> None:
+    for key, fit in fits.items():
+        fits[key] = pairs[key].climbed(fit, *scales.prior(fit.theta.shape), steps)
+
+
+def _expected(degree: int) -> Floats:
+    """The tau expected of all terms."""
+    return Scales.of(degree, _FIRST, _OTHERS).tau
+
+
+def _both_ways(sums: Floats) -> Floats:
+    """Sums over terms (a, b) and (b, a)."""
+    result: Floats = sums + sums.T
+    np.fill_diagonal(result, np.diag(sums))
+    return result
+
+
+def _root(gram: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > 1e-9 * max(values[-1], _TINY)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

@@ -1,0 +1,123 @@
+"""WaveGrid: conjunctions of ranges from square waves over pairs, with priors that adapt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import checked_users
+from mechdesign._support.numbers import Rational
+from rangeq.grids.attributes import Attributes
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.wavegrid.estimate import WaveEstimate, estimated
+from rangeq.grids.wavegrid.square_waves import LARGEST, WaveChannel
+
+_MOST_COUNTS = 1 << 24
+"""Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of
+46 of 64.
+"""
+
+
+def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
+    """The protocol to take for about ``n`` users where nothing is known of the data: `WaveGrid`.
+
+    On normal, Laplace, skewed and heaped data answers err 1.3 to 11 times less than those of HDG,
+    TDG and MSW. It does not err least on all data: see `WaveGrid`.
+
+    Parameters
+    ----------
+    sizes, epsilon
+        As for `ConjunctionProtocol`.
+    n
+        The number of users expected, at least 1.
+
+    Returns
+    -------
+    WaveGrid
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> protocol = best(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
+    >>> rng = np.random.default_rng(1)
+    >>> age = rng.binomial(99, 0.4, size=100_000)
+    >>> records = np.stack([age, rng.binomial(63, age / 99)], axis=1)
+    >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+    >>> truth = np.mean((age < 40) & (records[:, 1] < 25))
+    >>> bool(abs(estimate.answer([("age", 0, 39), ("income", 0, 24)]) - truth) < 0.04)
+    True
+    """
+    return WaveGrid(sizes, epsilon, checked_users(n))
+
+
+@dataclass(frozen=True)
+class WaveGrid(ConjunctionProtocol):
+    """Every user tells of one pair of attributes: the record's cell of two random square waves.
+
+    A wave is a function of one attribute, and the product of two is one of both: four cells tell of
+    all three at once, so that nobody is spent on single attributes. Random phases leave no borders
+    of cells that answers would be interpolated across. The estimate is a distribution of every
+    attribute, as smooth as the reports say that it is; how each two go together, as strongly and in
+    as many terms as all pairs say; and for more attributes the distribution of most entropy: see
+    `WaveEstimate`.
+
+    Errors are stated (`WaveEstimate.standard_errors`), but terms are smooth. What they cannot
+    follow other systems answer better, and stated errors are too small for it
+    (`WaveEstimate.interval`). Of six attributes, at epsilon 1, from 3 * 10^5 users
+    (``benchmarks/grids.py``), answers about two, three and four of them erred
+
+    - 1.6, 2.0 and 2.3 times as much as HDG's on two tight clusters, with deviations of a twentieth
+      of the domain, for ranges of half of the domain; 1.0, 1.1 and 1.3 times for random ends;
+    - 2.1 to 2.6 times as much as TDG's where each two attributes fill the fields of one colour of a
+      board of 8 x 8 (an exclusive or);
+    - from 10^6 users, on two broad clusters far apart, about four attributes, 0.9 to 1.3 times as
+      much as HDG's.
+
+    And about uniform and independent attributes systems answer better that pull to the uniform
+    distribution (TDG, where noise is large) or assume independence (MSW).
+
+    Parameters
+    ----------
+    sizes, epsilon, n
+        See `ConjunctionProtocol`; n is not used. Sizes up to 2^31: the estimate has at most 256
+        cells along an attribute, and 64 along each of two, about equally frequent. An aggregate has
+        at most 2^24 numbers, all pairs of 23 such attributes.
+
+    >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
+    14
+    """
+
+    def __post_init__(self) -> None:
+        attributes = Attributes.of(self.sizes)
+        if max(attributes.sizes) > LARGEST:
+            raise ValueError(
+                f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"
+            )
+        object.__setattr__(self, "sizes", attributes)
+        each = [wave.configurations * wave.arcs for wave in self.channel.waves]
+        counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
+        if counts > _MOST_COUNTS:
+            raise ValueError(
+                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than"
+                f" {_MOST_COUNTS}"
+            )
+        super().__post_init__()
+
+    @cached_property
+    def channel(self) -> WaveChannel:
+        return WaveChannel(self.attributes.records, self.epsilon, self.attributes)
+
+    def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
+        if not aggregate.n:
+            return WaveEstimate(self.attributes, 0, (), {})
+        return estimated(
+            self.attributes, aggregate.n, self.channel.waves, self.channel.heard(aggregate)
+        )

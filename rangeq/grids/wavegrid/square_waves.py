@@ -1,0 +1,327 @@
+"""Pairs of attributes through square waves of random period and phase: what a user reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import uniform
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.mixture import weights_of
+from frequency.core.tally import Sample, public
+from frequency.oracles.subset_selection import SubsetSelection
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource, bit_source
+from rangeq.grids.cells import Edges
+from rangeq.grids.channel import RecordChannel
+
+PHASES = 32
+"""Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
+arcs then begin at 64 places, as many as a pair has cells: up to 64 values are all told apart. Of
+more some detail finer than 1/64 is left to the priors.
+"""
+
+FINE = 256
+"""Cells in which the distribution of an attribute is estimated, at most: shorter arcs would tell
+nothing that is kept.
+"""
+
+LARGEST = 1 << 31
+"""Values of an attribute: two together are an item of 62 bits."""
+
+_FINER, _WIDE = 1.5, 8
+"""Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
+together become known 1.5 times as well as those of 4: they share what is known among five times as
+many, most of them finer than data usually are.
+"""
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Ways to cut the values of an attribute into a few sets, each of every g-th of equal arcs.
+
+    A configuration has a level m = 0, 1, ... and a phase: arcs of size / (2^m g) values repeat with
+    the period size / 2^m, shifted by (phase + 1/2) / phases of an arc. Two arcs are the positive
+    and the negative half-waves of a square wave. Levels end where an arc is one value, or one of
+    `FINE` equal cells; there are at least as many phases as those in an arc, up to `PHASES`.
+    """
+
+    size: int
+    arcs: int
+
+    @cached_property
+    def phases(self) -> tuple[int, ...]:
+        """How many phases there are at each level: powers of two.
+
+        Of a constant attribute nothing is asked.
+        """
+        if self.arcs == 1:
+            return (1,)
+        cells = min(self.size, FINE)
+        levels = range((cells // self.arcs).bit_length())
+        return tuple(
+            min(PHASES, 1 << (-(-cells // (self.arcs << level)) - 1).bit_length())
+            for level in levels
+        )
+
+    @cached_property
+    def cuts(self) -> tuple[Items, Items, Items]:
+        """Of each configuration the level, the phase, and of how many."""
+        levels = np.arange(len(self.phases))
+        phase = np.concatenate([np.arange(phases) for phases in self.phases])
+        return np.repeat(levels, self.phases), phase, np.repeat(self.phases, self.phases)
+
+    @property
+    def configurations(self) -> int:
+        """How many there are."""
+        return sum(self.phases)
+
+    @cached_property
+    def deck(self) -> Items:
+        """All configurations, each as often as it is likely.
+
+        A level is twice as likely as the next, and its phases are equally so. What many values have
+        in common is what answers need most, and what the finest levels tell least of.
+        """
+        level, _, phases = self.cuts
+        return np.repeat(
+            np.arange(len(level)), (max(self.phases) // phases) << (len(self.phases) - 1 - level)
+        )
+
+    @property
+    def probabilities(self) -> Floats:
+        """Of the configurations."""
+        return np.bincount(self.deck) / len(self.deck)
+
+    def arc(self, configuration: Items, values: Items) -> Items:
+        """Which arc holds the middle of each value.
+
+        That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
+        client and server never differ.
+        """
+        level, phase, phases = (of[configuration] for of in self.cuts)
+        whole = (
+            ((2 * values + 1) << level) * (self.arcs * phases) + (2 * phase + 1) * self.size
+        ) // (2 * phases * self.size)
+        return np.asarray(whole % self.arcs)
+
+    def shares(self, edges: Edges) -> Floats:
+        """Which part of each cell's values lies in each arc: (configurations, arcs, cells)."""
+        ends, found = np.array(edges), []
+        for level, phase, phases in zip(*(of.tolist() for of in self.cuts), strict=True):
+            # Arc t, counted on around the periods, begins with the first x such that (2 x + 1) step
+            # >= first(t).
+            step, turns = self.arcs * phases << level, np.arange((self.arcs << level) + 2)
+            first = (2 * phases * turns - (2 * phase + 1)) * self.size
+            starts = np.clip(-((step - first) // (2 * step)), 0, self.size)
+            lengths = np.where(
+                turns[:-1] % self.arcs == np.arange(self.arcs)[:, None], np.diff(starts), 0
+            )
+            before = np.concatenate(
+                [np.zeros((self.arcs, 1), dtype=np.int64), lengths.cumsum(axis=1)], axis=1
+            )
+            turn = np.minimum(np.searchsorted(starts, ends, side="right") - 1, len(turns) - 2)
+            held = before[:, turn] + (turn % self.arcs == np.arange(self.arcs)[:, None]) * (
+                ends - starts[turn]
+            )
+            found.append(np.diff(held, axis=1) / np.diff(ends))
+        return np.array(found)
+
+
+@dataclass(frozen=True)
+class WaveCells(Channel):
+    """The cell of the arcs of random waves, over one or two attributes, that holds the record.
+
+    A report is the configurations, public and independent of the record, and ``cell``, the report
+    of subset selection over the g_a x g_b cells: of four cells two at an epsilon up to 0.45, one
+    above. The items are records of the attributes, the last counting fastest.
+    """
+
+    waves: tuple[Wave, ...]
+
+    largest_domain: ClassVar[int] = LARGEST**2
+
+    @cached_property
+    def oracle(self) -> SubsetSelection:
+        """Which cell it is."""
+        return SubsetSelection(math.prod(self.arcs), self.epsilon)
+
+    @property
+    def arcs(self) -> tuple[int, ...]:
+        """Of each wave."""
+        return tuple(wave.arcs for wave in self.waves)
+
+    @property
+    def information(self) -> float:
+        """What a report tells of each orthonormal function of the cells: see `information`."""
+        return information(self.oracle)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        number = smallest_integer(max(wave.configurations for wave in self.waves) - 1)
+        return np.dtype([("waves", number, (len(self.waves),)), ("cell", self.oracle.report_dtype)])
+
+    @property
+    def report_bits(self) -> int:
+        return (
+            sum((wave.configurations - 1).bit_length() for wave in self.waves)
+            + self.oracle.report_bits
+        )
+
+    @property
+    def _batch(self) -> int:
+        return self.oracle._batch
+
+    def _details(self) -> dict[str, Any]:
+        waves = [
+            {"size": wave.size, "arcs": wave.arcs, "phases": list(wave.phases)}
+            for wave in self.waves
+        ]
+        return {"waves": waves, "cells": {**self.oracle.parameters}}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        records = np.unravel_index(items, tuple(wave.size for wave in self.waves))
+        cell = np.zeros(len(items), dtype=np.int64)
+        for axis, (wave, values) in enumerate(zip(self.waves, records, strict=True)):
+            configuration = wave.deck[uniform(len(items), len(wave.deck), source)]
+            reports["waves"][:, axis] = configuration
+            cell = cell * wave.arcs + wave.arc(configuration, values)
+        self.oracle._privatize(cell, reports["cell"], source)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        known = reports["waves"] < np.array([wave.configurations for wave in self.waves])
+        return known.all(axis=1) & self.oracle._possible(reports["cell"])
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (*(wave.configurations for wave in self.waves), self.oracle.domain)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        asked = np.zeros(len(reports), dtype=np.int64)
+        for axis, wave in enumerate(self.waves):
+            asked = asked * wave.configurations + reports["waves"][:, axis]
+        cells = self.oracle._cells(reports["cell"]) + self.oracle.domain * asked[:, None]
+        return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        counts, k = aggregate.counts, self.oracle.size
+        if (
+            (counts < 0).any()
+            or counts.sum(dtype=np.float64) > 1.5 * k * aggregate.n
+            or k * aggregate.n > 1 << 62
+        ):
+            return False  # what follows sums up to less than 2^63
+        # Whole reports of each configuration, none with a cell twice.
+        asked, rest = np.divmod(counts.sum(axis=-1), k)
+        return (
+            not rest.any()
+            and bool((counts.max(axis=-1) <= asked).all())
+            and int(asked.sum()) == aggregate.n
+        )
+
+    def held(self, counts: npt.NDArray[np.int64]) -> Floats:
+        """See `Heard`."""
+        p, q, k = float(self.oracle.p), float(self.oracle.q), self.oracle.size
+        result = (counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q)
+        return result.reshape(*self._shape[:-1], *self.arcs)
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        asked, chances = counts.sum(axis=-1) // self.oracle.size, np.ones(())
+        for wave in self.waves:
+            chances = np.multiply.outer(chances, wave.probabilities)
+        configurations = public(n, asked, chances.ravel())
+        if self.oracle.size == 1:
+            return [configurations, *super()._samples(n, counts)]
+        own = zip(counts.reshape(-1, self.oracle.domain), asked.ravel().tolist(), strict=True)
+        return [
+            configurations,
+            *(sample for row, users in own for sample in self.oracle._samples(users, row)),
+        ]
+
+    def audit(self) -> Audit:
+        return self.oracle.audit()  # the configurations do not depend on the item
+
+
+def information(oracle: SubsetSelection) -> float:
+    """The least precision of the score of an orthonormal function of the cells, from one report.
+
+    (p - q)^2 (D - 1) / (k (D - k)) for sets of k of D cells.
+    """
+    cells, k = oracle.domain, oracle.size
+    return float((oracle.p - oracle.q) ** 2 * (cells - 1) / (k * (cells - k))) if cells > 1 else 0.0
+
+
+class Heard(NamedTuple):
+    """What the reports of one part say.
+
+    ``places`` are its attributes; ``information`` is that of a report, and ``held`` unbiased: how
+    many who were asked with each configuration are in each cell, shape (*configurations, *arcs).
+    """
+
+    places: tuple[int, ...]
+    information: float
+    held: Floats
+
+
+@dataclass(frozen=True)
+class WaveChannel(RecordChannel):
+    """One of the pairs of attributes, each as likely, and its `WaveCells`.
+
+    With one attribute, that one's.
+    """
+
+    @cached_property
+    def waves(self) -> tuple[Wave, ...]:
+        """Of each attribute."""
+        sixteen, four = (
+            (cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4)
+        )
+        arcs = 4 if sixteen > _FINER * four else 2
+        return tuple(
+            Wave(size, arcs if size >= _WIDE else min(size, 2)) for size in self.attributes.sizes
+        )
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The attributes of each part."""
+        return self.attributes.pairs if len(self.attributes) > 1 else ((0,),)
+
+    @cached_property
+    def parts(self) -> tuple[WaveCells, ...]:
+        made: dict[tuple[Wave, ...], WaveCells] = {}
+        for group in self.groups:
+            waves = tuple(self.waves[place] for place in group)
+            if waves not in made:
+                made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
+        return tuple(made[tuple(self.waves[place] for place in group)] for group in self.groups)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.groups), None, self.kind)
+
+    def _nodes(self, part: int, items: Items) -> Items:
+        node = np.zeros(len(items), dtype=np.int64)
+        for place in self.groups[part]:
+            node = node * self.attributes.sizes[place] + items[:, place]
+        return node
+
+    def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
+        """``aggregate(privatize(records))``: reports are so little work that none is saved."""
+        bit_source(rng)  # refuses what is not a generator
+        return self.aggregate(
+            self.privatize(records, np.random.default_rng() if rng is None else rng)
+        )
+
+    def heard(self, aggregate: Aggregate) -> list[Heard]:
+        """What the reports of each part say."""
+        return [
+            Heard(group, part.information, part.held(self._level(aggregate, k).counts))
+            for k, (group, part) in enumerate(zip(self.groups, self.parts, strict=True))
+        ]

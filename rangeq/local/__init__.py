@@ -1,0 +1,1 @@
+"""Protocols for one ordered attribute under local differential privacy, one a file."""

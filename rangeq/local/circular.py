@@ -1,0 +1,459 @@
+"""CircularHistogram: blocks of all sizes on a circle, turned by a random angle for each user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import uniform
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import CellOracle
+from frequency.core.tally import Sample, public
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import whole
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.tree import mean_over, padded, spread
+from rangeq.local.hierarchy import ORACLES, per_user
+
+
+@dataclass(frozen=True)
+class Blocks(Channel):
+    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks.
+
+    A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
+    oracle over the blocks: item x is in block ((x + angle) mod domain) // width.
+    """
+
+    blocks: int
+    oracle: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.domain % self.blocks:
+            raise ValueError(
+                f"{self.blocks} blocks do not cut a circle of {self.domain} items into equal parts"
+            )
+        _ = self.base
+
+    @property
+    def width(self) -> int:
+        """The items of a block."""
+        return self.domain // self.blocks
+
+    @cached_property
+    def base(self) -> CellOracle:
+        """The oracle over the blocks."""
+        oracle = ORACLES[self.oracle](self.blocks, self.epsilon)
+        if not isinstance(oracle, CellOracle):
+            raise ValueError(
+                "blocks can be told by an oracle that counts cells, such as GRR or"
+                f" ProjectiveGeometry, not {self.oracle}"
+            )
+        return oracle
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype(
+            [("angle", smallest_integer(self.width - 1)), ("block", self.base.report_dtype)]
+        )
+
+    @property
+    def report_bits(self) -> int:
+        return (self.width - 1).bit_length() + self.base.report_bits
+
+    @property
+    def _batch(self) -> int:
+        return self.base._batch
+
+    def _details(self) -> dict[str, Any]:
+        return {"width": self.width, "blocks": {**self.base.parameters}}
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        angle = uniform(len(items), self.width, source)
+        reports["angle"] = angle
+        self.base._privatize((items + angle) % self.domain // self.width, reports["block"], source)
+
+    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return (reports["angle"] < self.width) & self.base._possible(reports["block"])
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.width, *self.base._shape)
+
+    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+        cells = self.base._cells(reports["block"]) + reports["angle"].astype(np.int64)[
+            :, None
+        ] * math.prod(self.base._shape)
+        return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
+
+    def _consistent(self, aggregate: Aggregate) -> bool:
+        counts = aggregate.counts.reshape(self.width, -1)
+        if (counts < 0).any() or (counts.sum(axis=0, dtype=np.float64) >= 2.0**63).any():
+            return False
+        together = Aggregate(
+            self.base._signature, aggregate.n, counts.sum(axis=0).reshape(self.base._shape)
+        )
+        if not self.base._consistent(together):
+            return False
+        # Those of each angle too are whole reports, and no report has a cell twice.
+        cells = max(1, int(counts.sum()) // max(1, aggregate.n))
+        reports, rest = np.divmod(counts.sum(axis=1), cells)
+        return not rest.any() and bool((counts.max(axis=1) <= reports).all())
+
+    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many reports support the block that begins at each item: shape (domain,)."""
+        result = np.empty(self.domain, dtype=np.int64)
+        begins = (
+            np.arange(self.blocks) * self.width - np.arange(self.width)[:, None]
+        ) % self.domain
+        result[begins] = self.base._supporters(counts)
+        return result
+
+    def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
+        """How many users report on the block that begins at each item: shape (domain,).
+
+        Users of the same angle count alike for all of its blocks.
+        """
+        total = counts.reshape(self.width, -1).sum(axis=1)
+        result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
+        return result
+
+    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        cells = getattr(self.base, "size", 1)  # of each report
+        turned = counts.reshape(self.width, -1).sum(axis=1) // cells
+        angles = public(n, turned, np.full(self.width, 1 / self.width))
+        if cells == 1:
+            return [angles, *super()._samples(n, counts)]
+        own = zip(counts, turned.tolist(), strict=True)
+        return [
+            angles,
+            *(sample for row, users in own for sample in self.base._samples(users, row)),
+        ]
+
+    def audit(self) -> Audit:
+        return self.base.audit()  # the angle does not depend on the item
+
+
+@dataclass(frozen=True)
+class CircularHistogram(AdditiveProtocol):
+    """A circular hierarchy: nodes of all sizes, turned by a random angle for each user.
+
+    A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a
+    random angle ("cycle spinning", Coifman and Donoho 1995, of wavelets) no range is better off
+    than another of its length, and the mean over all ranges falls by up to a fifth. The
+    least-squares estimate and its variance are diagonal in the Fourier basis: the blocks of width
+    w, from all angles together, see frequency f with weight sin^2(pi f w / M) / (w sin^2(pi f /
+    M)), M the items of the circle. So the variance of a range depends on its length alone, and
+    comes within a few parts in a thousand of what any protocol can reach
+    (`rangeq.optimise.least_rmse`).
+
+    Parameters
+    ----------
+    circle
+        M, at least the domain; the items beyond the domain are padding, always empty and never in
+        an answer. None: the domain, rounded up by at most one part in 16 (small domains: to a
+        multiple of 4) so that it has enough divisors.
+    blocks
+        How many blocks the circle is cut into at each level: divisors of M, the last of them M
+        itself. None: all but 1.
+    oracle
+        The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection",
+        "ProjectiveGeometry" or "OLH".
+    probabilities
+        Of each level, exact rationals that sum to 1; None: all the same.
+    """
+
+    circle: int | None = None
+    blocks: tuple[int, ...] | None = None
+    oracle: str | tuple[str, ...] = "ProjectiveGeometry"
+    probabilities: tuple[Any, ...] | None = None
+
+    largest_domain: ClassVar[int] = 1 << 24
+    largest_population: ClassVar[int] = 256
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "oracle", "probabilities"):
+            value = getattr(self, name)
+            if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                )
+        super().__post_init__()
+        circle = round_up(self.domain) if self.circle is None else self.circle
+        circle = whole(circle, "circle", max(self.domain, 2), 1 << 25, what="a number of items")
+        object.__setattr__(self, "circle", circle)
+        if self.blocks is None:
+            object.__setattr__(self, "blocks", divisors(circle))
+        assert self.blocks is not None
+        if (
+            not self.blocks
+            or any(type(m) is not int or m < 2 or circle % m for m in self.blocks)
+            or list(self.blocks) != sorted(set(self.blocks))
+            or self.blocks[-1] != circle
+        ):
+            raise ValueError(
+                f"blocks must be divisors of {circle} above 1, ascending, {circle} itself the last,"
+                f" got {shown(self.blocks)}"
+            )
+        if not isinstance(self.oracle, (str, tuple)) or (
+            isinstance(self.oracle, tuple) and len(self.oracle) != len(self.blocks)
+        ):
+            raise ValueError(
+                f"oracle must be a name or {len(self.blocks)} names, got {shown(self.oracle)}"
+            )
+        unknown = [name for name in self._names if name not in ORACLES]
+        if unknown:
+            raise ValueError(f"unknown oracle {shown(unknown[0])}")
+        _ = self.part_weights, self.parts
+
+    @property
+    def _size(self) -> int:
+        assert self.circle is not None
+        return self.circle
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (
+            (self.oracle,) * len(self.blocks or ()) if isinstance(self.oracle, str) else self.oracle
+        )
+
+    @cached_property
+    def parts(self) -> tuple[Blocks, ...]:
+        return tuple(
+            Blocks(self._size, self.epsilon, m, name)
+            for m, name in zip(self.blocks or (), self._names, strict=True)
+        )
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.parts), self.probabilities, "level")
+
+    @cached_property
+    def _per_user(self) -> Floats:
+        return np.array(
+            [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
+        )
+
+    def _nodes(self, level: int, items: Items) -> Items:
+        return items
+
+    def _held(self, level: int, counts: Items) -> Items:
+        return self._padded(counts)
+
+    def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
+        return padded(values, self._size)
+
+    @cached_property
+    def _even(self) -> Floats:
+        """All items equally frequent: what estimates are differences from.
+
+        So the angles add no error of their own.
+        """
+        return self._padded(np.full(self.domain, 1 / self.domain))
+
+    # Spectra have the length circle // 2 + 1 of `numpy.fft.rfft`; frequency 0, the sum of all
+    # items, is known.
+
+    def _information(self, users: Floats) -> Floats:
+        """The precision of each frequency, for so many users on each level."""
+        total = np.zeros(self._size // 2 + 1)
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
+            if number:
+                total += number / variance * seen(self._size, level.width)
+        return total
+
+    def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
+        """The spectrum of the least-squares estimate of the circle's items, and its precisions.
+
+        Padding is estimated like all other items. The precisions are those of `_information`.
+        """
+        users = self._users(aggregate)
+        total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
+        for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
+            if users[k]:
+                counts = self._level(aggregate, k).counts
+                found = level.supporters(counts) / float(level.base.p - level.base.q)
+                if self._size > self.domain:
+                    found -= level.reporting(counts, users[k]) * _windows(self._even, level.width)
+                block = np.zeros(self._size)
+                block[: level.width] = 1.0
+                total += np.fft.rfft(block) * np.fft.rfft(found) / variance
+        information = self._information(users)
+        total = np.divide(total, information, out=np.zeros_like(total), where=information > 0)
+        return total + np.fft.rfft(self._even), information
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
+        shared = _curve(self, tuple(self._users(aggregate))).shared
+        # Nobody is in the padding: each item gives up what it shares with the error of the sum
+        if shared is not None:
+            result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
+        return result
+
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        curve, length = _curve(self, tuple(users)), last - first + 1
+        result = curve.variances[length]
+        if curve.shared is not None:
+            result = result - (curve.shared[last + 1] - curve.shared[first]) ** 2 / curve.shared[-1]
+        return np.where(length == self.domain, 0.0, np.maximum(result, 0.0))
+
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        information, curve = self._information(users), _curve(self, tuple(users))
+        power = np.abs(np.fft.rfft(self._padded(weights))) ** 2 * (2 / self._size)
+        power[..., 0] = 0.0
+        if self._size % 2 == 0:
+            power[..., -1] /= 2
+        known = information > 0
+        result = power[..., known] @ (1 / information[known])
+        if curve.shared is not None:
+            result = result - (weights @ np.diff(curve.shared)) ** 2 / curve.shared[-1]
+        unseen = power[..., ~known].sum(axis=-1) > 1e-20 * (weights**2).sum(axis=-1)
+        result = np.where(unseen, np.inf, np.maximum(result, 0.0))
+        return np.where(np.ptp(weights, axis=-1) == 0, 0.0, result)
+
+    def _average_variance(self, n: int, workload: str) -> float:
+        users, item = self._expected_users(n), np.arange(self.domain)
+        prefixes = self._own_range_variance(np.zeros_like(item), item, users)
+        sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
+        return mean_over(
+            workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users)
+        )
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain).
+        frequencies
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
+        """
+        users, size = self._expected_users(n), self._size
+        total = -spread(weights, frequencies) / n
+        curve = _curve(self, tuple(users))
+        if curve.shared is not None:
+            weights = weights - (weights @ (np.diff(curve.shared) / curve.shared[-1]))[:, None]
+        information = self._information(users)
+        spectrum = np.divide(
+            np.fft.rfft(self._padded(weights)),
+            information,
+            out=np.zeros((len(weights), size // 2 + 1), complex),
+            where=information > 0,
+        )
+        spectrum[:, 0] = 0.0
+        solution, held = np.fft.irfft(spectrum, size), self._padded(frequencies)
+        beyond = held - self._even
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
+            if not number:
+                continue
+            square, mean = np.zeros(len(weights)), np.zeros(len(weights))
+            for angle in range(level.width):
+                own = np.roll(solution, angle, axis=-1).reshape(len(weights), level.blocks, -1).sum(
+                    axis=-1
+                ) * (number / variance)
+                nodes = np.roll(held, angle).reshape(level.blocks, -1).sum(axis=-1)
+                here = own @ np.roll(beyond, angle).reshape(level.blocks, -1).sum(axis=-1)
+                square += level.base.linear_variance(1, own, nodes) + spread(own, nodes) + here**2
+                mean += here
+            total += (square / level.width - (mean / level.width) ** 2) / number
+        return np.maximum(total, 0.0)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The variances of ranges by their length, and what prefixes share with the sum of all items.
+
+    Attributes
+    ----------
+    variances
+        Shape (domain + 1,): of ranges of the lengths 0 .. domain.
+    shared
+        Shape (domain + 1,): the covariances of prefixes with the sum of all items. Where no block
+        tells that sum, they are the covariances of what no block tells: to know it moves nothing
+        else. None: there is no padding.
+    """
+
+    variances: Floats
+    shared: Floats | None
+
+
+@lru_cache(maxsize=8)
+def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
+    size, domain = protocol._size, protocol.domain
+    information = protocol._information(np.array(users))
+    frequency = np.arange(1, size // 2 + 1)
+    spectrum = np.zeros(size // 2 + 1)
+    power = 1 / (2 * np.sin(np.pi * frequency / size) ** 2)
+    np.divide(power, information[1:], out=spectrum[1:], where=information[1:] > 0)
+    covariances = np.fft.irfft(spectrum, size)
+    length = np.arange(domain + 1)
+    variances = np.maximum(covariances[0] - covariances[length % size], 0.0)
+    # From all angles, blocks tell ranges as long as multiples of the greatest common divisor of
+    # their widths, and no others.
+    step = math.gcd(
+        size, *(level.width for level, number in zip(protocol.parts, users, strict=True) if number)
+    )
+    unseen = length % step * (step - length % step) / size
+    shared = None
+    if size > domain:
+        told = unseen if unseen[domain] else variances
+        shared = (told + told[domain] - told[::-1]) / 2
+    return Curve(np.where(unseen > 0, np.inf, variances), shared)
+
+
+def _windows(values: Floats, width: int) -> Floats:
+    """The sums of so many values in a row around a circle, from each one on."""
+    sums = np.cumsum(np.concatenate([[0.0], values, values[: width - 1]]))
+    return sums[width:] - sums[:-width]
+
+
+def seen(circle: int, width: int) -> Floats:
+    """How much blocks of a width see of each frequency 0 .. circle // 2, all angles together.
+
+    Exactly 0 where they see nothing. Shape (circle // 2 + 1,).
+    """
+    frequency = np.arange(circle // 2 + 1)
+    result = np.zeros(len(frequency))
+    cut = frequency * width % circle
+    some = cut > 0
+    result[some] = np.sin(np.pi * cut[some] / circle) ** 2 / (
+        width * np.sin(np.pi * frequency[some] / circle) ** 2
+    )
+    return result
+
+
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors above 1, ascending."""
+    small = [k for k in range(1, math.isqrt(number) + 1) if number % k == 0]
+    return tuple(sorted({*small, *(number // k for k in small)} - {1}))
+
+
+def round_up(domain: int) -> int:
+    """The size of a circle for a domain, so that it has enough divisors.
+
+    A multiple of the largest power of two up to domain / 16; of 4 for domains from 8.
+    """
+    step = 1 if domain < 8 else max(4, 1 << max(0, (domain // 16).bit_length() - 1))
+    return max(2, -(-domain // step) * step)

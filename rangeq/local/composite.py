@@ -1,0 +1,267 @@
+"""Composite: a designed mechanism tells the large nodes apart, a tree the items within each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frequency import Tabular
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle
+from mechdesign import Mechanism, PrivacyViolation
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import shown
+from rangeq.core.protocol import ConsistentTree
+from rangeq.core.tree import Tree, inverse
+from rangeq.core.tree_consistency import consistent, contrast_precisions
+from rangeq.local.hierarchy import ORACLES, per_user
+
+
+@dataclass(frozen=True)
+class Composite(ConsistentTree):
+    """A tree whose first level is answered by any mechanism of `mechdesign`, say one for ranges.
+
+    The errors of a designed mechanism are not alike in all directions, so that its estimates and
+    those that the levels below it give of its nodes are combined in its own principal axes; below,
+    everything is as in `HierarchicalHistogram`.
+
+    Parameters
+    ----------
+    mechanism
+        Local, ``neighbours="all"``: its inputs are equal blocks of neighbouring items, the nodes of
+        the first level. With as many inputs as there are items it answers for everything.
+    branching
+        The children of the nodes of each further level, from the top; the product with the
+        mechanism's inputs is the domain.
+    oracle
+        The name of an oracle for each further level, see `rangeq.local.hierarchy.ORACLES`.
+    probabilities
+        Of each level, the mechanism's first: exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        The mechanism is not a local one, or of a single input; the product is not the domain; names
+        or probabilities do not fit.
+    PrivacyViolation
+        The mechanism loses more than epsilon.
+    NotIdentifiable
+        The mechanism's outputs do not determine the frequencies of its inputs.
+    """
+
+    mechanism: Mechanism
+    branching: tuple[int, ...] = ()
+    oracle: tuple[str, ...] = ()
+    probabilities: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("branching", "oracle", "probabilities"):
+            if getattr(self, name) is not None:
+                given = getattr(self, name)
+                if isinstance(given, str):
+                    raise ValueError(
+                        f"{name} must be a list, one for each level, got {shown(given)}"
+                    )
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in given),
+                )
+        super().__post_init__()
+        audit = checked_local(self.mechanism).audit()
+        if audit.ratio > self.max_ratio:
+            raise PrivacyViolation(audit.ratio, self.max_ratio, audit.output, audit.inputs)
+        if self.tree.leaves != self.domain:
+            raise ValueError(
+                f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"
+                f" {self.domain} items"
+            )
+        if len(self.oracle) != len(self.branching) or not set(self.oracle) <= set(ORACLES):
+            raise ValueError(
+                f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got"
+                f" {shown(self.oracle)}"
+            )
+        _ = self.part_weights, self.parts
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.domain, (self.mechanism.inputs, *self.branching))
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        below = zip(self.oracle, self.tree.nodes[1:], strict=True)
+        return (
+            Tabular(self.mechanism),
+            *(ORACLES[name](nodes, self.epsilon) for name, nodes in below),
+        )
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(self.tree.height, self.probabilities, "level")
+
+    @cached_property
+    def _axes(self) -> tuple[Floats, Floats]:
+        """Of a report by the mechanism about evenly spread inputs: precisions, shape (k - 1,), of
+        directions, (k, k - 1).
+        """
+        matrix = self.mechanism.matrix
+        seen = matrix.mean(axis=1)
+        table = matrix[seen > 0]
+        information = (table.T / seen[seen > 0]) @ table
+        k = len(information)
+        centred = information - information.mean(axis=0)
+        values, directions = np.linalg.eigh(centred - centred.mean(axis=1, keepdims=True))
+        # The smallest, 0, is the direction of the sum.
+        return np.maximum(values[1:], 0.0), directions[:, 1:] - directions[:, 1:].sum(axis=0) / k
+
+    @cached_property
+    def _per_user(self) -> Floats:
+        return np.array(
+            [
+                per_user(oracle, nodes)
+                for oracle, nodes in zip(self.parts[1:], self.tree.nodes[1:], strict=True)
+            ]
+        )
+
+    def _below(self, users: Floats) -> Floats:
+        """The precisions of the levels' own estimates; none of the first."""
+        return np.concatenate([[0.0], users[1:] / self._per_user])
+
+    def _top(self, users: Floats) -> Floats:
+        """The precisions along the axes of the first level, from all levels."""
+        return users[0] * self._axes[0] + contrast_precisions(self.tree, self._below(users))[0]
+
+    def _precisions(self, users: Floats) -> Floats:
+        """Along the axes of the first level, then of contrasts below it: shape (k - 1 + height -
+        1,).
+        """
+        return np.concatenate(
+            [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
+        )
+
+    def _costs(self, workload: str) -> Floats:
+        """What a unit of variance of each of these adds to the mean over a workload."""
+        directions, below = self._axes[1], self.tree.costs(workload)[1:]
+        along = (
+            directions
+            * (_gram_of_blocks(self.mechanism.inputs, self.tree.widths[0], workload) @ directions)
+        ).sum(axis=0)
+        return np.concatenate([along, below])
+
+    def _contrasts(self, users: Floats) -> Floats:
+        """Those below the first level; 0 stands for that."""
+        result = inverse(contrast_precisions(self.tree, self._below(users)))
+        result[0] = 0.0 if users[0] else result[0]
+        return result
+
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        users, estimates = self._users(aggregate), self._estimates(aggregate)
+        leaves = consistent(self.tree, estimates, self._below(users))
+        if not users[0]:
+            return leaves
+        values, directions = self._axes
+        nodes = self.tree.sums(leaves, 0)
+        share = users[0] * values / self._top(users)
+        change = directions @ (share * (directions.T @ (estimates[0] - nodes)))
+        return leaves + np.repeat(change / self.tree.widths[0], self.tree.widths[0])
+
+    # A range covers the first level's nodes as the difference of two prefixes does: all nodes up to
+    # one, and part of that.
+
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        below = super()._own_range_variance(first, last, users)
+        if not users[0]:
+            return below
+        values, directions = self._top(users), self._axes[1]
+        sums = np.concatenate(
+            [np.zeros((1, len(values))), np.cumsum(directions, axis=0), np.zeros((1, len(values)))]
+        )
+        covariances, width = (sums / values) @ sums.T, self.tree.widths[0]
+
+        def between(x: Items, y: Items) -> Floats:
+            (i, a), (j, b) = divmod(x, width), divmod(y, width)
+            up, right = a / width, b / width
+            lower = (1 - right) * covariances[i, j] + right * covariances[i, j + 1]
+            upper = (1 - right) * covariances[i + 1, j] + right * covariances[i + 1, j + 1]
+            result: Floats = (1 - up) * lower + up * upper
+            return result
+
+        after = last + 1
+        own = between(after, after) + between(first, first) - 2 * between(first, after)
+        return below + np.maximum(own, 0.0)
+
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        below = super()._own_linear_variance(weights, users)
+        if not users[0]:
+            return below
+        along = (
+            weights.reshape(*weights.shape[:-1], self.mechanism.inputs, -1).mean(axis=-1)
+        ) @ self._axes[1]
+        result: Floats = below + along**2 @ (1 / self._top(users))
+        return result
+
+    def _average_variance(self, n: int, workload: str) -> float:
+        costs, precisions = self._costs(workload), self._precisions(self._expected_users(n))
+        asked = costs > 0
+        if (precisions[asked] <= 0).any():
+            return math.inf
+        return float((costs[asked] / precisions[asked]).sum())
+
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        values, directions = self._axes
+        own = self._below(users)
+        q, nodes = contrast_precisions(self.tree, own), self.tree.nodes
+        across = (self.tree.coverage(leaves, 0) @ directions) / self._top(users)
+        if level == 0:
+            return users[0] * (across * values) @ directions.T
+        total = (
+            own[level]
+            * nodes[0]
+            / nodes[level]
+            * np.repeat(across @ directions.T, nodes[level] // nodes[0], axis=1)
+        )
+        for above in range(1, level + 1):
+            share = own[level] * nodes[above] / nodes[level] / q[above]
+            total += share * np.repeat(
+                self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
+            )
+        return total
+
+
+def checked_local(mechanism: Mechanism) -> Mechanism:
+    """ValueError unless it is a local mechanism, of two inputs or more."""
+    if (
+        not isinstance(mechanism, Mechanism)
+        or mechanism.privacy.neighbours != "all"
+        or mechanism.inputs < 2
+    ):
+        raise ValueError(
+            "the mechanism must be a local one: a Mechanism of two inputs or more, neighbours='all'"
+        )
+    return mechanism
+
+
+def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
+    """The mean over a workload of w w', w how much of each block a query covers: shape (blocks,
+    blocks).
+    """
+    domain, block = blocks * width, np.arange(blocks)
+    # A prefix covers the blocks before one, and of that 0, 1 / width, ..: so much in all; the last
+    # one covers everything.
+    part, square = (width - 1) / 2, (width - 1) * (2 * width - 1) / (6 * width)
+    later = blocks - 1.0 - np.maximum.outer(block, block)
+    own, one_of_both = np.eye(blocks), 1.0 - np.eye(blocks)
+    squares = width * later + part * one_of_both + square * own + 1
+    if workload == "prefixes":
+        return squares / domain
+    sums = width * (blocks - 1.0 - block) + part + 1
+    # A range is the difference of two prefixes: see `mean_over`.
+    total, ranges = (domain + 1) * squares - np.outer(sums, sums), domain * (domain + 1) // 2
+    if workload == "ranges":
+        total, ranges = total - own / width, ranges - domain
+    return total / max(ranges, 1)

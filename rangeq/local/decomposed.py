@@ -1,0 +1,290 @@
+"""DecomposedHistogram: HH_B without consistency, whose ranges are sums of the fewest nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import Oracle
+from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Integers, Items
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.protocol import before, even_rmse
+from rangeq.core.tree import Tree, inverse, spread
+from rangeq.core.workload_sums import queries
+from rangeq.local.hierarchy import LevelHistograms
+
+
+@dataclass(frozen=True)
+class DecomposedHistogram(LevelHistograms):
+    """HH_B without consistency (range queries, section 4.4): ranges are sums of the fewest nodes.
+
+    The frequencies of items are the leaves' own estimates, and a range of several items is in
+    general *not* the sum of those: nodes and their children are estimated from different users and
+    contradict each other. Weighted sums of frequencies (`linear`, `linear_variance`,
+    `difference_variance`) are about the leaves, `range` and `average_rmse` about the nodes.
+    `HierarchicalHistogram` combines all levels, and errs less.
+
+    Parameters
+    ----------
+    domain, epsilon, branching, oracle, probabilities
+        As for `HierarchicalHistogram`.
+
+    Raises
+    ------
+    ValueError
+        As there.
+
+    Examples
+    --------
+    >>> protocol = DecomposedHistogram(domain=64, epsilon=1.0, branching=4, oracle="OUE")
+    >>> estimate = protocol.estimate(protocol.simulate(np.full(64, 1000), np.random.default_rng(1)))
+    >>> estimate.variance(3, 36) < estimate.linear(np.arange(64) // 34 == 0).variance / 4
+    True
+    """
+
+    @property
+    def _last(self) -> Oracle:
+        """The oracle over the leaves."""
+        return self.parts[-1]
+
+    @cached_property
+    def _laws(self) -> list[NodeLaw]:
+        return [NodeLaw.of(oracle) for oracle in self.parts]
+
+    def estimate(
+        self, aggregate: Aggregate, items: npt.ArrayLike | None = None
+    ) -> DecomposedEstimate:
+        """Unbiased estimates of items and ranges.
+
+        Parameters
+        ----------
+        aggregate
+            Of this protocol's reports.
+        items
+            Must be None: ranges need the whole domain.
+
+        Returns
+        -------
+        DecomposedEstimate
+            NaN with infinite variances if there are no reports.
+
+        Raises
+        ------
+        ValueError
+            If ``items`` is given.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
+        """
+        super().estimate(aggregate, items)
+        return DecomposedEstimate(self, aggregate)
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        return self._estimates(aggregate)[-1][: self.domain]
+
+    # ------------------------------------------------------------ ranges, by nodes
+
+    def _of_ranges(
+        self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges, from so many users on each level.
+
+        ``cumulated`` are, for each level, the fractions of the population before its nodes.
+        """
+        total, inside = np.zeros(first.shape), np.zeros(first.shape)
+        for level, (law, sums, each) in enumerate(
+            zip(self._laws, cumulated, inverse(users), strict=True)
+        ):
+            left, end, start, right = runs(self.tree, first, last, level)
+            number = end - left + right - start
+            held = sums[end] - sums[left] + sums[right] - sums[start]
+            own = law.drawn(number, held)
+            total += np.multiply(own, each, out=np.zeros(first.shape), where=number > 0)
+            inside += held
+        total -= inside * (1 - inside) / n  # what disjoint samples share
+        whole = (first == 0) & (last == self.tree.leaves - 1)
+        return np.where(whole, 0.0, np.maximum(total, 0.0))
+
+    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        assert isinstance(estimate, DecomposedEstimate)
+        users = self._users(estimate._aggregate)
+        return self._of_ranges(estimate.n, users, estimate.nearest, first, last)
+
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
+        """The root of the average variance of ranges over a workload, by nodes.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        workload
+            "ranges", "all ranges" or "prefixes".
+        frequencies
+            Shape (domain,), of a small domain; None: all items are equally frequent.
+
+        Returns
+        -------
+        float
+            As a fraction of the population.
+
+        Raises
+        ------
+        ValueError
+            As for `RangeProtocol.average_rmse`.
+        """
+        tree, users, domain = self.tree, self._expected_users(n), self.domain
+        if frequencies is None:
+            nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
+            laws = zip(self._laws, tree.widths, strict=True)
+            parts = np.array([law.moments(width / domain) for law, width in laws])
+            own, asked = nodes * parts[:, 0] + squares * parts[:, 1], nodes > 0
+            variance = float(own[asked] @ inverse(users)[asked])
+            return even_rmse(domain, n, workload, variance)
+        held = tree.padded(self._population(frequencies))
+        cumulated = [before(tree.sums(held, level)) for level in range(tree.height)]
+        single, total = workload == "ranges", 0.0
+        for start in range(1 if workload == "prefixes" else domain):
+            last = np.arange(start + single, domain)
+            total += float(
+                self._of_ranges(n, users, cumulated, np.full_like(last, start), last).sum()
+            )
+        return (total / max(queries(domain, workload), 1)) ** 0.5
+
+    # ------------------------------------------------------------ items and their sums, by leaves
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """The variance of a single item's estimate, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        frequency
+            Of the item, in [0, 1]: a number, or an array.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of ``frequency``; infinite if no users report on the leaves.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        return self._of_sample(n, np.asarray(self._last.variance(1, f)), f * (1 - f))
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        """The mean variance of the difference of two items' estimates, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        held
+            How many items the population is spread over, evenly; None: all.
+
+        Returns
+        -------
+        float
+            Infinite if no users report on the leaves.
+        """
+        among = 2 / (held or self.domain)
+        one = self._last.difference_variance(1, held or self.domain)
+        return float(self._of_sample(n, one, among))
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates of items, by the leaves.
+
+        Parameters
+        ----------
+        n
+            The number of users.
+        weights
+            Shape (sums, domain).
+        frequencies
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (sums,).
+        """
+        padded, held = self.tree.padded(weights), self.tree.padded(frequencies)
+        one = self._last.linear_variance(1, padded, held)
+        result: Floats = self._of_sample(n, one, spread(weights, frequencies))
+        return result
+
+    def _of_sample(self, n: int, one: Any, among: Any) -> Any:
+        """The variance from the users on the leaves, given what each adds and that among all."""
+        users = self._expected_users(n)[-1]
+        if not users:
+            return np.full(np.shape(one), np.inf)[()]
+        return one / users + among * (1 / users - 1 / n)
+
+    def _slope(self, n: int) -> float:
+        users = self._expected_users(n)[-1]
+        return self._last._slope(1) / float(users) if users else 0.0
+
+    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+        part = self._level(aggregate, len(self.parts) - 1)
+        if not part.n:
+            return np.full(len(frequencies), np.inf)
+        f = np.clip(frequencies, 0.0, 1.0)
+        own = self._last._variances(part, self._last._frequencies(part, None), None)
+        return own[: self.domain] + f * (1 - f) * (1 / part.n - 1 / aggregate.n)
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        part = self._level(aggregate, len(self.parts) - 1)
+        if not part.n:
+            return np.full(len(weights), np.inf)
+        padded, leaves = self.tree.padded(weights), self._last._frequencies(part, None)
+        own = self._last._linear_variance(padded, part, leaves, None)
+        return own + np.maximum(spread(weights, frequencies), 0.0) * (1 / part.n - 1 / aggregate.n)
+
+
+class DecomposedEstimate(RangeEstimate):
+    """Answers by decomposition. A range's answer is not the difference of two prefixes' answers.
+
+    `RangeEstimate.frequencies` are the leaves, and `linear` is about sums of them; `range` and
+    what follows from it (`prefix`, `cdf`, `quantile`, `monotone`) is about sums of nodes.
+
+    Attributes
+    ----------
+    cumulated
+        For each level from the top the sums of the estimates before each node, and of all.
+    """
+
+    def __init__(self, oracle: DecomposedHistogram, aggregate: Aggregate) -> None:
+        super().__init__(oracle, aggregate, None)
+        self._tree: Tree = oracle.tree
+        levels = (
+            oracle._estimates(aggregate)
+            if self.n
+            else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
+        )
+        self.cumulated = [before(level) for level in levels]
+
+    @cached_property
+    def nearest(self) -> list[Floats]:
+        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        return [before(norm_sub(np.diff(sums))) for sums in self.cumulated]
+
+    @cached_property
+    def _sums(self) -> Floats:
+        last = np.arange(len(self.frequencies))
+        return np.concatenate([[0.0], self._between(np.zeros_like(last), last)])
+
+    def _between(self, first: Integers, last: Integers) -> Floats:
+        # Nothing is used of any level when the range is the root.
+        whole = (first == 0) & (last == self._tree.leaves - 1)
+        result: Floats = whole + added_up(self._tree, self.cumulated, first, last)
+        return result

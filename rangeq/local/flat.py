@@ -1,0 +1,36 @@
+"""The flat method: one histogram over the items, and ranges by adding up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rangeq.local.hierarchy import HierarchicalHistogram
+
+
+@dataclass(frozen=True)
+class Flat(HierarchicalHistogram):
+    """One histogram over the items, and ranges by adding up (range queries, section 4.2).
+
+    The estimates are shifted to sum to 1, since every user is somewhere: a range of r items then
+    has the variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D,
+    epsilon, D)`` has. `rangeq.central.CentralFlat` trusts a curator.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    oracle
+        The name of any oracle of `rangeq.local.hierarchy.ORACLES`, over the items themselves.
+    branching, probabilities
+        Of no use here: there is one level.
+    """
+
+    branching: int | tuple[int, ...] = ()
+    oracle: str | tuple[str, ...] = "OUE"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.domain, (int, np.integer)):
+            object.__setattr__(self, "branching", (max(2, int(self.domain)),))
+        super().__post_init__()

@@ -1,0 +1,145 @@
+"""HaarHRR: the discrete Haar transform, each level's coefficients by Hadamard response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle, variance_of
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+from rangeq.core.cuts import Cuts
+from rangeq.core.protocol import EvenTree
+from rangeq.core.tree import Tree, inverse
+
+
+@dataclass(frozen=True)
+class HaarLevel(SignChannel, Oracle):
+    """One level of Haar coefficients: the user's node and side of it, as one Hadamard coefficient.
+
+    Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
+    (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
+    Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and its ``sign`` by randomised
+    response. Only differences between two children of a node can be estimated: the frequencies are
+    half of them, with signs.
+    """
+
+    number: ClassVar[str] = "index"
+
+    @property
+    def _numbers(self) -> int:
+        return self.domain // 2
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        index = uniform(len(items), self._numbers, source)
+        minus = (
+            np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)
+        ) & 1
+        reports["index"], reports["sign"] = index, 1 - 2 * minus
+
+    def differences(self, aggregate: Aggregate) -> Floats:
+        """Left less right fraction of each node, unbiased."""
+        return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * self.contrast)
+
+    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        half = self.differences(aggregate) / 2
+        both = np.stack([half, -half], axis=1).ravel()
+        return both if items is None else both[items]
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        f = np.asarray(frequency, dtype=np.float64)
+        return variance_of(n, (1 / self.contrast**2 - f) / 4)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
+
+    def _linear_variance(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
+        nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
+        contributed = (nodes**2).sum(axis=1) / self.contrast**2
+        own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
+        result: Floats = (contributed - own**2 @ frequencies) / aggregate.n
+        return result
+
+    def audit(self) -> Audit:
+        # The index does not depend on the item; given it, one sign has weight ``truth`` and the
+        # other ``lie``.
+        return Audit(self._choice.ratio, self.max_ratio, "index 0, sign +1", (0, 1))
+
+
+@dataclass(frozen=True)
+class HaarHRR(EvenTree):
+    """One level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
+
+    Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
+    every level knows how the nodes above it split, and nothing else.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        For a domain, an epsilon or probabilities out of range.
+    """
+
+    probabilities: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", tuple(self.probabilities))
+        super().__post_init__()
+        _ = self.part_weights
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree.of(self.domain, 2)
+
+    @cached_property
+    def parts(self) -> tuple[HaarLevel, ...]:
+        return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(self.tree.height, self.probabilities, "level")
+
+    def _contrasts(self, users: Floats) -> Floats:
+        return inverse(users) * self._per_user
+
+    @property
+    def _per_user(self) -> float:
+        return 1 / (2 * self.parts[0].contrast ** 2)  # half of the square of a difference
+
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        # A level's coefficients tell nothing of other levels, and the same of every population.
+        none, each = np.zeros(self.tree.height), np.where(users > 0, inverse(users), 0.0)
+        means = np.diag(np.sqrt(each))
+        return Cuts(self.tree, each * self._per_user, none, none, means, mass, self._shared(users))
+
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        return self.tree.coverage(leaves, level)
+
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        solution = np.array([1.0])
+        for k, level in enumerate(self.parts):
+            part = self._level(aggregate, k)
+            half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
+            solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
+        return solution

@@ -1,0 +1,211 @@
+"""Hierarchical histograms HH_B: a consistent histogram over the nodes of every level of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import frequency
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import weights_of
+from frequency.core.oracle import Oracle
+from mechdesign._support.arrays import Floats
+from mechdesign._support.text import shown
+from rangeq.core.cuts import Cuts
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.protocol import EvenTree, TreeProtocol
+from rangeq.core.tree import Tree, inverse
+from rangeq.core.tree_consistency import consistent, contrast_precisions
+
+ORACLES: dict[str, type[Oracle]] = {
+    kind.__name__: kind
+    for kind in (
+        frequency.GRR,
+        frequency.SUE,
+        frequency.OUE,
+        frequency.SubsetSelection,
+        frequency.ProjectiveGeometry,
+        frequency.OLH,
+        frequency.HRR,
+    )
+}
+"""The oracles that a level may have, by name."""
+
+
+@dataclass(frozen=True)
+class LevelHistograms(TreeProtocol):
+    """A histogram over the nodes of every level of a tree, each by an oracle of its own.
+
+    Parameters
+    ----------
+    branching
+        Children of a node: one number for all levels (the first level has as many nodes as cover
+        the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
+        never in an answer.
+    oracle
+        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
+        "GRR", "SubsetSelection", ...
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        A branching, names or probabilities that do not fit the domain or each other.
+    """
+
+    branching: int | tuple[int, ...] = 4
+    oracle: str | tuple[str, ...] = "OUE"
+    probabilities: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("branching", "oracle", "probabilities"):
+            value = getattr(self, name)
+            if isinstance(value, np.integer):
+                object.__setattr__(self, name, int(value))
+            elif isinstance(value, Sequence) and not isinstance(value, str):
+                object.__setattr__(
+                    self,
+                    name,
+                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                )
+        super().__post_init__()
+        if not isinstance(self.oracle, (str, tuple)) or not all(
+            isinstance(name, str) for name in self._names
+        ):
+            raise ValueError(
+                f"oracle must be a name or one name for each level, got {shown(self.oracle)}"
+            )
+        names = self._names
+        unknown = sorted({name for name in names if name not in ORACLES})
+        if unknown or len(names) != self.tree.height:
+            what = (
+                f"unknown: {', '.join(map(str, unknown))}"
+                if unknown
+                else f"{len(names)} for {self.tree.height} levels"
+            )
+            raise ValueError(
+                f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}"
+            )
+        _ = self.part_weights, self.parts  # what is wrong with them is wrong now
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (self.oracle,) * self.tree.height if isinstance(self.oracle, str) else self.oracle
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree.of(self.domain, self.branching)
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        return tuple(
+            ORACLES[name](nodes, self.epsilon)
+            for name, nodes in zip(self._names, self.tree.nodes, strict=True)
+        )
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(self.tree.height, self.probabilities, "level")
+
+
+@dataclass(frozen=True)
+class HierarchicalHistogram(LevelHistograms, EvenTree):
+    """HH_B with consistency (range queries, section 4.5): every node is the sum of its children.
+
+    All levels are combined by least squares, which is the most accurate. `DecomposedHistogram`
+    leaves them as they are. TreeOUE, TreeHRR and TreeOLH of the paper are this, by ``oracle``.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for `RangeProtocol`.
+    branching
+        Children of a node: one number for all levels (the first level has as many nodes as cover
+        the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
+        never in an answer.
+    oracle
+        The name of an oracle of `frequency` for all levels, or one for each: see `LevelHistograms`.
+    probabilities
+        Of each level from the top, exact rationals that sum to 1; None: all the same.
+
+    Raises
+    ------
+    ValueError
+        A branching, names or probabilities that do not fit the domain or each other.
+    """
+
+    @cached_property
+    def _per_user(self) -> Floats:
+        """For each level, the variance of a contrast of unit length from one user drawn at random
+        from an even population.
+        """
+        return np.array(
+            [
+                per_user(oracle, held)
+                for oracle, held in zip(self.parts, self.tree.occupied, strict=True)
+            ]
+        )
+
+    def _contrasts(self, users: Floats) -> Floats:
+        return inverse(contrast_precisions(self.tree, users / self._per_user))
+
+    def _shares(self, users: Floats) -> tuple[Floats, Floats]:
+        """How much a level counts in contrasts above: up[a] * down[l] for levels a <= l."""
+        precisions, nodes = users / self._per_user, np.array(self.tree.nodes)
+        contrasts = inverse(contrast_precisions(self.tree, precisions))
+        return np.where(np.isfinite(contrasts), nodes * contrasts, 0.0), precisions / nodes
+
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        up, down = self._shares(users)
+        nodes = self.tree.nodes
+        total = np.zeros((len(leaves), nodes[level]))
+        for above in range(
+            level + 1
+        ):  # a contrast between nodes above is seen through the sums of nodes below them
+            total += (up[above] * down[level]) * np.repeat(
+                self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
+            )
+        return total
+
+    @cached_property
+    def _laws(self) -> list[NodeLaw]:
+        return [NodeLaw.of(oracle) for oracle in self.parts]
+
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        up, down = self._shares(users)
+        nodes, each = np.array(self.tree.nodes), np.where(users > 0, inverse(users), 0.0)
+        contrast = np.array([law.contrast for law in self._laws]) * down**2 * each * nodes
+        held = np.array([law.held for law in self._laws]) * down**2 * each
+        means = np.tril(np.outer(down * np.sqrt(each), up))
+        return Cuts(
+            self.tree,
+            up**2 / nodes * _below(contrast),
+            up,
+            _below(held),
+            means,
+            mass,
+            self._shared(users),
+        )
+
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        return consistent(
+            self.tree, self._estimates(aggregate), self._users(aggregate) / self._per_user
+        )
+
+
+def _below(values: Floats) -> Floats:
+    """The sums over each level and those below it."""
+    return np.cumsum(values[::-1])[::-1]
+
+
+def per_user(oracle: Oracle, held: int) -> float:
+    """The variance of a unit contrast between nodes, from one user drawn at random.
+
+    The users are spread evenly over ``held`` nodes.
+    """
+    return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

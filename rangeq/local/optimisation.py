@@ -1,0 +1,448 @@
+"""The protocol of least predicted error for a workload, and a bound for all protocols.
+
+What is chosen are the hierarchy, the oracle of each level and the probabilities of the levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from textwrap import shorten
+
+import numpy as np
+
+from frequency.algebra.exact_draws import WORD
+from frequency.core.oracle import CellOracle, Oracle
+from mechdesign import Mechanism, Privacy
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.numbers import Rational
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import shown
+from rangeq.core.protocol import RangeProtocol, even_rmse
+from rangeq.core.tree import WORKLOADS, Tree
+from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
+from rangeq.local.composite import Composite, checked_local
+from rangeq.local.flat import Flat
+from rangeq.local.haar import HaarHRR
+from rangeq.local.hierarchy import ORACLES, HierarchicalHistogram, LevelHistograms, per_user
+
+_LONGEST = 256
+"""Bits of a report that are still little to send: where the best oracle for a level takes more, the
+best of the others is taken.
+"""
+
+_FEW = 64
+"""The same on a circle, where the server looks at the bits of every user."""
+
+_SAMPLE = 4096
+"""How many of the lowest frequencies of a circle to weigh one by one."""
+
+_STEPS = 10_000_000
+"""How many contrasts the search for probabilities may look at in all."""
+
+_LINE = 150
+"""How much of `describe` is printed: large domains have many levels."""
+
+_BRANCHINGS = (2, 3, 5, 7)
+"""Levels left out make a tree of larger branching: powers need no trees of their own."""
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What `optimise` found; ``print`` shows the table.
+
+    Attributes
+    ----------
+    protocol
+        The one with the least predicted error.
+    rmse
+        Its root of the average variance over the workload.
+    alternatives
+        (protocol, rmse), the best first: optimised circular hierarchies and trees, and the
+        published protocols.
+    bound
+        What no protocol can go below: `least_rmse`.
+    """
+
+    protocol: RangeProtocol
+    rmse: float
+    alternatives: tuple[tuple[RangeProtocol, float], ...]
+    bound: float
+
+    def __str__(self) -> str:
+        lines = [f"{'RMSE':>10}  {'ratio':>6}  {'bits':>6}  protocol"]
+        for protocol, rmse in self.alternatives:
+            ratio = rmse / self.rmse if self.rmse else 1.0
+            lines.append(
+                f"{rmse:>10.4g}  {ratio:>6.3f}  {protocol.report_bits:>6} "
+                f" {shorten(describe(protocol), _LINE, placeholder=' ...')}"
+            )
+        ratio = self.bound / self.rmse if self.rmse else 1.0
+        lines.append(f"{self.bound:>10.4g}  {ratio:>6.3f}  {'':>6}  no protocol is below this")
+        return "\n".join(lines)
+
+
+def describe(protocol: RangeProtocol) -> str:
+    """A protocol in a line."""
+    if isinstance(protocol, CircularHistogram):
+        return f"Circle of {protocol.circle}: {_shares(map(str, protocol.blocks or ()), protocol)}"
+    if isinstance(protocol, Composite):
+        return f"Composite {_shares(('mechanism', *protocol.oracle), protocol)}"
+    if not isinstance(protocol, LevelHistograms):
+        return type(protocol).__name__
+    if isinstance(protocol, Flat):
+        return f"Flat, {protocol.oracle}"
+    shape = "x".join(map(str, protocol.tree.branching))
+    name = "HH" if isinstance(protocol, HierarchicalHistogram) else "Decomposed"
+    if isinstance(protocol.oracle, str):
+        return f"{name} {shape}, {protocol.oracle}"
+    return f"{name} {shape}: {_shares(protocol.oracle, protocol)}"
+
+
+def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
+    return ", ".join(
+        f"{name} {weight / WORD:.3f}"
+        for name, weight in zip(names, protocol.part_weights, strict=True)
+    )
+
+
+def optimise(
+    domain: int,
+    epsilon: float | Rational,
+    n: int,
+    workload: str = "ranges",
+    *,
+    progress: bool = False,
+) -> Optimised:
+    """The protocol of least average variance over a workload, of those known here.
+
+    Circular hierarchies and trees are optimised, with an oracle and a probability for each level;
+    the published protocols are compared with them. The average variance of a consistent tree is a
+    sum over levels of parents of a constant of the workload over a precision, that of a circular
+    hierarchy a sum over frequencies; precisions are linear in the probabilities: a convex problem,
+    solved by multiplicative updates. Levels that get next to no users are left out. Each level has
+    the oracle of least variance among its nodes.
+
+    Parameters
+    ----------
+    domain, epsilon
+        As for every oracle.
+    n
+        The number of users.
+    workload
+        "ranges", "all ranges" or "prefixes", see `rangeq.core.tree.WORKLOADS`; a population without
+        heavy nodes.
+    progress
+        Show how far it is, on standard error.
+
+    Returns
+    -------
+    Optimised
+        The best protocol, the alternatives, and a lower bound.
+
+    Raises
+    ------
+    ValueError
+        For an unknown workload, or a domain, epsilon or n out of range.
+    """
+    if not isinstance(workload, str) or workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    candidates = [
+        *_published(domain, epsilon),
+        *_trees(domain, epsilon, workload),
+        *_circles(domain, epsilon, workload),
+    ]
+    found = []
+    with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
+        for candidate in candidates:
+            found.append((candidate, candidate.average_rmse(n, workload)))
+            meter.update()
+    found.sort(key=lambda pair: pair[1])
+    return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
+
+
+def _published(domain: int, epsilon: float | Rational) -> Iterator[RangeProtocol]:
+    yield Flat(domain, epsilon, oracle="OUE")
+    yield HaarHRR(domain, epsilon)
+    for branching in (2, 4, 8, 16):
+        for name in ("OUE", "HRR"):
+            yield HierarchicalHistogram(domain, epsilon, branching, name)
+
+
+def _trees(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
+    trees = {Tree.of(domain, branching) for branching in _BRANCHINGS}
+    trees.add(Tree(domain, (max(2, domain),)))
+    for tree in sorted(trees, key=lambda tree: tree.branching):
+        oracles = [
+            best_oracle(nodes, held, epsilon)
+            for nodes, held in zip(tree.nodes, tree.occupied, strict=True)
+        ]
+        shares = probabilities(tree, np.array([variance for _, variance in oracles]), workload)
+        kept = [
+            level
+            for level in range(tree.height)
+            if shares[level] > 1e-4 or level == tree.height - 1
+        ]
+        nodes = [1, *(tree.nodes[level] for level in kept)]
+        branching = tuple(below // above for above, below in pairwise(nodes))
+        names = tuple(type(oracles[level][0]).__name__ for level in kept)
+        yield HierarchicalHistogram(domain, epsilon, branching, names, _exact(shares[kept]))
+
+
+def _exact(shares: Floats) -> tuple[Fraction, ...]:
+    whole = [Fraction(round(share * 2**32)) for share in shares]
+    return tuple(share / sum(whole) for share in whole)
+
+
+@dataclass(frozen=True, eq=False)
+class CircleLevels:
+    """The levels that a circular hierarchy may have, to choose their shares of the users by.
+
+    Attributes
+    ----------
+    domain, epsilon, circle
+        As for `CircularHistogram`.
+    blocks
+        Shape (levels,): how many blocks each level cuts the circle into.
+    oracles
+        The best oracle of each level.
+    frequencies
+        The frequencies of the circle that are looked at.
+    costs
+        Shape (frequencies,): what a unit of variance at each adds to the mean over a workload.
+    gains
+        Shape (frequencies, levels): the precision there that a user on each level adds.
+    """
+
+    domain: int
+    epsilon: float | Rational
+    circle: int
+    blocks: Integers
+    oracles: tuple[Oracle, ...]
+    frequencies: Integers
+    costs: Floats
+    gains: Floats
+
+    @classmethod
+    def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
+        """All divisors of the circle as numbers of blocks."""
+        blocks = np.array(divisors(circle))
+        short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
+        best = (
+            best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
+        )
+        oracles, variances = zip(*best, strict=True)
+        frequencies, costs = _costs_on_a_circle(domain, circle, workload)
+        gains = (
+            np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
+            / np.array(variances)[:, None]
+        )
+        return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
+
+    def histogram(self, shares: Floats) -> CircularHistogram:
+        """The protocol with these shares of the users; levels with next to none are left out."""
+        kept = (shares > 1e-3) | (self.blocks == self.circle)
+        names = tuple(
+            type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep
+        )
+        return CircularHistogram(
+            self.domain,
+            self.epsilon,
+            self.circle,
+            tuple(self.blocks[kept].tolist()),
+            names,
+            _exact(shares[kept]),
+        )
+
+
+def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
+    if domain > CircularHistogram.largest_domain:
+        return
+    for circle in sorted({max(domain, 2), round_up(domain), round_up(domain + domain // 8)}):
+        levels = CircleLevels.of(domain, epsilon, circle, workload)
+        yield levels.histogram(least_shares(levels.costs, levels.gains))
+
+
+def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
+    """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds
+    to the mean over a workload.
+    """
+    length = np.arange(1, domain + 1)
+    often = {
+        "prefixes": np.ones(domain),
+        "all ranges": domain + 1.0 - length,
+        "ranges": (domain + 1.0 - length) * (length > 1),
+    }
+    lengths = np.bincount(length % circle, weights=often[workload], minlength=circle)
+    power = (lengths.sum() - np.fft.rfft(lengths).real)[1:] / max(lengths.sum(), 1.0)
+    frequency = np.arange(1, circle // 2 + 1)
+    costs = power / (circle * np.sin(np.pi * frequency / circle) ** 2)
+    if circle % 2 == 0:
+        costs[-1] /= 2
+    if len(frequency) <= 4 * _SAMPLE:
+        return frequency, costs
+    # High frequencies: one of each stratum stands for all of it.
+    edges = np.unique(np.geomspace(_SAMPLE, len(frequency), 2 * _SAMPLE).astype(np.int64))
+    within = np.arange(len(edges) - 1) * ((math.sqrt(5) - 1) / 2) % 1
+    chosen = edges[:-1] + (within * np.diff(edges)).astype(np.int64)
+    sums = np.add.reduceat(costs, edges[:-1])
+    return np.concatenate([frequency[:_SAMPLE], frequency[chosen]]), np.concatenate(
+        [costs[:_SAMPLE], sums]
+    )
+
+
+def compose(
+    mechanism: Mechanism, domain: int, epsilon: float | Rational, workload: str = "ranges"
+) -> Composite:
+    """A mechanism over equal blocks of items, and below it the best binary tree.
+
+    The oracles and the probabilities of the levels are those of least average variance.
+
+    Parameters
+    ----------
+    mechanism
+        Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
+        `mechdesign.local.workload_optimal`.
+    domain, epsilon
+        As for every oracle.
+    workload
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    Composite
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        For an unknown workload, or a mechanism that does not fit: see `Composite`.
+    PrivacyViolation, NotIdentifiable
+        See `Composite`.
+    """
+    if not isinstance(workload, str) or workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    below = (2,) * max(0, (domain // checked_local(mechanism).inputs).bit_length() - 1)
+    nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
+    names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
+    composite = Composite(domain, epsilon, mechanism, below, names)
+    # Of a user of each level
+    information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T
+    return replace(
+        composite, probabilities=_exact(least_shares(composite._costs(workload), information))
+    )
+
+
+def best_oracle(
+    nodes: int,
+    held: int,
+    epsilon: float | Rational,
+    kinds: Mapping[str, type[Oracle]] = ORACLES,
+    bits: int = _LONGEST,
+) -> tuple[Oracle, float]:
+    """The oracle of least variance for a level with so many nodes, and its `per_user`.
+
+    ``held`` of the nodes are not padding; reports take at most ``bits``.
+    """
+    made = [kind(nodes, epsilon) for kind in kinds.values()]
+    rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
+    short = [item for item in rated if item[1] <= bits]
+    variance, _, k = min(short)
+    return made[k], variance
+
+
+def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
+    """The probabilities of levels that minimise a tree's average variance over a workload.
+
+    ``variances`` are the `per_user` of each level.
+    """
+    height = tree.height
+    # What one user on a level adds to the precision of the contrasts of each level of parents
+    gains = np.zeros((height, height))
+    for above in range(height):
+        for level in range(above, height):
+            gains[above, level] = tree.nodes[above] / tree.nodes[level] / variances[level]
+    return least_shares(tree.costs(workload), gains)
+
+
+def least_shares(costs: Floats, information: Floats) -> Floats:
+    """The shares, adding up to 1, of least costs @ 1 / (information @ shares).
+
+    Optimal to one part in 10^9. Shapes (contrasts,) and (contrasts, levels).
+    """
+
+    def slope(precision: Floats) -> Floats:
+        return np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+
+    start = np.full(information.shape[1], 1 / information.shape[1])
+    return falling_shares(slope, information, start, _STEPS // len(costs) + 200, 1e-9)
+
+
+def falling_shares(
+    slope: Callable[[Floats], Floats],
+    information: Floats,
+    start: Floats,
+    steps: int,
+    tolerance: float,
+) -> Floats:
+    """The shares of least variance, adding up to 1, by multiplicative steps: a convex problem.
+
+    Parameters
+    ----------
+    slope
+        By how much the variance falls with each precision, given all: shape (contrasts,).
+    information
+        The precisions are information @ shares: shape (contrasts, levels).
+    start
+        The shares to begin with, of sum 1.
+    steps
+        How many steps to take at most.
+    tolerance
+        The part of the mean gain by which no level may gain more than the mean, to stop.
+
+    Returns
+    -------
+    Shape (levels,).
+    """
+    shares = start
+    for _ in range(steps):
+        gains = slope(information @ shares) @ information
+        mean = float(shares @ gains)
+        if mean == 0 or gains.max() <= mean * (1 + tolerance):
+            break  # no level would gain from another's users
+        shares = shares * np.sqrt(gains / mean)
+        shares /= shares.sum()
+    return shares
+
+
+def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> float:
+    """The least root of the average variance over a workload of any protocol, whatever users send.
+
+    For an even population, local privacy, and unbiased estimates from one report a user. Let s be
+    the rows of a mechanism, D = domain. The information about frequencies (which add up to 1) has
+    the trace sum |s - mean s|^2 / mean s: convex in every row, so that it is the largest for rows
+    of two values, 1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the
+    squared errors of queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P
+    the prefixes, G is (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the
+    eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for prefixes,
+    with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
+    """
+    if domain == 1:
+        return 0.0
+    ratio = float(
+        min(1 / Privacy.from_epsilon(epsilon, neighbours="all").alpha, Fraction(1 << 500))
+    )
+    f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
+    if workload == "prefixes":
+        queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))
+    else:
+        single = workload == "ranges"
+        queries = ranges - domain * single
+        roots = np.sqrt(
+            np.maximum((domain + 1) / (4 * np.sin(np.pi * f / domain) ** 2) - single, 0.0)
+        )
+    variance = float(roots.sum()) ** 2 / (domain * queries) * 4 * ratio / (ratio - 1) ** 2
+    return even_rmse(domain, n, workload, variance / n)

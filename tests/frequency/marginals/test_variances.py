@@ -1,0 +1,103 @@
+"""The contract on stated errors, of every protocol for marginals: see `tests.contracts.variances`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from frequency import marginals
+from frequency.marginals import (
+    CALM,
+    Domain,
+    InpEM,
+    InpHT,
+    InpHTCMS,
+    InpOLH,
+    InpPS,
+    InpRR,
+    MargHT,
+    MarginalProtocol,
+    MargPS,
+    MargRR,
+)
+from tests.contracts.variances import Entry, Sample, VarianceContract
+
+DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
+SETS = (("a",), ("b", "c"), ("c", "a"))
+
+
+def sketched(domain, k, epsilon, run):
+    """Over the public random functions, of few cells: every run has another seed."""
+    protocol = InpHTCMS(domain, k, epsilon, 4, 16)
+    vars(protocol)["channel"] = replace(protocol.channel, seed=run)
+    return protocol
+
+
+def fixed(kind):
+    made = {}
+
+    def make(epsilon, run):
+        if epsilon not in made:
+            made[epsilon] = kind(DOMAIN, 2, epsilon)
+        return made[epsilon]
+
+    return make
+
+
+class TestMarginals(VarianceContract):
+    """All cells of some marginals, and their intervals."""
+
+    domain, users, planted = DOMAIN.size, 24_000, ("InpHT", "MargPS")
+    entries = {  # noqa: RUF012
+        **{
+            kind.__name__: Entry(fixed(kind))
+            for kind in (InpRR, InpPS, InpHT, InpOLH, MargRR, MargPS, MargHT)
+        },
+        "InpHTCMS": Entry(lambda epsilon, run: sketched(DOMAIN, 2, epsilon, run)),
+    }
+
+    def sample(self, make, epsilon, counts, rng):
+        truth = {names: truth_of(counts, names) for names in SETS}
+        errors, told, covered = [], [], []
+        for run in range(self.runs):
+            protocol = make(epsilon, run)
+            estimate = protocol.estimate(protocol.simulate(counts, rng))
+            error, variance, inside = [], [], []
+            for names, true in truth.items():
+                error.append((estimate.marginal(names) - true).ravel())
+                variance.append(estimate.variances(names).ravel())
+                low, high = estimate.interval(names)
+                inside.append(((low <= true) & (true <= high)).ravel())
+            errors.append(np.concatenate(error))
+            told.append(np.concatenate(variance))
+            covered.append(np.concatenate(inside))
+        predicted = None
+        if np.ptp(counts) == 0:
+            n = int(counts.sum())
+            predicted = np.concatenate([protocol.cell_variances(n, s).ravel() for s in SETS])
+        return Sample(np.array(errors), np.array(told), predicted, np.array(covered))
+
+
+def truth_of(counts, names):
+    cells = DOMAIN.cells(np.arange(DOMAIN.size), names)
+    shape = DOMAIN.project(names).shape
+    return np.bincount(cells, weights=counts / counts.sum()).reshape(shape)
+
+
+def test_protocols_without_stated_variances():
+    """InpEM and CALM: proper distributions, whose variances nobody knows are not told."""
+    counts = np.full(DOMAIN.size, 1000)
+    for kind in (InpEM, CALM):
+        protocol = kind(DOMAIN, 2, 1.0)
+        estimate = protocol.estimate(protocol.simulate(counts, np.random.default_rng(0)))
+        assert np.isnan(estimate.variances(("a", "b"))).all()
+
+
+def test_every_protocol_has_an_entry():
+    kinds = {
+        name
+        for name, kind in vars(marginals).items()
+        if isinstance(kind, type) and issubclass(kind, MarginalProtocol)
+    }
+    assert kinds - {"MarginalProtocol", "InpEM", "CALM"} == set(TestMarginals.entries)

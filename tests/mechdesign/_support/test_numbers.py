@@ -1,0 +1,259 @@
+"""Exact numbers: what is let in, what is refused, and the way to text and back."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import InexactNumber, InvalidPrior
+from mechdesign._support.numbers import exact, whole
+from mechdesign._support.text import brief, from_text, integer_from_text, integer_to_text, to_text
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, Fraction(3)),
+        (Fraction(-2, 6), Fraction(-1, 3)),
+        ("9/10", Fraction(9, 10)),
+        ("0.9", Fraction(9, 10)),
+        ("-1e-3", Fraction(-1, 1000)),
+        (" 1/2 ", Fraction(1, 2)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Decimal("1e-30"), Fraction(1, 10**30)),
+        (np.int8(-7), Fraction(-7)),
+        (np.uint64(2**64 - 1), Fraction(2**64 - 1)),
+        (10**5000, Fraction(10**5000)),
+    ],
+    ids=lambda value: f"{value!r:.20}" if not isinstance(value, int | Fraction) else "",
+)
+def test_exact_accepts(value, expected):
+    result = exact(value)
+    assert type(result) is Fraction
+    assert result == expected
+    # A numpy integer left inside a Fraction would overflow later.
+    assert type(result.numerator) is int
+    assert type(result.denominator) is int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0.9,
+        1.0,
+        0.0,
+        float("inf"),
+        float("nan"),
+        np.float64(0.5),
+        np.float32(0.5),
+        np.float16(1),
+        True,
+        False,
+        np.True_,
+        None,
+        1j,
+        [1],
+        b"1",
+    ],
+    ids=repr,
+)
+def test_exact_refuses_what_is_not_exact(value):
+    with pytest.raises(InexactNumber, match="alpha must be exact") as caught:
+        exact(value, "alpha")
+    assert caught.value.name == "alpha"
+    assert caught.value.value is value
+    assert isinstance(caught.value, TypeError)
+
+
+def test_refusal_suggests_the_number_that_was_meant():
+    with pytest.raises(InexactNumber, match=r"Fraction\(9, 10\) or '0\.9'"):
+        exact(0.9)
+
+
+def test_refusal_suggests_something_acceptable_for_numpy_floats():
+    with pytest.raises(InexactNumber) as caught:
+        exact(np.float64(0.9))
+    suggestion = str(caught.value).rsplit("or ", 1)[1].strip("'")
+    assert exact(suggestion) == Fraction(9, 10)
+
+
+@pytest.mark.parametrize(
+    "value", ["inf", "-inf", "nan", "1/0", "", "nine tenths", "1/2/3", "1//2", "1 2", "0,9"]
+)
+def test_exact_refuses_strings_that_are_not_finite_numbers(value):
+    with pytest.raises(ValueError, match="must be a finite rational number"):
+        exact(value)
+
+
+@pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "sNaN"])
+def test_exact_refuses_decimals_that_are_not_finite(value):
+    with pytest.raises(ValueError, match="must be a finite rational number"):
+        exact(Decimal(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1e1000000000",
+        "1e-1000000000",
+        "-1E+999999999999999999999",
+        "0." + "0" * 10 + "1e-100000",
+        Decimal("1e1000000"),
+        Decimal("1e-1000000"),
+    ],
+    ids=lambda value: str(value)[:16],
+)
+def test_numbers_longer_than_any_memory_are_refused_at_once(value):
+    """A dozen characters must not stand for gigabytes: the exponent is looked at before anything is
+    computed.
+    """
+    with pytest.raises(ValueError, match="must be a finite rational number"):
+        exact(value)
+
+
+def test_exponents_that_are_merely_large_are_exact():
+    assert exact("1e1000") == 10**1000
+    assert exact("-1e-1000") == Fraction(-1, 10**1000)
+    assert exact(Decimal("25e-3")) == Fraction(1, 40)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(1, 3), "0.333333"),
+        (Fraction(-10) ** 401, "-1.00000E+401"),
+        (Fraction(2, 3) / 10**5000, "6.66667E-5001"),
+        (Fraction(10**5000), "1.00000E+5000"),
+        (math.inf, "inf"),
+        (0.1, "0.1"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_brief(value, expected):
+    """Messages show any number, also where floats overflow and where Python refuses decimal
+    conversions.
+    """
+    assert brief(value) == expected
+
+
+integers = st.one_of(
+    st.integers(),
+    st.integers(0, 40).map(lambda k: (1 << 2048) + k - 20),
+    st.integers(0, 40).map(lambda k: 20 - k - (1 << 2048)),
+    # Beyond the 4300 decimal digits that Python converts.
+    st.integers(15_000, 20_000).map(lambda k: 3 * (1 << k) + 1),
+    st.integers(15_000, 20_000).map(lambda k: -(1 << k)),
+)
+
+
+@SETTINGS
+@given(integers)
+def test_integers_survive_text(value):
+    assert integer_from_text(integer_to_text(value)) == value
+
+
+@SETTINGS
+@given(integers, integers.filter(bool))
+def test_fractions_survive_text(numerator, denominator):
+    value = Fraction(numerator, denominator)
+    assert from_text(to_text(value)) == value
+
+
+def test_text_is_what_people_write():
+    assert to_text(Fraction(9, 10)) == "9/10"
+    assert to_text(Fraction(-4, 2)) == "-2"
+    assert to_text(Fraction(0)) == "0"
+    assert integer_to_text(1 << 2048).startswith("0x1")
+    assert integer_to_text((1 << 2048) - 1).isdigit()
+
+
+MALFORMED = [
+    "",
+    "-",
+    "x",
+    "0x",
+    "one",
+    "1.5",
+    "1e3",
+    "/2",
+    "1/0",
+    "1/-2",
+    "1/0x0",
+    "1/2/3",
+    "0xg",
+    "1/",
+    "inf",
+    "nan",
+    "--1",
+    "1 / 2",
+]
+SLOPPY = [" 1", "1\n", "1_000", "+1", "٣", "0x_1", "0X1", "0x1 ", "1/+2", "1/ 2", "0b1", "0o7"]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_malformed_fractions_are_refused(text):
+    with pytest.raises(ValueError, match=r"integer|invalid literal|denominator"):
+        from_text(text)
+
+
+@pytest.mark.parametrize("text", SLOPPY)
+def test_pythons_laxer_spellings_of_integers_are_refused(text):
+    with pytest.raises(ValueError, match="as a string"):
+        from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2/4", Fraction(1, 2)),
+        ("1/1", 1),
+        ("-0", 0),
+        ("0x10", 16),
+        ("-0xf/0x10", Fraction(-15, 16)),
+    ],
+)
+def test_other_spellings_of_a_value_are_read_as_that_value(text, value):
+    """They are not what to_text writes, but there is nothing else that they could mean."""
+    assert from_text(text) == value
+
+
+@pytest.mark.parametrize("value", [1, 0.5, None, b"1", Fraction(1, 2), ["1"]], ids=repr)
+def test_text_must_be_text(value):
+    with pytest.raises(ValueError, match="as a string"):
+        from_text(value)
+    with pytest.raises(ValueError, match="as a string"):
+        integer_from_text(value)
+
+
+def test_decimal_text_too_long_for_python_is_a_value_error():
+    # Nothing here writes such text; a hostile file may.
+    with pytest.raises(ValueError, match=r"."):
+        from_text("1" * 5000)
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
+def test_whole_numbers_become_integers_of_python(value):
+    assert whole(value, "k", 1, 3) == 3
+    assert type(whole(value, "k")) is int
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 3.0, np.float64(3), "3", None, [3], -1, 4])
+def test_what_is_not_a_whole_number_in_range_is_refused(value):
+    with pytest.raises(ValueError, match=r"^k must be a number of items, 0 to 3, got "):
+        whole(value, "k", 0, 3, what="a number of items")
+
+
+def test_the_message_about_a_whole_number_is_short_safe_and_of_the_type_wanted():
+    with pytest.raises(InvalidPrior) as caught:
+        whole("\x1b[2J" + "x" * 1000, "k", 1, 1 << 32, error=InvalidPrior)
+    assert str(caught.value).startswith("k must be an integer, 1 to 2^32, got '\\x1b[2Jxxx")
+    assert len(str(caught.value)) < 120
+    with pytest.raises(ValueError, match="k must be an integer, at least 1, got 0"):
+        whole(0, "k", 1)

@@ -1,0 +1,444 @@
+"""A ledger of budgets: exact sums, groups in parallel, and nothing recorded that exceeds."""
+
+import copy
+import errno
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import product
+from threading import Barrier
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import (
+    AlreadySpent,
+    BudgetExceeded,
+    InexactNumber,
+    InvalidFile,
+    Ledger,
+    LedgerChanged,
+    plan,
+)
+from mechdesign.accounting.ledger import NOT_COVERED
+from mechdesign.privacy import exact_epsilon
+
+
+def spent_by(entries, group):
+    """By somebody of this group, the slow way."""
+    return sum(epsilon for epsilon, people in entries if people is None or group in people)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.fractions(Fraction(1, 60), 2, max_denominator=60),
+            st.none() | st.sets(st.sampled_from("abc"), min_size=1).map(tuple),
+        ),
+        max_size=12,
+    )
+)
+def test_nobody_ever_spends_more_and_the_sums_are_exact(entries):
+    ledger, recorded = Ledger(3), []
+    for number, (epsilon, people) in enumerate(entries):
+        # Z: in no group
+        fits = all(spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz")
+        if fits:
+            ledger.spend(epsilon, str(number), people)
+            recorded.append((epsilon, people))
+        else:
+            with pytest.raises(BudgetExceeded) as caught:
+                ledger.spend(epsilon, str(number), people)
+            assert caught.value.asked == epsilon > caught.value.remaining == ledger.left(people)
+        assert ledger.spent == max(spent_by(recorded, group) for group in "abcz")
+        assert ledger.remaining == 3 - ledger.spent
+        for group in "abcz":
+            assert ledger.left(group) == 3 - spent_by(recorded, group)
+    assert len(ledger.entries) == len(recorded)
+
+
+def test_disjoint_groups_compose_in_parallel_and_everybody_counts_for_all():
+    ledger = Ledger("1")
+    ledger.spend("0.4", "north", users="north")
+    ledger.spend("0.7", "south", users=["south"])
+    assert ledger.spent == Fraction(7, 10)
+    ledger.spend("0.3", "all")
+    assert (
+        ledger.spent,
+        ledger.left("north"),
+        ledger.left(["north", "south"]),
+        ledger.left("west"),
+    ) == (
+        1,
+        Fraction(3, 10),
+        0,
+        Fraction(7, 10),
+    )
+    with pytest.raises(BudgetExceeded, match="more than the 0 that remains"):
+        ledger.spend("1e-30", "a little more")
+
+
+def test_floats_are_the_binary_numbers_that_they_are():
+    ledger = Ledger("0.3")
+    ledger.spend(0.1, "first")
+    ledger.spend(0.1, "second")
+    with pytest.raises(BudgetExceeded):  # 0.1 is above 1/10
+        ledger.spend(0.1, "third")
+    ledger.spend(ledger.remaining, "the rest")
+    assert ledger.remaining == 0
+    assert exact_epsilon(0.5) == exact_epsilon("1/2") == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("epsilon", [-1, "-0.1", float("nan"), float("inf"), -0.5, "x"])
+def test_an_epsilon_is_finite_and_not_negative(epsilon):
+    with pytest.raises(ValueError, match=r"epsilon|value"):
+        Ledger(epsilon)
+    with pytest.raises(ValueError, match=r"epsilon|value"):
+        Ledger(1).spend(epsilon, "it")
+
+
+def test_what_is_no_collection_is_refused_and_not_recorded():
+    ledger = Ledger(1)
+    for epsilon, what, people in [
+        (0, "free", None),
+        (1, " ", None),
+        (1, 3, None),
+        (1, "x", ()),
+        (1, "x", ["a", ""]),
+        (1, "x", 5),
+    ]:
+        with pytest.raises(ValueError, match=r"collection|users"):
+            ledger.spend(epsilon, what, people)
+    for wrong in (None, True, [1]):
+        with pytest.raises(InexactNumber):
+            ledger.spend(wrong, "it")
+    assert ledger.entries == ()
+
+
+def test_a_cell_of_a_notebook_that_runs_twice_does_not_count_twice():
+    ledger = Ledger(1)
+    ledger.spend("0.2", "ages")
+    with pytest.raises(AlreadySpent, match="'ages' is spent already"):
+        ledger.spend("0.2", "ages")
+    with pytest.raises(AlreadySpent):
+        ledger.spend("0.2", "ages", users="north")
+    assert ledger.spent == Fraction(1, 5)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_there_is_one_of_a_ledger(duplicate):
+    with pytest.raises(TypeError, match="each copy would spend the whole budget"):
+        duplicate(Ledger(1))
+
+
+def test_the_table_says_what_is_not_covered():
+    ledger = Ledger("1")
+    ledger.spend(Fraction(1, 3), "ages", users=("north", "south"))
+    ledger.spend(0.1, "incomes")
+    text = str(ledger)
+    assert text.splitlines()[1].split() == ["ages", "north,", "south", "1/3"]
+    assert "~0.1" in text, "no short number: marked as rounded"
+    assert text.endswith(NOT_COVERED)
+    for word in (
+        "Renyi",
+        "subsampling",
+        "disjoint",
+        "over time",
+        "depend on each other",
+        "else is published",
+        "central",
+    ):
+        assert word in NOT_COVERED
+
+
+def test_a_file_outlives_the_process_and_its_numbers_are_exact(tmp_path):
+    path, ledger = tmp_path / "ledger.json", Ledger("1")
+    ledger.save(path)
+    ledger.spend(Fraction(1, 3), "ages", users="north")
+    ledger.spend(0.1, "incomes")
+    ledger.save(path)
+    again = Ledger.load(path)
+    assert (again.epsilon, again.entries) == (ledger.epsilon, ledger.entries)
+    assert again.remaining == 1 - Fraction(1, 3) - Fraction(0.1)
+    assert {item.name for item in tmp_path.iterdir()} == {"ledger.json", "ledger.json.lock"}
+
+
+def test_what_another_has_spent_is_not_overwritten(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger(1).save(path)
+    mine, theirs = Ledger.load(path), Ledger.load(path)
+    theirs.spend("0.9", "theirs")
+    theirs.save(path)
+    mine.spend("0.9", "mine")
+    with pytest.raises(LedgerChanged):
+        mine.save(path)
+    with pytest.raises(LedgerChanged):
+        Ledger(2).save(path)
+    assert [entry.what for entry in Ledger.load(path).entries] == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "mechdesign.mechanism"},
+        {"version": 2},
+        {"version": 1.0},
+        {"version": True},
+        {"comment": "harmless"},
+        {"epsilon": 1},
+        {"epsilon": "0.5"},
+        {"epsilon": "1/4"},
+        {"epsilon": "-1"},
+        {"entries": None},
+        {"entries": [{"epsilon": "1/2", "what": "x"}]},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": None, "note": ""}]},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": None}] * 2},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": [3]}]},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": "north"}]},
+        {"entries": [{"epsilon": "1/2", "what": "x", "people": ["north", "north"]}]},
+        {"entries": {"epsilon": "1/2", "what": "x", "people": None}},
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, change):
+    path, ledger = tmp_path / "ledger.json", Ledger("1")
+    ledger.spend("1/2", "ages")
+    ledger.save(path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, **change}))
+    with pytest.raises(InvalidFile):
+        Ledger.load(path)
+
+
+def test_a_ledger_with_two_budgets_is_refused(tmp_path):
+    path = tmp_path / "ledger.json"
+    Ledger("1").save(path)
+    path.write_text(path.read_text().replace('"epsilon": "1"', '"epsilon": "1", "epsilon": "9"'))
+    with pytest.raises(InvalidFile, match="'epsilon' occurs twice"):
+        Ledger.load(path)
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "ledger.json"
+    for text in ("", "[]", "{}", "3", '{"format": "mechdesign.ledger"', "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(InvalidFile):
+            Ledger.load(path)
+        with pytest.raises(InvalidFile):
+            Ledger(1).save(path)
+        assert path.read_text() == text
+    with pytest.raises(FileNotFoundError):
+        Ledger.load(tmp_path / "none.json")
+
+
+def test_every_order_of_spending_is_the_same():
+    spends = [("0.2", "a", None), ("0.3", "b", "north"), ("0.5", "c", "south")]
+    seen = set()
+    for order in product(spends, repeat=3):
+        if len(set(order)) == 3:
+            ledger = Ledger(1)
+            for epsilon, what, people in order:
+                ledger.spend(epsilon, what, people)
+            seen.add((ledger.spent, ledger.left("north")))
+    assert seen == {(Fraction(7, 10), Fraction(1, 2))}
+
+
+# --------------------------------------------------------------- a file that several spend from
+
+
+def test_a_ledger_is_made_once_and_then_continued(tmp_path):
+    path = tmp_path / "ledger.json"
+    with pytest.raises(FileNotFoundError):
+        Ledger.open(path)
+    with Ledger.open(path, epsilon="1") as ledger:
+        assert Ledger.load(path).epsilon == 1
+        ledger.spend("0.4", "ages")
+        assert [entry.what for entry in Ledger.load(path).entries] == ["ages"]
+    with pytest.raises(ValueError, match="closed; nothing was recorded"):
+        ledger.spend("0.4", "more")
+    again = Ledger.open(path, epsilon=1)
+    again.spend("0.5", "incomes", users=["north", "south"])
+    assert again.entries == Ledger.open(path).entries == Ledger.load(path).entries
+    assert (ledger.remaining, again.remaining) == (Fraction(3, 5), Fraction(1, 10))
+    with pytest.raises(LedgerChanged, match="is a ledger of 1, not of 2"):
+        Ledger.open(path, epsilon=2)
+    assert again.remaining == Fraction(1, 10)
+
+
+def test_open_ledgers_of_one_file_see_what_the_others_spend(tmp_path):
+    path, link = tmp_path / "ledger.json", tmp_path / "link.json"
+    mine = Ledger.open(path, epsilon=1)
+    link.symlink_to(path)
+    theirs = Ledger.open(link)
+    theirs.spend("0.7", "theirs")
+    assert mine.remaining == mine.left("north") == Fraction(3, 10)
+    assert [entry.what for entry in mine.entries] == ["theirs"]
+    assert "theirs" in str(mine)
+    with pytest.raises(BudgetExceeded):
+        mine.require("0.7")
+    with pytest.raises(BudgetExceeded):
+        mine.spend("0.7", "mine")
+    with pytest.raises(AlreadySpent):
+        mine.spend("0.1", "theirs")
+    assert plan("count", 4, ledger=mine).best.epsilon == Fraction(3, 10)
+    theirs.spend("0.3", "rest")
+    with pytest.raises(BudgetExceeded):
+        plan("count", 4, ledger=mine)
+    assert link.is_symlink()
+
+
+def test_a_file_that_was_put_back_or_removed_is_not_spent_from(tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger = Ledger.open(path, epsilon=1)
+    before = path.read_bytes()
+    ledger.spend("0.9", "ages")
+    path.write_bytes(before)
+    with pytest.raises(LedgerChanged, match="lacks collections"):
+        ledger.spend("0.9", "ages again")
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        ledger.spend("0.9", "ages again")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["fsync", "replace"])
+def test_a_spend_that_cannot_be_written_is_not_recorded(tmp_path, monkeypatch, name):
+    path = tmp_path / "ledger.json"
+    ledger = Ledger.open(path, epsilon=1)
+    ledger.spend("0.1", "before")
+    whole = path.read_bytes()
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, full)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.spend("0.9", "failed")
+    assert path.read_bytes() == whole
+    assert ledger.remaining == Fraction(9, 10)
+    ledger.spend("0.9", "failed")
+    assert ledger.remaining == 0
+
+
+def test_it_is_on_the_disk_when_spend_returns(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        fsync(descriptor)
+
+    ledger = Ledger.open(tmp_path / "ledger.json", epsilon=1)
+    monkeypatch.setattr(os, "fsync", noted)
+    ledger.spend("0.1", "ages")
+    assert synced == [False, True]
+
+
+RACES = """
+import os, sys
+from pathlib import Path
+from mechdesign import BudgetExceeded, Ledger
+os.fsync = lambda descriptor: None  # what is tested is the lock
+folder, me, races = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for race in range(races):
+    ledger = Ledger.open(folder / f"{race}.json", epsilon=1)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        ledger.spend(1, me)
+        print("spent", flush=True)
+    except BudgetExceeded:
+        print("refused", flush=True)
+"""
+
+
+def test_of_two_processes_that_spend_the_whole_budget_one_does(tmp_path):
+    races = 400
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACES, str(tmp_path), me, str(races)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for me in ("a", "b")
+    ]
+    winners = set()
+    for race in range(races):
+        assert [run.stdout.readline() for run in runs] == ["ready\n"] * 2
+        for run in runs if race % 2 else runs[::-1]:
+            run.stdin.write("go\n")
+            run.stdin.flush()
+        said = [run.stdout.readline().strip() for run in runs]
+        assert sorted(said) == ["refused", "spent"]
+        (entry,) = Ledger.load(tmp_path / f"{race}.json").entries
+        assert entry.what == "ab"[said.index("spent")]
+        winners.add(entry.what)
+    assert winners == {"a", "b"}, "neither was always first"
+    for run in runs:
+        run.communicate()
+        assert run.returncode == 0
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_of_four_threads_that_spend_the_whole_budget_one_does(where, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for race in range(300):
+                path = tmp_path / f"{race}.json"
+                ledger = Ledger(1) if where == "memory" else Ledger.open(path, epsilon=1)
+                gate = Barrier(4)
+
+                def spend(me, ledger=ledger, gate=gate):
+                    gate.wait()
+                    try:
+                        ledger.spend(1, str(me))
+                    except BudgetExceeded:
+                        return 0
+                    return 1
+
+                assert sum(pool.map(spend, range(4))) == 1
+                assert len(ledger.entries) == 1
+    finally:
+        sys.setswitchinterval(before)
+
+
+KILLED = """
+import sys
+from mechdesign import Ledger
+with Ledger.open(sys.argv[1], epsilon=1) as ledger:
+    print("ready", flush=True)
+    for k in range(int(sys.argv[2]), 10**6):
+        ledger.spend("1/1000000", str(k))
+        print(k, flush=True)
+"""
+
+
+def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
+    path, random, returned = tmp_path / "ledger.json", np.random.default_rng(1), []
+    for _ in range(5):
+        first = len(Ledger.load(path).entries) if path.exists() else 0
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path), str(first)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stdout.readline() == "ready\n"
+        time.sleep(random.uniform(0, 0.2))
+        run.kill()
+        returned += run.communicate()[0].split()
+        names = [entry.what for entry in Ledger.open(path).entries]
+        assert set(returned) <= set(names)
+        assert len(names) <= first + len(returned) + 1
+    assert len(returned) > 10

@@ -1,0 +1,232 @@
+"""Pieces and explanations where bases are degenerate, tables no vertices, and solvers fail."""
+
+from dataclasses import replace
+from fractions import Fraction as Q
+from itertools import pairwise
+from random import Random
+
+import pytest
+from flint import fmpq, fmpq_mat
+
+from mechdesign import Design, Mechanism, Metric, Privacy, SolverFailure, design, named
+from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
+from mechdesign.lp.basis import to_fmpq
+from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
+from mechdesign.symbolic.program import AlphaProgram
+from mechdesign.symbolic.semialgebraic import AlphaInterval, between
+
+LINE = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
+UNEVEN = Metric([[0 if j == k else 1 + (j + k) % 3 for k in range(4)] for j in range(4)])
+
+DEGENERATE = [
+    (3, L0(), ["OR:1/2"], "adjacent"),
+    (5, L0(), ["OR:9/10"], "adjacent"),
+    (4, L2(worst_case=True), ["OR"], "all"),
+]
+"""Statements whose designs have multipliers that are not basic in the program as stated."""
+
+SWEPT = [
+    *DEGENERATE,
+    (1, L1(worst_case=True), ["OR:1/3"], "all"),
+    (2, L0(), ["OR:1/2"], 2),
+    (2, Power("3/2", worst_case=True), ["RM", "OR"], "adjacent"),
+    (3, L1(), ["F", "OR:1/2"], "all"),
+    (3, L2(), ["WH", "OR:9/10"], 2),
+    (3, L1(prior=binomial(3, "1/3")), ["S", "OR"], "adjacent"),
+    (3, L0(d=1), ["OR:9/10"], LINE),
+    (3, L2(worst_case=True), ["WH", "OR"], UNEVEN),
+    (3, Costs([[0, 3, 1, 2], [2, 0, 1, 5], [3, 1, 0, 1], [4, 2, 7, 0]]), ["OR:1/2"], "all"),
+    (4, L0(worst_case=True), ["WH"], "all"),
+    (4, L1(), ["OR:1/3"], 3),
+    (4, L2(), [], "all"),
+    (4, Power("3/2", worst_case=True), ["OR:9/10"], "all"),
+    (5, L1(), [], "all"),
+    (5, L0(worst_case=True), ["CM"], 2),
+]
+statements = pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), SWEPT)
+
+
+@statements
+def test_every_design_is_explained(n, loss, properties, neighbours):
+    """Near 0, at breakpoints, near 1: the formula is the design's table, at its loss."""
+    for alpha in (Q(1, 10**6), Q(1, 3), Q(1, 2), Q(9, 10), 1 - Q(1, 10**6)):
+        found = design(n, Privacy(alpha, neighbours), loss, properties)
+        piece = explain(found)
+        assert alpha in piece.interval
+        assert piece.objective(alpha) == found.certificate.objective
+        assert piece.mechanism.at(alpha).loss(loss) == found.certificate.objective
+
+
+@statements
+def test_pieces_agree_with_designs_inside_and_at_breakpoints(n, loss, properties, neighbours):
+    random = Random(n)
+    pieces = parametric(n, loss, properties, neighbours=neighbours)
+    assert (pieces[0].interval.low, pieces[-1].interval.high) == (0, 1)
+    assert all(before.interval.high == after.interval.low for before, after in pairwise(pieces))
+    for piece in random.sample(pieces, min(3, len(pieces))):
+        assert piece.verify()
+        low, high = piece.interval.low, piece.interval.high
+        inside = between(low, high)
+        tried = [inside, between(low, inside), between(inside, high)]
+        tried += [end for end in (low, high) if isinstance(end, Q) and 0 < end < 1]
+        for alpha in tried:
+            found = design(n, Privacy(alpha, neighbours), loss, properties)
+            assert found.certificate.gap == 0
+            assert piece.objective(alpha) == found.certificate.objective
+
+
+def rank(rows, width):
+    return fmpq_mat(len(rows), width, [a for row in rows for a in row]).rank()
+
+
+@pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), DEGENERATE)
+def test_table_and_multipliers_of_a_vertex_are_basic(n, loss, properties, neighbours):
+    """By ranks: what is tight determines the table, and the rows with multipliers that are not 0
+    are independent in the columns without reduced cost.
+    """
+    for alpha in (Q(1, 3), Q(1, 2), Q(7, 10), Q(11, 12)):
+        found = design(n, Privacy(alpha, neighbours), loss, properties)
+        program = AlphaProgram(n + 1, neighbours, loss, found.certificate.properties)
+        vertex, point, width = program.vertex(found), to_fmpq(alpha), len(program.cost)
+        x = [fmpq(1) * p(point) / vertex.denominator(point) for p in vertex.numerators]
+        y = [fmpq(1) * p(point) / vertex.proof.denominator(point) for p in vertex.proof.numerators]
+        rows = [
+            [line.terms[v](point) if v in line.terms else fmpq(0) for v in range(width)]
+            for line in program.constraints
+        ]
+        slack = [
+            sum((a * b for a, b in zip(row, x, strict=True)), -line.bound(point))
+            for row, line in zip(rows, program.constraints, strict=True)
+        ]
+        active = [[fmpq(v == w) for w in range(width)] for v in range(width) if x[v] == 0]
+        active += [row for row, value in zip(rows, slack, strict=True) if value == 0]
+        assert rank(active, width) == width
+        pulled = [
+            sum((b * row[v] for b, row in zip(y, rows, strict=True)), fmpq(0)) for v in range(width)
+        ]
+        free = [v for v in range(width) if pulled[v] == program.cost[v]]
+        proof = [[row[v] for v in free] for row, value in zip(rows, y, strict=True) if value != 0]
+        assert rank(proof, len(free)) == len(proof)
+
+
+def test_a_table_between_optimal_ones_is_explained_by_one_of_them():
+    """Where every table costs the same, the mean of two, which is no vertex, is optimal as well."""
+    loss, privacy = Costs([[1] * 4] * 4), Privacy("2/5")
+    found = design(3, privacy, loss, ["WH"])
+    tables = named.geometric(3, "2/5").table, named.explicit_fair(3, "2/5").table
+    mean = Mechanism(
+        [[(a + b) / 2 for a, b in zip(*rows, strict=True)] for rows in zip(*tables, strict=True)],
+        privacy,
+    )
+    piece = explain(Design(mean, found.certificate))
+    assert piece.verify()
+    assert piece.mechanism.at("2/5") != mean
+    assert piece.objective("2/5") == 1
+
+
+def test_a_table_without_the_symmetry_of_its_statement_is_explained_by_one_that_has_it():
+    """Where every table costs the same, always answering 1 is as good as always answering 2."""
+    loss, privacy = Costs([[1] * 4] * 4), Privacy("9/10")
+    one = Mechanism([[0] * 4, [1] * 4, [0] * 4, [0] * 4], privacy)
+    piece = explain(Design(one, design(3, privacy, loss).certificate))
+    assert piece.verify()
+    assert piece.objective("9/10") == 1
+    assert piece.mechanism.where("S").everywhere
+
+
+def test_a_design_at_a_breakpoint_where_an_equality_follows_from_the_rest():
+    """At 1/7 a basis leaves out the sum of a column, which its formulas keep at no other alpha."""
+    found = design(5, Privacy("1/7", 3), L1(worst_case=True), ["F"])
+    piece = explain(found)
+    assert Q(1, 7) in piece.interval
+    assert piece.mechanism.at("1/7") == found.mechanism
+    assert piece.objective("1/7") == found.certificate.objective
+    assert piece.verify()
+
+
+def test_a_claim_that_does_not_verify_is_not_explained():
+    found = design(2, Privacy("9/10"), properties=["WH"])
+    lie = replace(found.certificate, bound=found.certificate.objective - 1)
+    with pytest.raises(SolverFailure, match="not proved optimal"):
+        explain(Design(found.mechanism, lie))
+    other = Mechanism(named.explicit_fair(2, "9/10").table, found.mechanism.privacy)
+    with pytest.raises(SolverFailure, match="not proved optimal: the loss is"):
+        explain(Design(other, found.certificate))
+
+
+# --- solvers that fail -----------------------------------------------------------------------------
+
+
+def failing(monkeypatch, where):
+    """Let `design` fail at some alphas, as `parametric` sees it; the alphas that it was asked for."""
+    asked = []
+
+    def fails(n, privacy, loss, properties):
+        asked.append(privacy.alpha)
+        if where(privacy.alpha):
+            raise SolverFailure("planted")
+        return design(n, privacy, loss, properties)
+
+    monkeypatch.setattr("mechdesign.symbolic.critical_regions.design", fails)
+    return asked
+
+
+def test_where_one_alpha_fails_another_is_taken(monkeypatch):
+    expected = [(piece.interval, piece.objective) for piece in parametric(3, L0(), ["OR:1/2"])]
+    asked = failing(monkeypatch, lambda alpha: alpha in (Q(1, 2), Q(1, 4), Q(2, 3), Q(11, 16)))
+    found = parametric(3, L0(), ["OR:1/2"])
+    assert Q(1, 2) in asked
+    assert [(piece.interval, piece.objective) for piece in found] == expected
+    assert all(piece.verify() for piece in found)
+
+
+def test_what_cannot_be_proved_is_reported_between_the_pieces_that_can(monkeypatch):
+    """All alphas of one piece fail: its neighbours stand, up to their own ends, and it is a gap."""
+    expected = parametric(3, L0(), ["OR:1/2"])
+    lost = expected[1].interval
+    asked = failing(monkeypatch, lambda alpha: alpha in lost)
+    found = parametric(3, L0(), ["OR:1/2"])
+    assert [type(piece) for piece in found] == [
+        CriticalRegion,
+        Unproved,
+        CriticalRegion,
+        CriticalRegion,
+        CriticalRegion,
+    ]
+    gap = found[1]
+    assert gap.interval == AlphaInterval(lost.low, lost.high, (False, False))
+    assert "planted (at alpha = " in gap.reason
+    assert str(gap).startswith("nothing is proved where 5/12 < α < 0.451026")
+    assert not gap.verify()
+    assert len(asked) == len(set(asked)) < 60
+    for before, after in zip(expected, found, strict=True):
+        if isinstance(after, CriticalRegion):
+            assert (before.interval, before.objective) == (after.interval, after.objective)
+            assert after.verify()
+
+
+@pytest.mark.parametrize(("low", "high"), [(Q(0), Q(5, 12)), (Q(17, 25), Q(1))])
+def test_gaps_at_the_ends_are_reported(monkeypatch, low, high):
+    failing(monkeypatch, lambda alpha: low <= alpha <= high)
+    found = parametric(3, L0(), ["OR:1/2"])
+    assert (found[0].interval.low, found[-1].interval.high) == (0, 1)
+    assert all(before.interval.high == after.interval.low for before, after in pairwise(found))
+    gap = found[0] if low == 0 else found[-1]
+    assert [piece for piece in found if isinstance(piece, Unproved)] == [gap]
+
+
+def test_where_nothing_is_proved_the_reason_is_raised(monkeypatch):
+    asked = failing(monkeypatch, lambda alpha: True)
+    with pytest.raises(SolverFailure, match=r"planted \(at alpha = 1/2\)"):
+        parametric(2, L0(), ["WH"])
+    assert len(asked) < 20
+
+
+def test_explaining_at_a_breakpoint_does_not_need_other_designs(monkeypatch):
+    """What lies beside one may not be found: then the interval is what the design alone proves."""
+    found = design(2, Privacy("1/2"), properties=["WH"])
+    failing(monkeypatch, lambda alpha: True)
+    piece = explain(found)
+    assert Q(1, 2) in piece.interval
+    assert piece.verify()
+    assert piece.objective("1/2") == found.certificate.objective

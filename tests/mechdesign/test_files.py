@@ -1,0 +1,369 @@
+"""Files: exact round trips, and a reason for every file that is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign import (
+    CertificateRejected,
+    Constraints,
+    InvalidFile,
+    InvalidMechanism,
+    Mechanism,
+    Privacy,
+    PrivacyViolation,
+    Property,
+    design,
+    named,
+)
+from mechdesign._support import files, strict_json
+from mechdesign.losses import L0, L1, Costs, Power, binomial
+
+DESIGNS = {
+    "plain": lambda: design(3, Privacy("9/10"), L0(), ["WH", "CM"]),
+    "prior": lambda: design(3, Privacy("2/3"), L1(prior=binomial(3, "1/4")), ["OR:9/10"]),
+    "worst case": lambda: design(
+        2, Privacy("3/4", neighbours=2), Power("1/2", worst_case=True), ["S"]
+    ),
+    "costs": lambda: design(1, Privacy("1/2", neighbours=[(0, 1)]), Costs([[0, 3], [1, 0]])),
+    "local": lambda: design(3, Privacy("1/2", neighbours="all")),
+    "perfect": lambda: design(2, Privacy(1), L0(), ["F"]),
+    "huge numbers": lambda: design(2, Privacy.from_epsilon(1e-300)),
+}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "m.json"
+    DESIGNS["plain"]().save(path)
+    return path
+
+
+def resealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Edit a file as a forger would, with a digest that fits again."""
+    content = json.loads(path.read_text())
+    change(content)
+    content["digest"] = strict_json.digest_of(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_round_trip_keeps_table_privacy_and_certificate(name: str, tmp_path: Path) -> None:
+    found = DESIGNS[name]()
+    path = tmp_path / "m.json"
+    found.save(path)
+    back = Mechanism.load(path)
+    assert back == found.mechanism
+    assert back.certificate == found.certificate
+    assert back.certificate.verify(back)
+    back.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_a_mechanism_without_certificate_round_trips(tmp_path: Path) -> None:
+    named.krr(5, "1/3").save(tmp_path / "krr.json")
+    assert Mechanism.load(tmp_path / "krr.json") == named.krr(5, "1/3")
+    assert Mechanism.load(tmp_path / "krr.json").certificate is None
+
+
+def test_a_rectangular_mechanism_round_trips(tmp_path: Path) -> None:
+    table = Mechanism([["1/2", "1/3"], ["1/4", "1/3"], ["1/4", "1/3"]], Privacy("2/3"))
+    table.save(tmp_path / "r.json")
+    assert Mechanism.load(tmp_path / "r.json") == table
+
+
+def test_numbers_beyond_the_decimal_limit_round_trip(tmp_path: Path) -> None:
+    alpha = Fraction(10**5000 - 1, 10**5000)
+    mechanism = named.geometric(1, alpha)
+    mechanism.save(tmp_path / "big.json")
+    assert Mechanism.load(tmp_path / "big.json") == mechanism
+
+
+def test_truncation_anywhere_is_refused(saved: Path) -> None:
+    whole = saved.read_bytes()
+    for length in range(0, len(whole) - 2, 7):
+        saved.write_bytes(whole[:length])
+        with pytest.raises(InvalidFile):
+            Mechanism.load(saved)
+
+
+def test_every_changed_digit_is_refused(saved: Path) -> None:
+    whole = saved.read_text()
+    places = [k for k, letter in enumerate(whole) if letter.isdigit()]
+    for k in places[:: max(1, len(places) // 200)]:
+        saved.write_text(whole[:k] + str((int(whole[k]) + 1) % 10) + whole[k + 1 :])
+        with pytest.raises(InvalidFile):
+            Mechanism.load(saved)
+
+
+def test_a_table_that_is_not_private_is_refused_whatever_the_digest(saved: Path) -> None:
+    resealed(saved, lambda content: content.update(alpha="99/100"))
+    with pytest.raises(PrivacyViolation, match="not private"):
+        Mechanism.load(saved)
+
+
+def test_a_wider_neighbour_relation_than_the_table_keeps_is_refused(saved: Path) -> None:
+    resealed(saved, lambda content: content.update(neighbours="all"))
+    with pytest.raises(PrivacyViolation):
+        Mechanism.load(saved)
+
+
+def swap_rows(content: dict[str, Any]) -> None:
+    content["weights"][0], content["weights"][-1] = content["weights"][-1], content["weights"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        (lambda c: c["weights"][0].__setitem__(0, "1"), InvalidMechanism, "column 0 sums"),
+        (lambda c: c["weights"][0].__setitem__(0, "-1"), InvalidMechanism, "negative"),
+        (lambda c: c["weights"].pop(), InvalidMechanism, "sums"),
+        (lambda c: c["weights"][0].pop(), InvalidMechanism, "one length"),
+        (lambda c: c.update(weights=[]), InvalidMechanism, "at least one"),
+        (lambda c: c.update(denominator="0"), InvalidMechanism, "positive"),
+        (lambda c: c.update(alpha="0"), InvalidFile, "alpha"),
+        (lambda c: c.update(alpha=0.9), InvalidFile, "malformed"),
+        (lambda c: c.update(alpha="1/0"), InvalidFile, "denominator"),
+        (lambda c: c.update(neighbours="some"), InvalidFile, "neighbours"),
+        (lambda c: c.update(neighbours=[[0, 9]]), InvalidFile, "input 9"),
+        (lambda c: c.pop("certificate"), InvalidFile, "certificate"),
+        (lambda c: c.update(version=2), InvalidFile, "version"),
+        (lambda c: c.update(format="else"), InvalidFile, "not a mechanism file"),
+        (lambda c: c["certificate"].update(objective="1/2"), CertificateRejected, "loss is"),
+        (lambda c: c["certificate"].update(bound="1/2"), CertificateRejected, "prove the bound"),
+        (
+            lambda c: c["certificate"]["properties"].append("F"),
+            CertificateRejected,
+            "lacks the property F",
+        ),
+        (lambda c: c["certificate"]["properties"].append("XX"), InvalidFile, "unknown property"),
+        (lambda c: c["certificate"]["loss"].update(power="2"), CertificateRejected, "loss is"),
+        (
+            lambda c: c["certificate"]["multipliers"].update(nonsense={"0": "1"}),
+            CertificateRejected,
+            "no rows called",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["column sums"].update({"99": "1"}),
+            CertificateRejected,
+            "rows",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["column sums"].update({"0": "100"}),
+            CertificateRejected,
+            "exceed",
+        ),
+        (
+            lambda c: c["certificate"]["multipliers"]["privacy"].update({"0": "-1"}),
+            CertificateRejected,
+            "negative",
+        ),
+        (lambda c: c["certificate"].update(multipliers=3), InvalidFile, "malformed"),
+        (swap_rows, CertificateRejected, "lacks"),
+    ],
+)
+def test_a_forged_file_is_refused_with_the_reason(
+    change: Callable[[dict[str, Any]], None], error: type[Exception], reason: str, saved: Path
+) -> None:
+    resealed(saved, change)
+    with pytest.raises(error, match=reason):
+        Mechanism.load(saved)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "null", "3", '{"format": "mechdesign.mechanism"}', "[" * 100_000, "\x00\xff"],
+)
+def test_what_is_no_mechanism_file_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(InvalidFile):
+        Mechanism.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(version=1.0),
+        lambda c: c.update(version=True),
+        lambda c: c.update(comment="harmless"),
+        lambda c: c["certificate"].update(comment="harmless"),
+        lambda c: c["certificate"]["loss"].update(comment="harmless"),
+        lambda c: c["certificate"]["loss"].update(worst_case=0),
+        lambda c: c["certificate"]["multipliers"]["column sums"].update({"00": "0"}),
+        lambda c: c["certificate"]["multipliers"]["column sums"].update({"+1": "0"}),
+        lambda c: c.update(neighbours={"distances": [[0, 1], [1, 0]], "pairs": []}),
+    ],
+)
+def test_what_no_writer_writes_is_refused_even_where_it_is_harmless(
+    change: Callable[[dict[str, Any]], None], saved: Path
+) -> None:
+    resealed(saved, change)
+    with pytest.raises(InvalidFile):
+        Mechanism.load(saved)
+
+
+def test_a_key_that_occurs_twice_is_refused_whichever_of_them_the_digest_is_of(
+    saved: Path,
+) -> None:
+    text = saved.read_text()
+    for twice in (
+        text.replace('"alpha": "9/10"', '"alpha": "99/100",\n "alpha": "9/10"'),
+        text.replace('"alpha": "9/10"', '"alpha": "9/10",\n "alpha": "9/10"'),
+        text.replace('"prior": null', '"prior": null, "prior": null'),
+    ):
+        assert twice != text
+        saved.write_text(twice)
+        with pytest.raises(InvalidFile, match="occurs twice"):
+            Mechanism.load(saved)
+
+
+def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
+    class Ends(Property):
+        short = "FORMATS-ENDS"
+
+        def constraints(self, at: np.ndarray, privacy: Privacy) -> list[Constraints]:
+            return [Constraints.equal(at[0, 0], at[-1, -1])]
+
+    found = design(2, Privacy("2/3"), L1(prior=binomial(2, "1/5")), [Ends])
+    found.save(tmp_path / "m.json")
+    assert Mechanism.load(tmp_path / "m.json").certificate == found.certificate
+
+
+def test_an_unprivate_mechanism_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(PrivacyViolation):
+        Mechanism([[1, 0], [0, 1]], Privacy("1/2")).save(tmp_path / "m.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def fail(descriptor: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        named.uniform(2).save(saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_files_get_the_usual_permissions(saved: Path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604, 0o400])
+def test_a_file_that_is_replaced_keeps_its_permissions(saved: Path, mode: int) -> None:
+    saved.chmod(mode)
+    with files.replacing(saved) as stream:
+        (aside,) = (path for path in saved.parent.iterdir() if path != saved)
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o600
+        stream.write(b"new")
+    assert stat.S_IMODE(saved.stat().st_mode) == mode
+    assert saved.read_bytes() == b"new"
+
+
+def test_of_a_symbolic_link_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link, chain = tmp_path / "there" / "file", tmp_path / "link", tmp_path / "chain"
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    link.symlink_to("there/file")
+    chain.symlink_to(link)
+    with pytest.raises(TypeError), files.replacing(chain) as stream:
+        stream.write("no bytes")
+    assert target.read_bytes() == b"old"
+    with files.replacing(chain) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert chain.is_symlink()
+    assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (b"new", 0o600)
+    assert [path.name for path in target.parent.iterdir()] == ["file"]
+
+
+def test_links_that_lead_nowhere_and_what_is_no_file_are_not_written_to(tmp_path: Path) -> None:
+    dangling, loop, pipe = tmp_path / "dangling", tmp_path / "loop", tmp_path / "pipe"
+    dangling.symlink_to(tmp_path / "absent")
+    loop.symlink_to(loop)
+    os.mkfifo(pipe)
+    before = sorted(tmp_path.iterdir())
+    for path, reason in [
+        (dangling, "leads nowhere"),
+        (loop, "leads nowhere"),
+        (pipe, "not a regular file"),
+        (tmp_path, "not a regular file"),
+    ]:
+        with pytest.raises(OSError, match=reason), files.replacing(path) as stream:
+            stream.write(b"new")
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_file_and_directory_are_synced_in_the_order_that_outlives_a_power_cut(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        done.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def replaced(source: Any, target: Any) -> None:
+        done.append("replace")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    with files.replacing(saved) as stream:
+        stream.write(b"new")
+    assert done == ["file", "replace", "directory"]
+
+
+def test_where_directories_cannot_be_opened_they_are_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Windows; anything else that this would ask of the system is an AttributeError.
+    monkeypatch.setattr(files, "os", SimpleNamespace(name="nt"))
+    files._sync(tmp_path)
+
+
+def test_csv_and_npz_are_float_views(tmp_path: Path) -> None:
+    mechanism = named.explicit_fair(3, "9/10")
+    mechanism.save(tmp_path / "m.csv")
+    mechanism.save(tmp_path / "m.npz")
+    with (tmp_path / "m.csv").open(newline="") as stream:
+        head, *rows = csv.reader(stream)
+    assert head == ["output", "input 0", "input 1", "input 2", "input 3"]
+    assert [[float(entry) for entry in row[1:]] for row in rows] == mechanism.matrix.tolist()
+    with np.load(tmp_path / "m.npz") as arrays:
+        assert np.array_equal(arrays["matrix"], mechanism.matrix)
+        assert arrays["alpha"] == 0.9
+        assert arrays["neighbours"] == "adjacent"
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.json"):
+        named.uniform(2).save(tmp_path / "m.xlsx")
+
+
+def test_threads_may_save_to_one_path(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: named.uniform(n % 3 + 1).save(path), range(60)))
+    assert Mechanism.load(path).inputs in (2, 3, 4)
+    assert [left.name for left in tmp_path.iterdir()] == ["m.json"]

@@ -1,0 +1,311 @@
+"""`rangeq.core.estimate`: answers about ranges, prefixes and quantiles."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from rangeq import (
+    DecomposedHistogram,
+    Distribution,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+    RangeEstimate,
+)
+from rangeq.core.intervals import InvalidRange
+
+KINDS = [
+    HaarHRR(20, 1.0),
+    HierarchicalHistogram(20, 1.0, 4),
+    DecomposedHistogram(20, 1.0, 4, "HRR"),
+    Flat(20, 1.0),
+]
+kinds = pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
+HELD = np.arange(20) * 30 + 10
+
+
+def estimated(protocol, n: int = 100, seed: int = 0) -> RangeEstimate:
+    return protocol.estimate(protocol.simulate(HELD * n // 100, np.random.default_rng(seed)))
+
+
+def plain() -> Distribution:
+    return Distribution(np.array([0.1, 0.2, 0.0, 0.4, 0.3]))
+
+
+def test_closed_intervals() -> None:
+    d = plain()
+    assert d.range(0, 0) == pytest.approx(0.1)
+    assert d.range(1, 3) == pytest.approx(0.6)
+    assert d.range(2, 2) == pytest.approx(0, abs=1e-15)
+    assert d.range(0, 4) == pytest.approx(1)
+    assert d.prefix(0) == pytest.approx(0.1)
+    assert d.prefix(3) == pytest.approx(0.7)
+    assert d.cdf() == pytest.approx([0.1, 0.3, 0.3, 0.7, 1.0])
+    assert d.prefix(np.arange(5)) == pytest.approx(d.cdf())
+    assert isinstance(d.range(1, 3), float)
+    assert isinstance(d.prefix(3), float)
+    assert isinstance(d.quantile(0.5), int)
+
+
+def test_scalars_and_arrays() -> None:
+    d = plain()
+    assert d.range([0, 1], 3) == pytest.approx([0.7, 0.6])
+    assert d.range(np.uint8(1), np.int16(3)) == pytest.approx(0.6)
+    assert d.range([[0], [1]], [2, 3, 4]).shape == (2, 3)
+    assert d.range(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).shape == (0,)
+    assert d.quantile([0.0, 0.5]).tolist() == [0, 3]
+    assert d.quantile(np.array([[0.5], [1.0]])).tolist() == [[3], [4]]
+
+
+def test_cdf_is_a_copy() -> None:
+    d = plain()
+    d.cdf()[0] = 5
+    assert d.cdf()[0] == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="read-only"):
+        d.frequencies[0] = 5
+
+
+BAD = [
+    (-1, 2),
+    (0, 5),
+    (3, 2),
+    (5, 5),
+    (0.0, 2),
+    (0, 2.5),
+    ("0", 1),
+    (True, 2),
+    (None, 2),
+    ([0, 3], 2),
+    ([0, 0], [1, 5]),
+    (1 << 64, 1 << 65),
+]
+
+
+@pytest.mark.parametrize("ends", BAD, ids=str)
+def test_wrong_ends(ends) -> None:
+    protocol = HaarHRR(5, 1.0)
+    estimate = protocol.estimate(protocol.simulate(np.full(5, 100), np.random.default_rng(0)))
+    for answer in (plain().range, estimate.range, estimate.variance, estimate.interval):
+        with pytest.raises(ValueError, match="range"):
+            answer(*ends)
+    inconsistent = DecomposedHistogram(5, 1.0, 2)
+    estimate = inconsistent.estimate(
+        inconsistent.simulate(np.full(5, 100), np.random.default_rng(0))
+    )
+    for answer in (estimate.range, estimate.variance, estimate.interval):
+        with pytest.raises(ValueError, match="range"):
+            answer(*ends)
+
+
+@pytest.mark.parametrize("last", [-1, 5, 2.0, "1", None, [0, 5]])
+def test_wrong_prefixes(last) -> None:
+    with pytest.raises(ValueError, match="range"):
+        plain().prefix(last)
+
+
+def test_wrong_ends_are_named() -> None:
+    with pytest.raises(InvalidRange, match=r"\[3, 2\] is not a range within 0 .. 4") as refusal:
+        plain().range([0, 3], [1, 2])
+    assert refusal.value.index == 1
+
+
+@pytest.mark.parametrize("phi", [-0.1, 1.1, math.nan, [0.5, 2.0], math.inf])
+def test_wrong_fractions(phi) -> None:
+    with pytest.raises(ValueError, match="phi"):
+        plain().quantile(phi)
+    with pytest.raises(ValueError, match="phi"):
+        estimated(KINDS[0]).quantile_interval(phi)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, math.nan])
+def test_wrong_confidence(confidence) -> None:
+    estimate = estimated(KINDS[0])
+    with pytest.raises(ValueError, match="confidence"):
+        estimate.interval(0, 3, confidence)
+    with pytest.raises(ValueError, match="confidence"):
+        estimate.quantile_interval(0.5, confidence)
+
+
+def test_quantiles_by_definition() -> None:
+    """The least item with at least phi at or below it."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        f = rng.dirichlet(np.full(9, 0.3))
+        d = Distribution(f.copy())
+        for phi in (0.0, 0.1, 0.25, 0.5, 0.9, 1.0):
+            expected = next((x for x in range(9) if f[: x + 1].sum() >= phi - 1e-12), 8)
+            assert d.quantile(phi) == expected
+    d = plain()
+    assert d.quantile([0.1, 0.3, 0.7, 1.0]).tolist() == [0, 1, 3, 4]  # reached exactly
+    assert d.quantile([0.11, 0.31, 0.71]).tolist() == [1, 3, 4]
+
+
+def test_where_the_cdf_falls_the_middle_of_what_reaches_phi_counts() -> None:
+    d = Distribution(np.array([0.5, -0.4, 0.3, 0.6]))  # cdf 0.5, 0.1, 0.4, 1.0
+    assert d.quantile([0.05, 0.3, 0.45, 0.51, 1.0]).tolist() == [0, 1, 1, 3, 3]
+
+
+def test_quantiles_lean_to_neither_side() -> None:
+    """Where noise is many times a step of the cdf, the first item that reaches phi would be far too
+    low.
+    """
+    protocol, rng = HaarHRR(4096, 1.1), np.random.default_rng(5)
+    phi = np.arange(1, 10) / 10
+    off = [
+        protocol.estimate(protocol.simulate(np.full(4096, 25), rng)).quantile(phi) / 4096 - phi
+        for _ in range(40)
+    ]
+    mean, deviation = np.mean(off), np.std(np.mean(off, axis=1)) / 40**0.5
+    assert abs(mean) < 5 * deviation
+    # A lean of 0.01 would be seen
+    assert 5 * deviation < 0.01 < np.mean([np.abs(row).max() for row in off])
+
+
+@kinds
+def test_quantiles_are_monotone_and_their_intervals_bracket_them(protocol) -> None:
+    phi = np.linspace(0, 1, 101)
+    for seed in range(10):
+        for n in (1, 100, 10_000):
+            estimate = estimated(protocol, n, seed)
+            found = estimate.quantile(phi)
+            assert (np.diff(found) >= 0).all()
+            low, high = estimate.quantile_interval(phi)
+            assert (low <= found).all()
+            assert (found <= high).all()
+            wide = estimate.quantile_interval(phi, 0.999)
+            assert (wide[0] <= low).all()
+            assert (wide[1] >= high).all()
+            assert found.min() >= 0
+            assert high.max() <= 19
+    assert all(isinstance(end, int) for end in estimate.quantile_interval(0.5))
+
+
+def test_quantile_intervals_cover() -> None:
+    protocol = HaarHRR(64, 1.0)
+    held = np.full(64, 400)
+    rng = np.random.default_rng(7)
+    phi = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    true = np.ceil(phi * 64).astype(int) - 1
+    inside = []
+    for _ in range(600):
+        low, high = protocol.estimate(protocol.simulate(held, rng)).quantile_interval(phi)
+        inside.append((low <= true) & (true <= high))
+    assert np.mean(inside) > 0.94  # discrete, so rather more than 0.95
+
+
+@kinds
+def test_intervals(protocol) -> None:
+    estimate = estimated(protocol)
+    first, last = np.triu_indices(20)
+    low, high = estimate.interval(first, last, 0.9)
+    middle, variance = estimate.range(first, last), estimate.variance(first, last)
+    assert (low + high) / 2 == pytest.approx(middle)
+    assert (high - low) / 2 == pytest.approx(ndtri(0.95) * np.sqrt(variance))
+    one = estimate.interval(3, 7)
+    assert np.ndim(one.low) == np.ndim(one.high) == 0
+    assert isinstance(estimate.variance(3, 7), float)
+    assert estimate.variance([[3]], [[7]]).shape == (1, 1)
+
+
+@kinds
+def test_distributions(protocol) -> None:
+    for n in (1, 100, 10_000):
+        for seed in range(5):
+            estimate = estimated(protocol, n, seed)
+            for d in (estimate.nonnegative(), estimate.monotone()):
+                assert type(d) is Distribution
+                assert (d.frequencies >= 0).all()
+                assert d.frequencies.sum() == pytest.approx(1)
+                assert d.frequencies.shape == (20,)
+                assert (np.diff(d.cdf()) >= -1e-15).all()
+                assert not d.frequencies.flags.writeable
+
+
+def test_monotone_is_the_nearest_cdf() -> None:
+    """No other distribution's cdf is nearer to the estimated one: random ones, and small steps
+    towards the items.
+    """
+    rng = np.random.default_rng(1)
+    estimate = estimated(HaarHRR(20, 1.0), 2)
+    cdf, best = estimate.cdf(), estimate.monotone()
+    distance = ((best.cdf() - cdf) ** 2).sum()
+    assert distance > 1e-6
+    others = [*rng.dirichlet(np.ones(20), 200), estimate.nonnegative().frequencies]
+    for other in others:
+        for step in (1.0, 0.1, 1e-3):
+            mixed = best.cdf() * (1 - step) + step * np.cumsum(other)
+            assert ((mixed - cdf) ** 2).sum() >= distance - 1e-12
+    for item in np.eye(20):
+        mixed = best.cdf() * 0.999 + 0.001 * np.cumsum(item)
+        assert ((mixed - cdf) ** 2).sum() >= distance - 1e-12
+
+
+def test_what_is_monotone_and_nonnegative_stays() -> None:
+    protocol = HierarchicalHistogram(4, 3.0, 2)
+    estimate = protocol.estimate(protocol.simulate(np.full(4, 1 << 30), np.random.default_rng(0)))
+    for d in (estimate.nonnegative(), estimate.monotone()):
+        assert d.frequencies == pytest.approx(estimate.frequencies)
+        assert d.range(1, 2) == pytest.approx(estimate.range(1, 2))
+
+
+def test_one_item() -> None:
+    protocol = HaarHRR(1, 1.0)
+    estimate = protocol.estimate(protocol.simulate([100], np.random.default_rng(0)))
+    assert estimate.quantile([0.0, 0.5, 1.0]).tolist() == [0, 0, 0]
+    assert estimate.monotone().frequencies.tolist() == [1.0]
+    assert estimate.nonnegative().frequencies == pytest.approx([1.0])
+    assert estimate.range(0, 0) == pytest.approx(1)
+
+
+def test_ranges_are_sums_of_items_when_consistent() -> None:
+    for protocol in (KINDS[0], KINDS[1], KINDS[3]):
+        estimate = estimated(protocol)
+        first, last = np.triu_indices(20)
+        sums = [estimate.frequencies[a : b + 1].sum() for a, b in zip(first, last, strict=True)]
+        assert estimate.range(first, last) == pytest.approx(sums, abs=1e-12)
+        value, variance = estimate.linear(np.arange(20) <= 7)
+        assert value == pytest.approx(estimate.prefix(7))
+        assert variance == pytest.approx(estimate.variance(0, 7))
+        assert estimate.variances == pytest.approx(estimate.variance(np.arange(20), np.arange(20)))
+
+
+def test_inconsistent_prefixes_are_what_quantiles_use() -> None:
+    estimate = estimated(KINDS[2])
+    assert estimate.cdf() == pytest.approx(estimate.prefix(np.arange(20)))
+    assert estimate.cdf() != pytest.approx(np.cumsum(estimate.frequencies))
+
+
+@kinds
+def test_a_million_queries(protocol) -> None:
+    estimate = estimated(protocol)
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 20, 1_000_000)
+    last = rng.integers(first, 20)
+    start = time.process_time()
+    values, variances = estimate.range(first, last), estimate.variance(first, last)
+    assert time.process_time() - start < 30  # some 2 are usual
+    assert values.shape == variances.shape == (1_000_000,)
+    for k in (0, 999_999):
+        assert values[k] == pytest.approx(estimate.range(int(first[k]), int(last[k])))
+        assert variances[k] == pytest.approx(estimate.variance(int(first[k]), int(last[k])))
+
+
+def test_nobody_has_no_quantiles() -> None:
+    """Nor distributions: nothing is known, and NaN must not pass for item 0."""
+    protocol = HaarHRR(8, 1.0)
+    estimate = protocol.estimate(
+        protocol.simulate(np.zeros(8, dtype=int), np.random.default_rng(0))
+    )
+    assert estimate.quantile_interval(0.5) == (0, 7)
+    assert np.isnan(estimate.range(0, 3))
+    with pytest.raises(ValueError):  # noqa: PT011
+        estimate.nonnegative()
+    with pytest.raises(ValueError):  # noqa: PT011
+        estimate.monotone()
+    with pytest.raises(ValueError):  # noqa: PT011
+        estimate.quantile(0.5)

@@ -1,0 +1,351 @@
+"""Square waves: what users are asked and report, its privacy, and what of it is counted.
+
+Statistical bounds have a false alarm in less than one of 10^6 runs, and generators are seeded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.aggregate import Aggregate
+from rangeq.core.intervals import InvalidRange
+from rangeq.grids import WaveGrid, best
+from rangeq.grids.cells import equal_cells
+from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
+
+FALSE_ALARM = 1e-6
+
+
+def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )
+
+
+def phases_of(wave: Wave, level: int) -> int:
+    """Enough to shift an arc by single cells."""
+    return next(
+        1 << k
+        for k in range(6)
+        if 1 << k == PHASES or (1 << k) * wave.arcs * 2**level >= min(wave.size, FINE)
+    )
+
+
+def arc_of(wave: Wave, configuration: int, value: int) -> int:
+    """The definition, in fractions."""
+    level, phases = 0, phases_of(wave, 0)
+    while configuration >= phases:
+        configuration, level = configuration - phases, level + 1
+        phases = phases_of(wave, level)
+    periods = Fraction(2 * value + 1, 2 * wave.size) * 2**level + Fraction(
+        2 * configuration + 1, 2 * phases * wave.arcs
+    )
+    return math.floor(periods * wave.arcs) % wave.arcs
+
+
+WAVES = [Wave(2, 2), Wave(3, 2), Wave(5, 2), Wave(10, 4), Wave(64, 2), Wave(100, 4), Wave(300, 2)]
+
+
+@pytest.mark.parametrize("wave", WAVES, ids=str)
+def test_arcs_are_those_of_the_definition(wave: Wave) -> None:
+    values = np.arange(wave.size)
+    for configuration in range(wave.configurations):
+        found = wave.arc(np.full(wave.size, configuration), values)
+        assert found.tolist() == [arc_of(wave, configuration, x) for x in range(wave.size)]
+
+
+@pytest.mark.parametrize("wave", [*WAVES, Wave(1000, 2), Wave(1, 1)], ids=str)
+def test_shares_count_the_values_of_cells(wave: Wave) -> None:
+    for cells in {1, 2, 7, 50, wave.size} & set(range(1, min(wave.size, FINE) + 1)):
+        edges = equal_cells(wave.size, cells)
+        shares = wave.shares(edges)
+        assert shares.shape == (wave.configurations, wave.arcs, cells)
+        arcs = wave.arc(np.arange(wave.configurations)[:, None], np.arange(wave.size)[None])
+        for arc in range(wave.arcs):
+            expected = np.add.reduceat(arcs == arc, edges[:-1], axis=1, dtype=np.int64) / np.diff(
+                edges
+            )
+            np.testing.assert_allclose(shares[:, arc], expected, atol=1e-14)
+
+
+def test_huge_attributes_lose_no_digit() -> None:
+    wave = Wave(LARGEST - 1, 4)
+    rng = np.random.default_rng(1)
+    for value in (0, 1, LARGEST - 2, *rng.integers(0, LARGEST - 1, 20).tolist()):
+        configuration = int(rng.integers(wave.configurations))
+        assert wave.arc(np.array([configuration]), np.array([value]))[0] == arc_of(
+            wave, configuration, value
+        )
+    shares = wave.shares(equal_cells(wave.size, FINE))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert shares.min() >= 0
+
+
+def test_every_arc_is_as_long_on_average_and_waves_tell_all_values_apart() -> None:
+    for wave in (
+        Wave(64, 2),
+        Wave(2, 2),
+        Wave(3, 2),
+        Wave(7, 2),
+        Wave(10, 2),
+        Wave(41, 2),
+        Wave(64, 4),
+        Wave(128, 4),
+    ):
+        shares = wave.shares(equal_cells(wave.size, wave.size)) - 1 / wave.arcs
+        gram = wave.arcs * np.einsum("k,kax,kay->xy", wave.probabilities, shares, shares)
+        centred = np.eye(wave.size) - 1 / wave.size  # that frequencies sum to 1 is known
+        assert np.linalg.eigvalsh(centred @ gram @ centred)[1] > 0.01
+        np.testing.assert_allclose(np.diag(gram), wave.arcs - 1)
+
+
+def test_levels_halve_their_probability() -> None:
+    wave = Wave(64, 2)
+    assert wave.phases == (32, 16, 8, 4, 2, 1)
+    of_levels = [wave.probabilities[wave.cuts[0] == level] for level in range(6)]
+    assert all(np.ptp(level) == 0 for level in of_levels)
+    np.testing.assert_allclose(
+        [level.sum() for level in of_levels], 2.0 ** -np.arange(6) / (2 - 2.0**-5)
+    )
+    assert wave.probabilities.sum() == pytest.approx(1)
+    cells = WaveCells(64, 1.0, (wave,))
+    reports = cells.privatize(np.zeros(200_000, dtype=int), np.random.default_rng(2))
+    drawn = np.bincount(reports["waves"][:, 0], minlength=wave.configurations)
+    assert stats.chisquare(drawn, 200_000 * wave.probabilities).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("sizes", "epsilon"), [((2, 3), 0.7), ((3, 2), 2.0), ((8, 9), 4.0), ((5,), 1.0)]
+)
+def test_the_audit_is_the_worst_ratio_of_all_reports(
+    sizes: tuple[int, ...], epsilon: float
+) -> None:
+    channel = WaveGrid(list(sizes), epsilon).channel
+    (cells,) = channel.parts
+    p, q, k, d = cells.oracle.p, cells.oracle.q, cells.oracle.size, cells.oracle.domain
+    records = list(itertools.product(*map(range, sizes)))
+    worst = Fraction(0)
+    within, without = p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k)
+    asked = [range(wave.configurations) for wave in cells.waves]
+    # All, if there are so few
+    some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[:200]
+    for configurations in (list(itertools.product(*asked))[number] for number in some):
+        held = set()
+        for record in records:
+            arcs = [arc_of(*both) for both in zip(cells.waves, configurations, record, strict=True)]
+            held.add(int(np.ravel_multi_index(arcs, cells.arcs)))
+        for chosen in itertools.combinations(range(d), k):
+            ratios = [within if cell in chosen else without for cell in held]
+            worst = max(worst, max(ratios) / min(ratios))
+    audit = WaveGrid(list(sizes), epsilon).audit()
+    assert audit.holds
+    assert worst == audit.ratio <= audit.allowed
+    assert float(p + (d - 1) * q) == pytest.approx(k)
+
+
+def test_reports_have_the_stated_probabilities() -> None:
+    protocol = WaveGrid([4, 3], 1.5)
+    (cells,) = protocol.channel.parts
+    reports = protocol.privatize([[1, 2]] * 300_000, np.random.default_rng(4))
+    body = np.ascontiguousarray(reports["body"]).view(cells.report_dtype).ravel()
+    inside = np.zeros(len(body), dtype=np.int64)
+    for wave, axis, value in zip(cells.waves, (0, 1), (1, 2), strict=True):
+        inside = inside * wave.arcs + wave.arc(
+            body["waves"][:, axis].astype(np.int64), np.array(value)
+        )
+    bits = np.unpackbits(body["cell"]["bits"], axis=1, count=4, bitorder="little")
+    held = int(bits[np.arange(len(bits)), inside].sum())
+    assert stats.binomtest(held, len(bits), float(cells.oracle.p)).pvalue > FALSE_ALARM
+    both = np.bincount(
+        body["waves"][:, 0].astype(int) * 64 + body["waves"][:, 1], minlength=64 * 64
+    ).reshape(64, 64)
+    expected = len(bits) * np.outer(*(wave.probabilities for wave in cells.waves))
+    counted = both[: expected.shape[0], : expected.shape[1]]
+    assert stats.chisquare(counted.ravel(), expected.ravel()).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_aggregates_and_scores_are_those_of_a_loop(epsilon: float) -> None:
+    sizes = [9, 1, 3]
+    protocol = WaveGrid(sizes, epsilon)
+    records = np.random.default_rng(5).integers(0, sizes, size=(400, 3))
+    reports = protocol.privatize(records, np.random.default_rng(6))
+    aggregate = protocol.aggregate(reports)
+    for number, (group, part, heard) in enumerate(
+        zip(
+            protocol.channel.groups,
+            protocol.channel.parts,
+            protocol.channel.heard(aggregate),
+            strict=True,
+        )
+    ):
+        p, q = float(part.oracle.p), float(part.oracle.q)
+        expected = np.zeros(heard.held.shape)
+        for row in reports[reports["group"] == number]:
+            body = row["body"][: part.report_dtype.itemsize].view(part.report_dtype)[0]
+            bits = np.unpackbits(body["cell"]["bits"], count=part.oracle.domain, bitorder="little")
+            expected[tuple(body["waves"])] += ((bits - q) / (p - q)).reshape(part.arcs)
+        np.testing.assert_allclose(heard.held, expected, atol=1e-9)
+        assert heard.places == group
+        assert heard.held.sum() == pytest.approx((reports["group"] == number).sum())
+
+
+def test_scores_are_unbiased_with_the_stated_information() -> None:
+    for epsilon in (0.5, 2.0):
+        cells = WaveCells(16, epsilon, (Wave(4, 2), Wave(4, 2)))
+        n = 200_000
+        reports = cells.privatize(np.full(n, 6), np.random.default_rng(7))
+        p, q = float(cells.oracle.p), float(cells.oracle.q)
+        bits = np.unpackbits(reports["cell"]["bits"], axis=1, count=4, bitorder="little")
+        # The product of both waves
+        scores = (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])
+        signs = [
+            1 - 2 * wave.arc(reports["waves"][:, axis].astype(int), np.array(v))
+            for axis, (wave, v) in enumerate(zip(cells.waves, (1, 2), strict=True))
+        ]
+        products = scores * signs[0] * signs[1]
+        assert abs(products.mean() - 1) < 5 * products.std() / n**0.5
+        # The mean square, at least the variance
+        assert (products**2).mean() == pytest.approx(1 / cells.information, rel=0.03)
+
+
+def test_four_cells_tell_what_theory_says() -> None:
+    for epsilon in (0.3, 1.0, 3.0):
+        of_two, of_one = (
+            math.tanh(epsilon / 2) ** 2 / 3,
+            ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2,
+        )
+        (cells,) = WaveGrid([6, 6], epsilon).channel.parts
+        assert cells.information == information(cells.oracle) == pytest.approx(max(of_two, of_one))
+        assert cells.oracle.size == (2 if of_two > of_one else 1)
+    assert WaveGrid([64, 7], 2.0).channel.waves == (Wave(64, 2), Wave(7, 2))
+    assert WaveGrid([64, 7], 4.0).channel.waves == (Wave(64, 4), Wave(7, 2))
+
+
+def test_verbs_and_merging() -> None:
+    protocol = best({"a": 8, "b": 5, "c": 3}, 1.0, 3000)
+    records = np.random.default_rng(8).integers(0, [8, 5, 3], size=(3000, 3))
+    reports = protocol.privatize(records, np.random.default_rng(9))
+    assert reports.dtype == protocol.report_dtype
+    assert protocol.report_bits <= 8 * reports.dtype.itemsize
+    whole = protocol.aggregate(reports)
+    assert sum(protocol.aggregate(part) for part in np.array_split(reports, 7)) == whole
+    assert protocol.aggregate_from_bytes(whole.to_bytes()) == whole
+    assert (protocol.reports_from_bytes(protocol.reports_to_bytes(reports)) == reports).all()
+    assert protocol.simulate(records, np.random.default_rng(3)).n == 3000
+    first, second = (
+        protocol.estimate(whole),
+        protocol.estimate(protocol.aggregate(reports[::-1].copy())),
+    )
+    assert first.answer([("b", 1, 3), ("a", 0, 3)]) == second.answer([(0, 0, 3), (1, 1, 3)])
+    np.testing.assert_array_equal(
+        first.response_matrix("a", "c"), second.response_matrix("c", "a").T
+    )
+    assert protocol == WaveGrid({"a": 8, "b": 5, "c": 3}, 1.0, 3000)
+    assert protocol.parameters != best({"a": 8, "b": 5, "d": 3}, 1.0, 3000).parameters
+    assert protocol.parameters != best({"a": 8, "b": 5, "c": 4}, 1.0, 3000).parameters
+    with pytest.raises(IncompatibleAggregate):
+        best([8, 5, 4], 1.0, 3000).estimate(whole)
+
+
+def test_impossible_reports_are_refused() -> None:
+    protocol = best([8, 5, 3], 0.4, 3000)
+    reports = protocol.privatize(np.zeros((100, 3), dtype=int), np.random.default_rng(10))
+    tally: Counter[str] = Counter()
+    bad = reports[reports["group"] == 0][:20].copy()
+    bad["group"][1] = 3
+    bad["body"][2, 0] = 7  # configurations of 8 values are 0 .. 6
+    bad["body"][3, 2] = 0b0111  # one cell too many
+    bad["body"][4, 2] = 0b10001  # a cell that is not there
+    assert protocol.aggregate(bad, tally).n == 16
+    assert tally == {"impossible": 4}
+    with pytest.raises(InvalidReport, match=r"reports\[1\]"):
+        protocol.aggregate(bad)
+
+
+def test_impossible_aggregates_are_refused() -> None:
+    protocol = best([8, 5], 0.4, 3000)  # two cells a report
+    whole = protocol.aggregate(
+        protocol.privatize(np.zeros((200, 2), dtype=int), np.random.default_rng(11))
+    )
+
+    def changed(*changes: tuple[int, int]) -> Aggregate:
+        counts = whole.counts.copy()
+        for place, by in changes:
+            counts[place] += by
+        return Aggregate(whole.parameters, whole.n, counts)
+
+    # The first cell of a configuration that was asked
+    held = np.flatnonzero(whole.counts[1:])[:1] // 4 * 4 + 1
+    (place,) = held.tolist()
+    for bad in (
+        changed((0, 1)),
+        changed((place, 1)),
+        changed((place, -1000), (place + 1, 1000)),
+        changed((place, 1), (place + 4, -1)),
+        changed((place, 100), (place + 1, 100), (0, 100)),
+        Aggregate(whole.parameters, whole.n + 1, whole.counts),
+    ):
+        with pytest.raises(IncompatibleAggregate):
+            protocol.estimate(bad)
+    assert protocol.estimate(changed()).n == 200
+
+
+@pytest.mark.parametrize(
+    "bad", [[[0, 5, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [["x", 0, 0]], [[float("nan"), 0, 0]]]
+)
+def test_records_outside_the_domain_are_refused(bad: Any) -> None:
+    with pytest.raises(InvalidValue):
+        best([8, 5, 3], 1.0, 100).privatize([[0, 0, 0], *bad])
+
+
+def test_parameters_are_checked() -> None:
+    for sizes in ([], 5, [0], [2.5, 3], "64", {"a": -1}, [True, 4]):
+        with pytest.raises(ValueError, match="size"):
+            best(sizes, 1.0, 100)
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="n must be"):
+            best([4, 4], 1.0, n)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="epsilon"):
+        best([4, 4], 0.0, 100)
+    with pytest.raises(ValueError, match="up to 2147483648 values"):
+        best([4, LARGEST + 1], 1.0, 100)
+    with pytest.raises(ValueError, match="24 attributes of such sizes need"):
+        best([1024] * 24, 1.0, 100)
+    assert best([1024] * 23, 1.0, 100).report_bits > 0
+    with pytest.raises(TypeError, match="Generator"):
+        best([4, 4], 1.0, 100).simulate([[0, 0]], rng=np.random.RandomState(1))  # type: ignore[arg-type]
+
+
+def test_queries_that_are_none_are_refused() -> None:
+    estimate = collected(best([8, 5, 3], 1.0, 100), [[1, 1, 1]] * 50)
+    for query in (
+        [],
+        [("z", 0, 1)],
+        [(3, 0, 1)],
+        [(0, 0, 8)],
+        [(0, 3, 2)],
+        [(0, 0.0, 3)],
+        [(0, 0, 1), (0, 2, 3)],
+        "012",
+        5,
+    ):
+        with pytest.raises(InvalidRange):
+            estimate.answer(query)
+    nothing = np.zeros((0, 2), dtype=int)
+    assert (
+        estimate.answers(nothing, nothing, nothing).shape
+        == estimate.standard_errors(nothing, nothing, nothing).shape
+        == (0,)
+    )
+    with pytest.raises(ValueError, match="confidence"):
+        estimate.interval([0], [[0]], [[1]], 1.5)

@@ -1,0 +1,444 @@
+"""Smoothing against dense Gaussian algebra, a general solver, and the marginal likelihood written
+out.
+
+False alarms: at most 1e-6 for each statistical test, which are seeded and reject a planted error.
+"""
+
+from __future__ import annotations
+
+import cvxpy
+import numpy as np
+import pytest
+from scipy import stats
+
+from rangeq.local import circle_smoothing as smoothing
+from rangeq.local.circle_smoothing import Smoothing
+
+FALSE_ALARM = 1e-6
+SHAPES = [(4, 4), (5, 5), (16, 16), (21, 21), (16, 13), (15, 9), (12, 5), (24, 23)]
+shapes = pytest.mark.parametrize(
+    ("size", "domain"), SHAPES, ids=[f"{domain}of{size}" for size, domain in SHAPES]
+)
+
+
+# ---------------------------------------------------------------------------------- the slow twin
+
+
+def held(domain: int, kind: str = "bump") -> np.ndarray:
+    x = (np.arange(domain) + 0.5) / domain
+    values = {
+        "bump": np.exp(-(((x - 0.3) / 0.15) ** 2)) + 0.02,
+        "edge": np.arange(domain) == domain - 1,
+        "ramp": x**2,
+        "even": np.ones(domain),
+        "comb": 1.0 + 9 * (np.arange(domain) % 4 == 0),
+        "spikes": np.where(np.arange(domain) % 7 == 3, 1.0, 1e-3),
+    }[kind].astype(float)
+    return values / values.sum()
+
+
+def precisions(size: int, n: float) -> np.ndarray:
+    """Fine frequencies are told less about than coarse ones; of frequency 0 nothing is read."""
+    return n * size / (1 + 0.2 * np.arange(size // 2 + 1))
+
+
+def observed(
+    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The transform of an estimate of such a distribution, with noise of these precisions; and the
+    precisions.
+    """
+    information = precisions(size, n)
+    white = np.fft.rfft(np.random.default_rng(seed).standard_normal(size))
+    noise = white / np.sqrt(information)
+    noise[0] = 0
+    return np.fft.rfft(np.pad(held(domain, kind), (0, size - domain))) + noise, information
+
+
+def model(
+    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
+) -> Smoothing:
+    return Smoothing(*observed(size, domain, kind, n, seed), size, domain)
+
+
+def circulant(variances: np.ndarray, size: int) -> np.ndarray:
+    """The covariance of items whose frequencies 1, 2, ... have these variances: as a sum of
+    cosines.
+    """
+    result, apart = np.zeros((size, size)), np.arange(size)[:, None] - np.arange(size)
+    for k, variance in enumerate(variances, start=1):
+        result += (
+            variance / size**2 * np.cos(2 * np.pi * k * apart / size) * (1 if 2 * k == size else 2)
+        )
+    return result
+
+
+def jumps(size: int, domain: int) -> np.ndarray:
+    """Bernoulli's first two polynomials from each end of the domain on, with sum 0: (size, 2 or 4)."""
+    columns = []
+    for end in (0,) if size == domain else (0, domain):
+        t = ((np.arange(size) - end) % size + 0.5) / size
+        columns += [t - 0.5, t**2 - t + 1 / 6]
+    return np.array([column - column.mean() for column in columns]).T
+
+
+class Dense:
+    """All in matrices over the items, in coordinates of what sums to 0."""
+
+    def __init__(self, of: Smoothing) -> None:
+        size, domain = of._size, of._domain
+        self.size, self.domain, self.of = size, domain, of
+        self.parts = [circulant(part, size) for part in of._spectra]
+        self.lines = circulant(of._lines, size)
+        self.noise = circulant(of._noise, size)
+        self.jumps = np.fft.irfft(np.pad(of._jumps, [(0, 0), (1, 0)]), size, axis=1).T
+        self.basis = np.linalg.svd(np.ones((1, size)))[2][1:].T  # orthonormal columns that sum to 0
+        self.y = np.fft.irfft(np.concatenate([[0], of._y]), size)
+
+    def stationary(self, strengths: np.ndarray) -> np.ndarray:
+        return self.lines + sum(s * part for s, part in zip(strengths, self.parts, strict=True))
+
+    def prior(self, strengths: np.ndarray, heights: np.ndarray) -> np.ndarray:
+        return self.stationary(strengths) + self.jumps @ np.diag(heights) @ self.jumps.T
+
+    def inverse(self, covariance: np.ndarray) -> np.ndarray:
+        return self.basis @ np.linalg.inv(self.basis.T @ covariance @ self.basis) @ self.basis.T
+
+    def likelihood(self, strengths: np.ndarray, heights: np.ndarray) -> float:
+        total = self.basis.T @ (self.prior(strengths, heights) + self.noise) @ self.basis
+        y = self.basis.T @ self.y
+        return float(-0.5 * np.linalg.slogdet(total)[1] - 0.5 * y @ np.linalg.solve(total, y))
+
+    def posterior(
+        self, strengths: np.ndarray, heights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        prior = self.prior(strengths, heights)
+        gain = prior @ self.inverse(prior + self.noise)
+        return 1 / self.size + gain @ self.y, prior - gain @ prior
+
+    def cautious(self) -> tuple[np.ndarray, np.ndarray]:
+        """Strengths and heights with the allowance: deviations by Fisher's information about one
+        part an octave at a time.
+        """
+        of, allowance = self.of, smoothing._ALLOWANCE
+        seen = self.inverse(self.stationary(of._strengths) + self.noise)
+        strengths = of._strengths.copy()
+        for j in sorted({*range(1, len(strengths) - 1, 2), len(strengths) - 1}):
+            product = seen @ self.parts[j]
+            strengths[j] += allowance / np.sqrt(0.5 * np.trace(product @ product))
+        seen = self.inverse(self.stationary(strengths) + self.noise)
+        return strengths, of._heights + allowance * np.sqrt(2) / np.diag(
+            self.jumps.T @ seen @ self.jumps
+        )
+
+
+def test_the_twin_has_the_models_parts() -> None:
+    """Octaves of the fourth power and a white part, by their variances and by the dense matrices."""
+    for size, domain in SHAPES:
+        of = model(size, domain)
+        k = np.arange(1, size // 2 + 1)
+        corners = [2 ** (j / 2 - 1) for j in range(len(of._spectra) - 1)]
+        assert corners[-1] <= size / 2 * 1.01 < corners[-1] * 2**0.5
+        expected = [1 / (1 + (k / corner) ** 4) for corner in corners] + [np.ones(len(k))]
+        np.testing.assert_allclose(of._spectra, expected, rtol=1e-12)
+        expected = np.fft.rfft(jumps(size, domain), axis=0)[1:].T
+        np.testing.assert_allclose(of._jumps[: len(expected)], expected, atol=1e-12 * size)
+        np.testing.assert_allclose(of._noise, size / precisions(size, 1000.0)[1:])
+        rng = np.random.default_rng(0)
+        x = (
+            rng.standard_normal((20_000, size))
+            @ np.linalg.cholesky(circulant(of._noise, size) + 1e-12 * np.eye(size)).T
+        )
+        # The mean of 20,000 squares of relative deviation at most sqrt(2): 4 % is 4 deviations, and
+        # the seed is fixed.
+        np.testing.assert_allclose(
+            (np.abs(np.fft.rfft(x, axis=1)[:, 1:]) ** 2).mean(axis=0), of._noise, rtol=0.04
+        )
+
+
+# -------------------------------------------------------------------------------------- posterior
+
+
+@shapes
+@pytest.mark.parametrize("kind", ["bump", "edge", "ramp", "even", "comb"])
+def test_the_posterior_is_gaussian_algebra(size: int, domain: int, kind: str) -> None:
+    of = model(size, domain, kind)
+    twin = Dense(of)
+    mean, _ = twin.posterior(of._strengths, of._heights)
+    np.testing.assert_allclose(of._items(of._mean), mean, atol=1e-9)
+    _, covariance = twin.posterior(*twin.cautious())
+    first, last = np.triu_indices(domain)
+    inside = (np.arange(size) >= first[:, None]) & (np.arange(size) <= last[:, None])
+    variances = np.einsum("ri,ij,rj->r", inside, covariance, inside)
+    np.testing.assert_allclose(of.variance(first, last), variances, rtol=1e-6, atol=1e-13)
+    assert of.variance(first.reshape(1, -1), last.reshape(1, -1)).shape == (1, len(first))
+    assert of.variance(np.int64(0), np.int64(1)).shape == ()
+
+
+def test_stated_variances_allow_for_the_errors_of_strengths() -> None:
+    """They exceed those of strengths taken for true, and stay below those of the noise with no
+    prior.
+    """
+    of = model(16, 16, "even")
+    twin = Dense(of)
+    _, taken = twin.posterior(of._strengths, of._heights)
+    first, last = np.triu_indices(15)
+    inside = ((np.arange(16) >= first[:, None]) & (np.arange(16) <= last[:, None])).astype(float)
+    stated, unshaped = (
+        of.variance(first, last),
+        np.einsum("ri,ij,rj->r", inside, twin.noise, inside),
+    )
+    assert (stated > 1.05 * np.einsum("ri,ij,rj->r", inside, taken, inside)).all()
+    assert (stated < unshaped).all()
+
+
+# ----------------------------------------------------------------------------------------- search
+
+
+class Recorded(Smoothing):
+    """The strengths and heights after every round; the first of each search belong to its start."""
+
+    def _search(self, rounds: int) -> None:
+        path = [(self._strengths.copy(), self._heights.copy())]
+        for _ in range(rounds):
+            super()._search(1)
+            path.append((self._strengths.copy(), self._heights.copy()))
+        self.searches = [*getattr(self, "searches", []), (self._lines.copy(), path)]
+
+
+@pytest.mark.parametrize(
+    ("size", "domain", "kind"),
+    [(16, 16, "bump"), (15, 9, "edge"), (21, 21, "even"), (16, 13, "comb")],
+)
+@pytest.mark.parametrize("n", [50.0, 1e6])
+def test_no_round_lowers_the_likelihood(size: int, domain: int, kind: str, n: float) -> None:
+    of = Recorded(*observed(size, domain, kind, n), size, domain)
+    twin = Dense(of)
+    for lines, path in of.searches:
+        twin.lines = circulant(lines, size)
+        found = np.array([twin.likelihood(*step) for step in path])
+        assert np.diff(found).min() > -1e-7 * max(1.0, np.abs(found).max())
+        assert found[-1] > found[0] + 0.01
+    plain = Smoothing(*observed(size, domain, kind, n), size, domain)
+    np.testing.assert_allclose(plain._strengths, of._strengths)
+    # Planted: a step the other way would have been caught.
+    start, end = path[0], path[1]
+    back, here, there = (
+        twin.likelihood(
+            *(a * (b / np.maximum(a, 1e-300)) ** power for a, b in zip(start, end, strict=True))
+        )
+        for power in (-1, 0, 1)
+    )
+    assert back < here < there
+
+
+@pytest.mark.parametrize(
+    ("size", "domain", "kind"),
+    [(16, 16, "bump"), (24, 20, "bump"), (21, 21, "spikes"), (16, 16, "even")],
+)
+def test_the_search_ends_near_the_maximum(size: int, domain: int, kind: str) -> None:
+    """A tenth of a unit of log-likelihood is far less than data say about any strength; and no
+    strength could still gain much.
+    """
+    of = model(size, domain, kind)
+    twin = Dense(of)
+    end = twin.likelihood(of._strengths, of._heights)
+    heights, strengths = of._heights.copy(), of._strengths.copy()
+    of._search(5000)
+    assert end <= twin.likelihood(of._strengths, of._heights) + 1e-9 < end + 0.1
+    assert twin.likelihood(strengths * 1.5, heights) < end + 0.1
+    assert twin.likelihood(strengths / 1.5, heights) < end + 0.1
+    # Stationary, or at 0: the derivatives by strengths, in units of what the noise in y gives them.
+    v = twin.inverse(twin.prior(of._strengths, of._heights) + twin.noise)
+    for strength, part in [
+        *zip(of._strengths, twin.parts, strict=True),
+        *zip(of._heights, map(np.outer, *[twin.jumps.T] * 2), strict=True),
+    ]:
+        slope = 0.5 * (twin.y @ v @ part @ v @ twin.y - np.trace(v @ part))
+        unit = np.sqrt(0.5 * np.trace(v @ part @ v @ part))
+        assert slope < 0.05 * unit
+        assert abs(slope * strength) < 0.05
+
+
+def test_heaped_data_have_lines_and_smooth_data_none() -> None:
+    """Every fourth item holds more: the frequencies size / 4 and size / 2 are lines."""
+    of = model(64, 64, "comb", 1e5)
+    assert np.flatnonzero(of._lines).tolist() == [15, 31]
+    power = np.abs(np.fft.rfft(held(64, "comb"))[[16, 32]]) ** 2
+    np.testing.assert_allclose(of._lines[[15, 31]], power, rtol=0.2)
+    found = [np.count_nonzero(model(64, 64, "even", 1000.0, seed)._lines) for seed in range(120)]
+    # On average 0.3 by chance: 120 models may have as many as a Poisson variable of mean 36 has
+    # once in a million.
+    most = stats.poisson.isf(FALSE_ALARM, smoothing._STRAY * len(found))
+    assert sum(found) <= most
+    # Planted: at the level of one frequency of three, many more would be found.
+    bad = 0
+    for seed in range(120):
+        y, information = observed(64, 64, "even", 1000.0, seed)
+        bad += int((np.abs(y[1:]) ** 2 > 64 / information[1:] * np.log(3)).sum())
+    assert bad > most
+
+
+# ----------------------------------------------------------------------------------- distribution
+
+
+def program(of: Smoothing) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and precision of the convex problem: those of the posterior, but no frequency is held
+    more tightly than its noise says.
+
+    The covariance is a circulant one, noise^-1 + 1 / max(prior, noise) where the posterior has
+    noise^-1 + 1 / prior, and what the jumps leave unknown.
+    """
+    twin = Dense(of)
+    mean, _ = twin.posterior(of._strengths, of._heights)
+    prior = of._prior
+    spread = np.maximum(prior, of._noise) * of._noise / (prior + of._noise)
+    leaves = twin.noise @ twin.inverse(twin.stationary(of._strengths) + twin.noise) @ twin.jumps
+    seen = twin.jumps.T @ twin.inverse(twin.stationary(of._strengths) + twin.noise) @ twin.jumps
+    unknown = np.linalg.inv(np.diag(1 / np.maximum(of._heights, 1e-100)) + seen)
+    return mean, twin.inverse(circulant(spread, of._size) + leaves @ unknown @ leaves.T)
+
+
+def solved(of: Smoothing) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """The optimum by a general solver, its value, and the problem: scaled, as solvers like it."""
+    mean, precision = program(of)
+    unit = np.linalg.eigvalsh(precision)[-1]
+    root = np.linalg.cholesky(precision / unit + np.eye(of._size) * 1e-13).T
+    x = cvxpy.Variable(of._size)
+    constraints = [
+        x >= 0,
+        cvxpy.sum(x) == 1,
+        *([x[of._domain :] == 0] if of._domain < of._size else []),
+    ]
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(root @ (x - mean))), constraints)
+    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert problem.status == "optimal"
+    found = np.maximum(x.value[: of._domain], 0)
+    return found / found.sum(), unit, mean, precision
+
+
+@shapes
+@pytest.mark.parametrize(("kind", "n"), [("bump", 30.0), ("edge", 1000.0), ("spikes", 1e5)])
+def test_the_distribution_is_that_of_a_general_solver(
+    size: int, domain: int, kind: str, n: float, monkeypatch
+) -> None:
+    of = model(size, domain, kind, n, seed=size)
+    expected, _, mean, precision = solved(of)
+    quick = of.distribution()
+    assert np.abs(np.cumsum(quick - expected)).max() < 2e-4  # prefixes are wanted to 2e-5, in steps
+    monkeypatch.setattr(smoothing, "_TURNS", 200_000)
+    monkeypatch.setattr(smoothing, "_PRECISION", 1e-10)
+    found = of.distribution()
+    assert np.abs(np.cumsum(found - expected)).max() < 1e-5
+    # The conditions of an optimum: the slope is the same wherever something is held, and nowhere
+    # less.
+    slope = precision[:domain] @ (np.pad(found, (0, size - domain)) - mean)
+    unit = np.abs(precision).max() * 1e-6
+    some = found > 1e-6
+    assert np.ptp(slope[some]) < unit
+    assert slope.min() > slope[some].mean() - unit
+    for result in (quick, found):
+        assert (result >= 0).all()
+        assert result.sum() == pytest.approx(1, abs=1e-12)
+    # Planted: norm_sub of the mean, the nearest distribution in another norm, is not the optimum.
+    if kind == "edge" and domain > 8:
+        other = smoothing.norm_sub(mean[:domain])
+        slope = precision[:domain] @ (np.pad(other, (0, size - domain)) - mean)
+        assert (
+            np.ptp(slope[other > 1e-6]) > 20 * unit
+            or slope.min() < slope[other > 1e-6].mean() - 20 * unit
+        )
+
+
+def test_a_mean_that_is_a_distribution_is_the_answer() -> None:
+    of = model(16, 16, "even", 1e5)
+    assert of._items(of._mean).min() > 0
+    np.testing.assert_allclose(of.distribution(), of._items(of._mean), atol=1e-12)
+
+
+@pytest.mark.parametrize("turns", [1, 20, 21])
+def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(
+    turns: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(smoothing, "_TURNS", turns)
+    for kind in ("edge", "spikes"):
+        result = model(24, 23, kind, 1e5).distribution()
+        assert (result >= 0).all()
+        assert result.sum() == pytest.approx(1, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------- degenerate
+
+
+@pytest.mark.parametrize(("size", "domain"), [(16, 16), (15, 9), (24, 23)])
+def test_frequencies_that_nobody_tells_are_guessed_from_the_others(size: int, domain: int) -> None:
+    """Without information about every third frequency, what y has there does not matter; nor does
+    how little there is.
+    """
+    y, information = observed(size, domain, n=1e4)
+    information[3::3] = 0.0
+    results = []
+    for shift in (0.0, 0.01):
+        other = y.copy()
+        other[3::3] = shift
+        results.append(Smoothing(other, information, size, domain))
+        assert np.isfinite(results[-1].variance(*np.triu_indices(domain))).all()
+        assert np.isfinite(results[-1].distribution()).all()
+    assert results[0]._noise.max() == pytest.approx(1e9 * results[0]._noise.min())
+    np.testing.assert_allclose(results[0].distribution(), results[1].distribution(), atol=2e-3)
+    truth = np.cumsum(held(domain))
+    assert np.abs(np.cumsum(results[0].distribution()) - truth).max() < 0.1
+
+
+@pytest.mark.parametrize("size", [4, 5, 16, 64])
+def test_extreme_estimates(size: int) -> None:
+    """No signal at all, far too much of it, and one frequency told."""
+    information = precisions(size, 1000.0)
+    flat = np.zeros(size // 2 + 1, dtype=complex)
+    flat[0] = 1
+    for y in (
+        flat,
+        np.where(np.arange(len(flat)) == 1, 1e6, flat),
+        flat + 1e-300,
+        np.full(len(flat), -1e9 + 0j),
+    ):
+        for told in (
+            information,
+            np.where(np.arange(len(flat)) == 1, information, 0.0),
+            information * 1e-15,
+            information * 1e15,
+        ):
+            of = Smoothing(y, told, size, size)
+            result, variance = (
+                of.distribution(),
+                of.variance(np.arange(size - 1), np.arange(1, size)),
+            )
+            assert (result >= 0).all()
+            assert result.sum() == pytest.approx(1, abs=1e-12)
+            assert np.isfinite(variance).all()
+            assert (variance > -1e-12 * np.abs(variance).max()).all()
+    np.testing.assert_allclose(
+        Smoothing(flat, information, size, size).distribution(), 1 / size, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("turn", [1, 7])
+def test_a_turn_of_the_circle_moves_only_what_the_ends_say(turn: int) -> None:
+    """Mirrored data give the mirrored estimate: the two ends are alike, with padding and without."""
+    for size, domain in ((24, 24), (24, 19)):
+        y, information = observed(size, domain, "ramp", seed=turn)
+        items = np.fft.irfft(y, size)
+        mirrored = np.roll(items[::-1], domain)  # item x is now domain - 1 - x, around the circle
+        assert mirrored[0] == pytest.approx(items[domain - 1])
+        there, back = (
+            Smoothing(y, information, size, domain),
+            Smoothing(np.fft.rfft(mirrored), information, size, domain),
+        )
+        np.testing.assert_allclose(there.distribution(), back.distribution()[::-1], atol=2e-5)
+        first, last = np.triu_indices(domain)
+        np.testing.assert_allclose(
+            there.variance(first, last),
+            back.variance(domain - 1 - last, domain - 1 - first),
+            rtol=1e-4,
+            atol=1e-15,
+        )

@@ -1,0 +1,220 @@
+"""DecomposedHistogram: ranges by the fewest nodes, sums of items by leaves, each with its variance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rangeq
+from frequency.storage.protocol_file import load_protocol, save_protocol
+from rangeq import DecomposedHistogram, HierarchicalHistogram
+from rangeq.core.node_decomposition import average_nodes, runs, squared_nodes
+from rangeq.core.node_law import NodeLaw
+from rangeq.core.tree import WORKLOADS, Tree, spread
+from rangeq.local.hierarchy import ORACLES
+
+SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")
+TREES = [
+    Tree.of(16, 2),
+    Tree.of(13, 2),
+    Tree.of(20, 3),
+    Tree.of(64, 4),
+    Tree(30, (2, 5, 3)),
+    Tree(29, (2, 5, 3)),
+    Tree(7, (7,)),
+    Tree(1, (2,)),
+    Tree(2, (2,)),
+]
+
+
+def ranges_of(domain, workload):
+    first, last = np.triu_indices(domain)
+    if workload == "prefixes":
+        return first[first == 0], last[first == 0]
+    kept = (last > first) | (workload == "all ranges")
+    return first[kept], last[kept]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_squared_nodes_are_counted(tree, workload) -> None:
+    first, last = ranges_of(tree.domain, workload)
+    for level, found in enumerate(squared_nodes(tree, workload)):
+        left, end, start, right = runs(tree, first, last, level)
+        used = end - left + right - start
+        mean = float((used.astype(float) ** 2).sum()) / max(len(used), 1)
+        assert found == pytest.approx(mean, rel=1e-12, abs=1e-12), level
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("domain", [2, 3, 4, 9, 16])
+@pytest.mark.parametrize("name", ORACLES)
+def test_the_law_of_a_node_is_that_of_its_oracle(name, domain, epsilon) -> None:
+    """Every set of nodes, from every population: exactly where an oracle treats nodes alike."""
+    oracle, rng = ORACLES[name](domain, epsilon), np.random.default_rng(domain)
+    law, populations = NodeLaw.of(oracle), rng.dirichlet(np.full(domain, 0.3), size=5)
+    for number in range(1, domain):
+        # Over finite fields: the mean over many ways to choose them, nearly.
+        sets = [rng.permutation(domain) < number for _ in range(1 if name in SYMMETRIC else 300)]
+        w = np.array(sets, dtype=float)
+        for f in populations if name in SYMMETRIC else [np.full(domain, 1 / domain)]:
+            exact = oracle.linear_variance(1, w, f) + spread(w, f)
+            found = law.drawn(number, w @ f)
+            near = {"rel": 1e-6} if name in SYMMETRIC else {"rel": 0.15}
+            assert found.mean() == pytest.approx(exact.mean(), **near), (number, f)
+    centred = rng.normal(size=(4, domain))
+    centred -= centred.mean(axis=1, keepdims=True)
+    if name in SYMMETRIC:
+        for f in populations:
+            exact = oracle.linear_variance(1, centred, f) + spread(centred, f)
+            square = (centred**2).sum(axis=1)
+            found = law.contrast * square + law.held * (centred**2 @ f) - (centred @ f) ** 2
+            assert found == pytest.approx(exact, rel=1e-6)
+            assert found + 1e-3 * square * law.contrast != pytest.approx(exact, rel=1e-6)
+
+
+def by_nodes(protocol, users, n, f, first, last):
+    """The obvious definition: each level's oracle states the variance of its nodes' sum."""
+    tree, result = protocol.tree, []
+    held = tree.padded(f)
+    for a, b in zip(first, last, strict=True):
+        total, inside = 0.0, f[a : b + 1].sum()
+        for level, oracle in enumerate(protocol.parts):
+            left, end, start, right = runs(tree, np.array(a), np.array(b), level)
+            w = np.zeros((1, oracle.domain))
+            w[0, left:end] = w[0, start:right] = 1
+            nodes = tree.sums(held, level)
+            if w.any():
+                total += (oracle.linear_variance(1, w, nodes) + spread(w, nodes))[0] / users[level]
+        result.append(total - inside * (1 - inside) / n if total else 0.0)
+    return np.array(result)
+
+
+CASES = [
+    *(DecomposedHistogram(16, epsilon, 2, name) for name in SYMMETRIC for epsilon in (0.3, 6.0)),
+    DecomposedHistogram(21, 1.0, 3, ("GRR", "HRR", "OUE"), ("1/5", "3/10", "1/2")),
+    DecomposedHistogram(11, 8.0, 11, "OUE"),
+    DecomposedHistogram(30, 8.0, (2, 5, 3), "OUE"),
+]
+
+
+@pytest.mark.parametrize("protocol", CASES, ids=repr)
+def test_errors_of_ranges_are_those_of_their_nodes(protocol) -> None:
+    d, n = protocol.domain, 10_000
+    users = protocol._expected_users(n)
+    heap = np.random.default_rng(d).dirichlet(np.full(d, 0.2))
+    for f, given in ((np.full(d, 1 / d), None), (heap, heap)):
+        for workload in WORKLOADS:
+            first, last = ranges_of(d, workload)
+            expected = by_nodes(protocol, users, n, f, first, last)
+            found = protocol.average_rmse(n, workload, given)
+            assert found == pytest.approx(math.sqrt(expected.mean()), rel=1e-6), workload
+    counts = (heap * 2000).astype(int)
+    counts[0] += 1
+    aggregate = protocol.simulate(counts, np.random.default_rng(0))
+    estimate = protocol.estimate(aggregate)
+    users, n = protocol._users(aggregate), estimate.n
+    first, last = ranges_of(d, "all ranges")
+    found = estimate.variance(first, last)
+    # The levels contradict each other: each tells its own fractions.
+    own = by_levels(protocol, estimate, users, first, last)
+    assert found == pytest.approx(own, rel=1e-6, abs=1e-12 * own.max())
+
+
+def by_levels(protocol, estimate, users, first, last):
+    result = []
+    for a, b in zip(first, last, strict=True):
+        total = inside = 0.0
+        for level, sums in enumerate(estimate.nearest):
+            left, end, start, right = (
+                int(x) for x in runs(protocol.tree, np.array(a), np.array(b), level)
+            )
+            number = end - left + right - start
+            held = sums[end] - sums[left] + sums[right] - sums[start]
+            if number:
+                w = np.arange(protocol.tree.nodes[level]) < number
+                f = np.where(w, held / number, (1 - held) / max(len(w) - number, 1))
+                oracle = protocol.parts[level]
+                one = oracle.linear_variance(1, w[None].astype(float), f)[0]
+                total += (one + held * (1 - held)) / users[level]
+                inside += held
+        result.append(max(total - inside * (1 - inside) / estimate.n, 0.0) if total else 0.0)
+    return np.array(result)
+
+
+def test_sums_of_items_are_sums_of_leaves() -> None:
+    """The variance that a consistent tree has for the same sum is 20 times less: it was stated."""
+    protocol, n = DecomposedHistogram(64, 1.0, 4, "OUE"), 100_000
+    asked = ((np.arange(64) >= 3) & (np.arange(64) <= 36)).astype(float)[None]
+    even, rng = np.full(64, 1 / 64), np.random.default_rng(0)
+    predicted = protocol.linear_variance(n, asked, even)[0]
+    other = HierarchicalHistogram(64, 1.0, 4, "OUE").linear_variance(n, asked, even)[0]
+    counts = np.full(64, n // 64)
+    counts[:32] += 1
+    estimates = [protocol.estimate(protocol.simulate(counts, rng)) for _ in range(1000)]
+    measured = np.var([e.frequencies[3:37].sum() for e in estimates], ddof=1)
+    # 5 deviations of a variance from 1000 normal draws: alarms falsely once in two millions.
+    slack = 5.1 * math.sqrt(2 / 999)
+    assert abs(measured / predicted - 1) < slack
+    assert abs(measured / estimates[0].linear(asked[0]).variance - 1) < slack
+    assert measured > 10 * other
+    difference = np.var([e.frequencies[3] - e.frequencies[36] for e in estimates], ddof=1)
+    assert abs(difference / protocol.difference_variance(n) - 1) < slack
+    ranges = np.var([e.range(3, 36) for e in estimates], ddof=1)
+    assert abs(ranges / estimates[0].variance(3, 36) - 1) < slack + 0.02
+    assert ranges < measured / 4
+
+
+def test_items_have_the_variance_of_their_frequency() -> None:
+    protocol, n = DecomposedHistogram(16, 8.0, 4, "OUE", ("1/4", "3/4")), 1000
+    f = np.zeros(16)
+    f[[2, 9]] = 0.9, 0.1
+    assert protocol.variance(n, f) == pytest.approx(protocol.linear_variance(n, np.eye(16), f))
+    assert protocol.variance(n, 0.9) > 50 * protocol.variance(n, 0.0)
+    counts = (1000 * f).astype(int)
+    estimate = protocol.estimate(protocol.simulate(counts, np.random.default_rng(0)))
+    item = np.arange(16)
+    assert estimate.variances == pytest.approx(estimate.linear(np.eye(16)).variance)
+    ranges = estimate.variance(item, item)
+    assert estimate.variances[[2, 9]] == pytest.approx(ranges[[2, 9]], rel=0.1)
+    assert (ranges >= protocol.parts[-1].variance(1000, 0.0)).all()  # also where nobody is seen
+    assert estimate.frequencies.tolist() == pytest.approx(estimate.range(item, item).tolist())
+
+
+def test_nobody_on_a_level() -> None:
+    protocol = DecomposedHistogram(16, 1.0, 4, "OUE", (1, 0))
+    assert protocol.variance(10) == math.inf
+    assert protocol.difference_variance(10) == math.inf
+    assert protocol.average_rmse(10) == math.inf
+    estimate = protocol.estimate(protocol.simulate(np.full(16, 100), np.random.default_rng(0)))
+    assert (estimate.variances == math.inf).all()
+    assert estimate.linear(np.ones(16)).variance == math.inf
+    assert np.isfinite(estimate.variance([0, 4, 0], [3, 11, 15])).all()
+    assert np.isinf(estimate.variance([0, 3], [4, 3])).all()
+
+
+def test_the_whole_range_is_known() -> None:
+    protocol = DecomposedHistogram(16, 1.0, 4)
+    estimate = protocol.estimate(protocol.simulate(np.full(16, 100), np.random.default_rng(0)))
+    assert (estimate.range(0, 15), estimate.variance(0, 15)) == (1.0, 0.0)
+    assert estimate.linear(np.ones(16)).variance > 0
+    assert estimate.frequencies.sum() != pytest.approx(1.0)
+
+
+def test_populations_are_checked() -> None:
+    protocol = DecomposedHistogram(4, 1.0, 2)
+    for wrong in ([0.5, 0.5], [1, 1, 1, 1], [-1, 1, 1, 0]):
+        with pytest.raises(ValueError, match="frequencies"):
+            protocol.average_rmse(10, "ranges", wrong)
+    with pytest.raises(ValueError, match="workload"):
+        protocol.average_rmse(10, "boxes")
+
+
+def test_files(tmp_path) -> None:
+    protocol = DecomposedHistogram(12, 1.0, (3, 4), ("OUE", "HRR"), ("1/3", "2/3"))
+    save_protocol(tmp_path / "p.json", protocol)
+    assert load_protocol(tmp_path / "p.json") == protocol
+    assert "DecomposedHistogram" in rangeq.__all__
+    assert average_nodes(protocol.tree, "ranges").shape == (2,)

@@ -1,0 +1,55 @@
+"""The notebooks with outputs, examples/notebooks/*.ipynb, are their scripts as they ran."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+jupytext = pytest.importorskip("jupytext", reason="notebooks are read with the extra 'docs'")
+
+FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
+SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.name != "settings.py"]
+TRACES = re.compile(r"(?<![\w.])/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\|\bat 0x[0-9a-f]+")
+"""A path of the machine that ran a notebook, or an address in its memory."""
+
+
+def notebook(script: Path) -> dict[str, Any]:
+    return json.loads(script.with_suffix(".ipynb").read_text(encoding="utf-8"))
+
+
+def test_every_notebook_has_a_script() -> None:
+    assert [path.with_suffix(".py") for path in sorted(FOLDER.glob("*.ipynb"))] == SCRIPTS
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_cells_are_those_of_the_script(script: Path) -> None:
+    """`make notebooks` writes them."""
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(script)["cells"]]
+    assert cells == [(cell.cell_type, cell.source) for cell in jupytext.read(script).cells]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_cell_ran_without_an_error_or_a_trace_of_the_machine(script: Path) -> None:
+    code = [cell for cell in notebook(script)["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    for output in outputs:
+        data = {kind: text for kind, text in output.get("data", {}).items() if kind != "image/png"}
+        assert not TRACES.search(json.dumps([output.get("text"), data]))
+
+
+def test_a_trace_would_be_found() -> None:
+    for text in ("/home/me/file.json", "<Figure at 0x7f12ab>", "in /tmp/x"):
+        assert TRACES.search(text)
+    assert not TRACES.search("1/2 and/or a/home/b 3/tmp")
+
+
+def test_together_they_are_small() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.glob("*.ipynb")) < 3_000_000
