@@ -22,6 +22,9 @@ EPSILON_LIMIT = 1024
 nothing already.
 """
 
+_LEAST = Fraction(1, 1 << 4096)
+"""`Privacy.from_epsilon` refuses a smaller epsilon above 0: alpha is as long as it is small."""
+
 DISTANCE_LIMIT = 1024
 """The largest distance in a `Metric`: alpha is raised to it, exactly."""
 
@@ -142,8 +145,8 @@ class Privacy:
         Parameters
         ----------
         epsilon
-            Any finite number >= 0. A float stands for the binary number that it is; a string is
-            read exactly.
+            0, or any finite number of at least 2^-4096. A float stands for the binary number that
+            it is; a string is read exactly.
 
         >>> Privacy.from_epsilon(0).alpha
         Fraction(1, 1)
@@ -153,6 +156,8 @@ class Privacy:
         value = min(exact_epsilon(epsilon), Fraction(EPSILON_LIMIT))
         if value == 0:
             return cls(1, neighbours)
+        if value < _LEAST:
+            raise ValueError("epsilon must be 0, or at least 2^-4096")
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of
         # them.
         digits = 60 + max(0, value.denominator.bit_length() - value.numerator.bit_length()) // 3

@@ -491,15 +491,15 @@ class ProtocolFile(JSONFormat):
     refusals: ClassVar[tuple[type[Exception], ...]] = (MechanismError,)
 
     def valid(self) -> Iterator[bytes]:
-        attributes = Domain({"a": 3, "b": 2, "c": 4})
-        for protocol in (
+        self._protocols: tuple[Any, ...] = (
             GRR(5, 1.0),
             HRR(100, Fraction(7, 5), 2),
-            CALM(attributes, 2, 1.1),
+            CALM(Domain({"a": 3, "b": 2, "c": 4}), 2, 1.1),
             PrefixExtension(16, 2.0, lengths=(4, 8, 16)),
             HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
             HDG({"x": 64, "y": 16, "z": 5}, 1.0, 1000),
-        ):
+        )
+        for protocol in self._protocols:
             yield self.saved(partial(save_protocol, protocol=protocol))
 
     def read(self, path: Path) -> Any:
@@ -510,14 +510,14 @@ class ProtocolFile(JSONFormat):
         channel = getattr(found, "channel", found)
         if json.loads(json.dumps(channel.parameters)) != content["agreed"]:
             return "it has other parameters than the file"
-        for original in map(json.loads, self.originals):
-            if original["agreed"] != content["agreed"]:
-                continue
-            theirs = self.place / "theirs.json"
-            theirs.write_text(json.dumps(original))
-            known = getattr(load_protocol(theirs), "channel", load_protocol(theirs))
-            if channel != known:
-                return "it has the parameters of another protocol"
+        for original, protocol in zip(
+            map(json.loads, self.originals), self._protocols, strict=True
+        ):
+            if original["agreed"] == content["agreed"]:
+                users = np.zeros((50, 3) if isinstance(protocol, (CALM, HDG)) else 50, dtype=int)
+                drawn = [p.privatize(users, np.random.default_rng(1)) for p in (found, protocol)]
+                if drawn[0].tobytes() != drawn[1].tobytes():
+                    return "it draws other reports than a protocol of the same parameters"
         return None
 
 

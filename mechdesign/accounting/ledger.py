@@ -356,7 +356,7 @@ def _read(path: str | os.PathLike[str]) -> _Account:
     """What a file holds; InvalidFile unless it is a ledger that keeps its budget."""
     content = content_of(path, FORMAT, VERSION, "epsilon", "entries")
     try:
-        account = _Account(from_text(content["epsilon"]))
+        account = _Account(exact_epsilon(from_text(content["epsilon"])))
         if not isinstance(content["entries"], list):
             raise ValueError(f"entries are a list, got {shown(content['entries'])}")
         for found in content["entries"]:

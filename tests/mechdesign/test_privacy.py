@@ -187,6 +187,13 @@ def test_from_epsilon_takes_the_smallest_denominator():
         assert not low + 1e-14 < math.ceil(low * denominator) / denominator < high - 1e-14
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, (1 << 4096) + 1), f"1/0x1{'0' * 100_000}"])
+def test_an_epsilon_that_would_take_forever(epsilon):
+    check_from_epsilon(Fraction(1, 1 << 4096))
+    with pytest.raises(ValueError, match="at least 2\\^-4096"):
+        Privacy.from_epsilon(epsilon)
+
+
 @pytest.mark.parametrize(
     "epsilon",
     [-1, -5e-324, -1e-300, "-0.1", Fraction(-1, 10**100), Decimal("-1")],

@@ -45,7 +45,7 @@ def domain(number, size):
         ),
         ("rangeq.grids.LHIO", {"sizes": sizes(100, 256), "branching": 2}, "groups, more than"),
         ("rangeq.grids.HaarHRR2D", {"sizes": sizes(100, 256)}, "groups, more than 16384"),
-        ("rangeq.grids.CALM", {"sizes": sizes(250, 2)}, "31125 groups, more than 16384"),
+        ("rangeq.grids.RangeCALM", {"sizes": sizes(250, 2)}, "31125 groups, more than 16384"),
         ("frequency.marginals.InpHT", {"domain": domain(5000, 1), "k": 2}, "more than 256"),
         ("frequency.marginals.InpEM", {"domain": domain(5000, 1), "k": 2500}, "more than 256"),
         ("frequency.marginals.InpHT", {"domain": domain(62, 2), "k": 4}, "more than 65536"),
@@ -78,7 +78,7 @@ def test_a_small_file_cannot_ask_for_much(name, arguments, bound, tmp_path):
         rangeq.grids.HDG([1 << 20] * 100, 1.0, 10**6),
         rangeq.grids.HIO([1 << 20] * 2, 1.0),
         rangeq.grids.LHIO([1 << 10] * 20, 1.0),
-        rangeq.grids.CALM([1 << 11] * 40, 1.0),
+        rangeq.grids.RangeCALM([1 << 11] * 40, 1.0),
     ],
     ids=lambda protocol: type(protocol).__name__,
 )

@@ -198,6 +198,7 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
         {"epsilon": "0.5"},
         {"epsilon": "1/4"},
         {"epsilon": "-1"},
+        {"epsilon": "-1", "entries": []},
         {"entries": None},
         {"entries": [{"epsilon": "1/2", "what": "x"}]},
         {"entries": [{"epsilon": "1/2", "what": "x", "people": None, "note": ""}]},
