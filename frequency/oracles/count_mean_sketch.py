@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.aggregate import Aggregate
-from frequency.channel import Floats, Items, Reports, smallest_integer, sums_of_signs
-from frequency.draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
-from frequency.field import walsh_hadamard
-from frequency.hashing import Coins, PublicBits, features
-from frequency.oracle import Oracle, checked_users, variance_of
-from frequency.screening import Sample, bits, public, signs
-from frequency.unary import column_sums, packed
+from frequency.algebra.exact_draws import TruthOrLie, UnaryBits, uniform
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.hash_functions import Coins, PublicBits, features
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer, sums_of_signs
+from frequency.core.oracle import Oracle, checked_users, variance_of
+from frequency.core.tally import Sample, bits, public, signs
+from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole

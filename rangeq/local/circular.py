@@ -159,10 +159,10 @@ class CircularHistogram(AdditiveProtocol):
     (`rangeq.optimise.least_rmse`).
 
     The variances that its estimates tell are those of an even population (`linear_variance` takes
-    any). Where one item holds half of the population they are right within a tenth at an epsilon
-    of 1. At 8, where the choice of the angle is most of the error, those of single ranges are up to
-    thirty times too large or three times too small, and 95 % intervals cover at least 90 % of ranges
-    on average (tests/rangeq/test_variances.py).
+    any). Where one item holds half of the population they are right within a tenth at an epsilon of
+    1. At 8, where the choice of the angle is most of the error, those of single ranges are up to
+    thirty times too large or three times too small, and 95 % intervals cover at least 90 % of
+    ranges on average (tests/rangeq/test_variances.py).
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ GRIDS = [
     *(
         kind({"age": 8, "pay": 8}, 0.5, 1000)
         for kind in (
-            grids.CALM,
+            grids.RangeCALM,
             grids.HDG,
             grids.HIO,
             grids.LHIO,
@@ -83,7 +83,7 @@ GRIDS = [
         )
     ),
 ]
-CENTRAL = [central.Flat(5, 0.5), central.Hierarchy(9, 0.5, 3), central.Wavelet(8, 0.5)]
+CENTRAL = [central.CentralFlat(5, 0.5), central.Hierarchy(9, 0.5, 3), central.Wavelet(8, 0.5)]
 
 PROTOCOLS = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS]
 PACKAGES = (frequency, marginals, heavy, rangeq, grids)

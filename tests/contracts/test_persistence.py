@@ -10,10 +10,10 @@ import pickle
 import numpy as np
 import pytest
 
-from frequency.channel import Channel
-from frequency.description import channel_of, load_protocol, save_protocol
+from frequency.core.channel import Channel
+from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain, InpHTCMS, InpOLH, InpPS, InpRR
-from frequency.protocol import Protocol
+from frequency.storage.protocol_file import load_protocol, save_protocol
 from rangeq import central
 from tests.contracts.examples import CENTRAL, DOMAIN, PACKAGES, PROTOCOLS
 
