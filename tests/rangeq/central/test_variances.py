@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rangeq import central
-from rangeq.central import CentralMechanism, Flat, Hierarchy, Wavelet
+from rangeq.central import CentralFlat, CentralMechanism, Hierarchy, Wavelet
 from tests.contracts.variances import Band, Entry, Sample, VarianceContract
 
 FIRST = np.array([0, 1, 3, 3, 8, 0, 5, 17, 10, 2, 20])
@@ -21,9 +21,9 @@ class TestCentral(VarianceContract):
     """Ranges of people; the noise does not depend on them, nor does what is predicted."""
 
     domain, users, runs = 21, 2000, 400
-    planted, planted_at = ("Flat", "Hierarchy", "Wavelet"), 1.0
+    planted, planted_at = ("CentralFlat", "Hierarchy", "Wavelet"), 1.0
     entries = {  # noqa: RUF012
-        "Flat": entry(lambda e: Flat(21, e)),
+        "CentralFlat": entry(lambda e: CentralFlat(21, e)),
         "Hierarchy": entry(lambda e: Hierarchy(21, e, 2)),
         "Hierarchy, geometric": entry(lambda e: Hierarchy(21, e, [3, 7], budget="geometric")),
         "Hierarchy without inference": entry(lambda e: Hierarchy(21, e, 2, inference=False)),

@@ -12,7 +12,6 @@ import pytest
 
 from rangeq import grids
 from rangeq.grids import (
-    CALM,
     HDG,
     HIO,
     LHIO,
@@ -21,6 +20,7 @@ from rangeq.grids import (
     ConjunctionProtocol,
     HaarHRR2D,
     HierarchicalHistogram2D,
+    RangeCALM,
     Uniform,
     WaveGrid,
 )
@@ -53,7 +53,7 @@ class TestGrids(VarianceContract):
     entries = {  # noqa: RUF012
         "TDG": Entry(lambda e, run: TDG(SIZES, e, granularity=4, oracle="OUE")),
         "HDG": Entry(lambda e, run: HDG(SIZES, e, granularity=4, line_granularity=8, oracle="GRR")),
-        "CALM": Entry(lambda e, run: CALM(SIZES, e, oracle="HRR")),
+        "RangeCALM": Entry(lambda e, run: RangeCALM(SIZES, e, oracle="HRR")),
     }
 
     def sample(self, make, epsilon, counts, rng):
