@@ -15,7 +15,7 @@ import numpy as np
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
-from frequency.heavy.prefix_tree import Level, PartEstimates, PrefixChannel, PrefixProtocol, _kept
+from frequency.heavy.prefix_tree import Level, PartEstimates, Prefixes, PrefixProtocol, _kept
 from frequency.marginals import (
     CALM,
     Domain,
@@ -302,7 +302,7 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
     return replace(nothing(protocol.universe, confidence, n), gates=tuple(gates)).complete_above
 
 
-def _noise(channel: PrefixChannel, level: Level, users: int) -> list[PartEstimates]:
+def _noise(channel: Prefixes, level: Level, users: int) -> list[PartEstimates]:
     """What the parts of a level say on average, by its size, where nobody holds anything often."""
     own = max(1, users // len(level.parts))
     return [

@@ -83,7 +83,7 @@ class Ranges(Task):
 
 
 @dataclass(frozen=True)
-class Prefixes(Ranges):
+class PrefixQueries(Ranges):
     """The fraction of users at or below b: `Ranges` for the workload of all prefixes."""
 
     workload: ClassVar[str] = "prefixes"
@@ -92,7 +92,7 @@ class Prefixes(Ranges):
 
 
 @dataclass(frozen=True)
-class Quantiles(Prefixes):
+class Quantiles(PrefixQueries):
     """The item below which a fraction of the users is: the protocols for prefixes.
 
     Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to

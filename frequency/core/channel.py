@@ -33,6 +33,7 @@ from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
+from mechdesign.privacy import exact_epsilon
 from mechdesign.sampling import checked_counts
 
 Reports: TypeAlias = npt.NDArray[np.void]
@@ -42,8 +43,8 @@ LEAST_EPSILON = 2.0**-32
 """Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
 
 
-@lru_cache(maxsize=16, typed=True)
-def _local(epsilon: float | Rational) -> Privacy:
+@lru_cache(maxsize=16)
+def _local(epsilon: Fraction) -> Privacy:
     """Of many parts of a protocol there is one."""
     return Privacy.from_epsilon(epsilon, neighbours="all")
 
@@ -88,7 +89,7 @@ class Channel(ABC):
 
         alpha is a rational number of at least exp(-epsilon).
         """
-        return _local(self.epsilon)
+        return _local(exact_epsilon(self.epsilon))
 
     @property
     def max_ratio(self) -> Fraction:

@@ -96,7 +96,7 @@ class PartEstimates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PrefixChannel(Mixture):
+class Prefixes(Mixture):
     """A random prefix length, and the item's prefix by an oracle.
 
     The prefix is hashed where there are too many prefixes to list.
@@ -260,7 +260,7 @@ class PrefixProtocol(HeavyHitterProtocol):
 
     @property
     @abstractmethod
-    def channel(self) -> PrefixChannel:
+    def channel(self) -> Prefixes:
         """How an item becomes a report."""
 
     def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[Step]:
@@ -415,7 +415,7 @@ class PrefixExtension(PrefixProtocol):
         super().__post_init__()
 
     @cached_property
-    def channel(self) -> PrefixChannel:
+    def channel(self) -> Prefixes:
         """How an item becomes a report."""
         lengths = self.lengths or _far_apart(self.universe.bits)
         deviations = []
@@ -426,7 +426,7 @@ class PrefixExtension(PrefixProtocol):
             considered = min(kept, considered) << step
         squares = [Fraction(round(value**2 * 1000)) for value in deviations]
         probabilities = tuple(value / sum(squares) for value in squares)
-        return PrefixChannel(
+        return Prefixes(
             self.universe.size,
             self.epsilon,
             lengths,
@@ -469,13 +469,13 @@ class TreeHist(PrefixProtocol):
     seed: int = 0
 
     @cached_property
-    def channel(self) -> PrefixChannel:
+    def channel(self) -> Prefixes:
         """How an item becomes a report."""
         bits = self.universe.bits
         lengths = tuple(range(1, bits + 1))
         walk = Fraction(1, 2 * bits)
         probabilities = (*(walk,) * (bits - 1), 1 - (bits - 1) * walk)
-        return PrefixChannel(
+        return Prefixes(
             self.universe.size,
             self.epsilon,
             lengths,

@@ -16,7 +16,7 @@ from scipy import stats
 from frequency import HRR, IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.algebra.hash_functions import LinearHash
 from frequency.heavy import InvalidString, PrefixExtension, TreeHist, UniqueHeavyHitter
-from frequency.heavy.prefix_tree import PrefixChannel
+from frequency.heavy.prefix_tree import Prefixes
 from tests.contracts.oracle import FALSE_ALARM, exponential_below, one_by_one, ratio_of
 from tests.frequency.oracles import test_oracles as oracles
 
@@ -28,7 +28,7 @@ HASHED = (8, 24)
 def small(epsilon, functions=2, oracle=HRR, seed=0):
     """Items of 3 bits, whose prefixes of more than one bit are hashed into 2 bits."""
     lengths, shares = (1, 3), (Fraction(1, 3), Fraction(2, 3))
-    return PrefixChannel(
+    return Prefixes(
         8, epsilon, lengths, shares, oracle, listed=1, places=2, functions=functions, seed=seed
     )
 

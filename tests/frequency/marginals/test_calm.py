@@ -16,6 +16,7 @@ from frequency.marginals import CALM, Domain, MargPS, MargRR, consistent, measur
 from frequency.marginals.calm import adaptive, covering, most_entropy, nonnegative
 from frequency.marginals.consistency import Overlap
 from tests.contracts.oracle import exponential_below
+from tests.general_solver import solve
 
 FALSE_ALARM = 1e-6
 MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 4})
@@ -135,7 +136,7 @@ def test_nonnegative_views_are_the_nearest(views, noise):
         for p, fit, table in zip(precisions, fits, tables, strict=True)
     )
     problem = cp.Problem(cp.Minimize(cost), [cp.sum(signed) == 1, *(fit >= 0 for fit in fits)])
-    problem.solve(solver="CLARABEL")
+    solve(problem)
     for fit, table in zip(fits, found, strict=True):
         assert table.min() >= 0
         assert np.allclose(table.ravel(), fit.value, rtol=0, atol=2e-6)
@@ -172,9 +173,7 @@ def test_most_entropy_is_that_of_a_convex_solver(views):
         == known[v].ravel()
         for v in views
     ]
-    cp.Problem(cp.Maximize(cp.sum(cp.entr(free))), [cp.sum(free) == 1, *rows]).solve(
-        solver="CLARABEL"
-    )
+    solve(cp.Problem(cp.Maximize(cp.sum(cp.entr(free))), [cp.sum(free) == 1, *rows]))
     assert np.allclose(found.ravel(), free.value, rtol=0, atol=1e-5)
 
 

@@ -26,6 +26,7 @@ from mechdesign.local.a_optimality import Criterion, mixture, weigh
 from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
 from mechdesign.local.patterns import balanced, climb, flat, turn_climb, turned
 from mechdesign.local.workload_mechanism import _all_patterns, _exact, _variances, workload_optimal
+from tests.general_solver import solve
 
 EPSILONS = [0.1, 1.1, 3.0, 5.0]
 
@@ -71,9 +72,8 @@ def solved_with_estimator(G, ratio, prior=None):
     )
     each = spent @ rows - np.diag(G) / scale
     problem = cp.Problem(cp.Minimize(cp.max(each) if prior is None else each @ prior), constraints)
-    problem.solve(solver=cp.CLARABEL)
+    solve(problem)
     assert k < 9
-    assert problem.status == cp.OPTIMAL
     return problem.value * scale
 
 
@@ -88,8 +88,7 @@ def solved_as_design(G, ratio, prior):
         cp.Minimize(cp.trace(Z)),
         [cp.bmat([[Z, root.T / scale**0.5], [root / scale**0.5, M]]) >> 0, pi @ u == 1],
     )
-    problem.solve(solver=cp.CLARABEL)
-    assert problem.status == cp.OPTIMAL
+    solve(problem)
     return problem.value * scale - prior @ np.diag(G)
 
 
@@ -296,7 +295,7 @@ def test_weigh_solves_the_program_of_its_rows(seed):
     )
     p, root = cp.Variable(len(rows), nonneg=True), root_of(criterion.gram)
     problem = cp.Problem(cp.Minimize(cp.matrix_frac(root, u.T @ cp.diag(p) @ u)), [p @ u == 1])
-    problem.solve(solver=cp.CLARABEL)
+    solve(problem)
     assert value == pytest.approx(problem.value, rel=1e-4)
     worth = criterion.priced(slope, multipliers, rows)
     assert worth.max() <= float(pi @ worth) / pi.sum() + 1e-3 * value  # dual feasible, nearly
@@ -322,7 +321,7 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
     problem = cp.Problem(
         cp.Minimize(cp.matrix_frac(root_of(criterion.gram), mixed)), [cp.sum(weights) == 1]
     )
-    problem.solve(solver=cp.CLARABEL)
+    solve(problem)
     assert value == pytest.approx(problem.value, rel=1e-4)
 
 

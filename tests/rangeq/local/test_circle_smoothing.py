@@ -13,6 +13,7 @@ from scipy import stats
 
 from rangeq.local import circle_smoothing as smoothing
 from rangeq.local.circle_smoothing import Smoothing
+from tests.general_solver import solve
 
 FALSE_ALARM = 1e-6
 SHAPES = [(4, 4), (5, 5), (16, 16), (21, 21), (16, 13), (15, 9), (12, 5), (24, 23)]
@@ -311,8 +312,7 @@ def solved(of: Smoothing) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         *([x[of._domain :] == 0] if of._domain < of._size else []),
     ]
     problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(root @ (x - mean))), constraints)
-    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    assert problem.status == "optimal"
+    solve(problem, 1e-8, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     found = np.maximum(x.value[: of._domain], 0)
     return found / found.sum(), unit, mean, precision
 

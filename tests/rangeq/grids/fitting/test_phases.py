@@ -9,15 +9,16 @@ from itertools import combinations, pairwise, product
 import cvxpy
 import numpy as np
 import pytest
+from rangeq.grids.fitting.weighted_update import weighted_update
 
 from rangeq.grids.cells import Grid, common, equal_cells, tree_cells
 from rangeq.grids.fitting.grid_consistency import Agreement, agreeing, clean
-from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
 from rangeq.grids.systems.haar import inverse
 from rangeq.grids.systems.hio import intervals
 from rangeq.grids.systems.lhio import hierarchy_fit
+from tests.general_solver import solve
 
 
 def grids_of(sizes: list[int], g1: int, g2: int) -> list[Grid]:
@@ -242,7 +243,7 @@ def most_entropy(quadrants: np.ndarray, several: int) -> np.ndarray:
             inside = np.flatnonzero((bits[:, pair[0]] == x) & (bits[:, pair[1]] == y))
             constraints.append(cvxpy.sum(parts[inside]) == quadrants[number, x, y])
     problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(parts))), constraints)
-    problem.solve(solver=cvxpy.CLARABEL)
+    solve(problem)
     return np.asarray(parts.value).reshape((2,) * several)
 
 

@@ -22,6 +22,7 @@ from rangeq.grids.wavegrid import estimate as wave_estimate
 from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
+from tests.general_solver import solve
 from tests.rangeq.grids.populations import people, queries, truth
 
 
@@ -270,9 +271,7 @@ def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
         for number, (j, k) in enumerate(combinations(range(several), 2))
         for a, b in np.ndindex(sets, sets)
     ]
-    cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints).solve(
-        solver=cvxpy.CLARABEL
-    )
+    solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints))
     np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)
 
 
