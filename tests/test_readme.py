@@ -30,7 +30,7 @@ def test_its_commands_install_and_test() -> None:
     [
         (0, r"proved optimal, gap exactly 0\nTrue\n\[\d \d \d\]\n$"),
         (1, r"item +frequency +deviation +95% interval\n(.*\n){4}$"),
-        (2, r"^0\.\d+ Interval\(.*\)\n\d\d \(\d\d, \d\d\)\n$"),
+        (2, r"^0\.\d+ ConfidenceInterval\(.*\)\n\d\d \(\d\d, \d\d\)\n$"),
     ],
 )
 def test_every_example_runs(number: int, shown: str, tmp_path: Path) -> None:

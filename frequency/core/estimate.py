@@ -17,7 +17,10 @@ class Estimator(Protocol):
     """What an `Estimate` needs of an oracle: see `Oracle` for what each of these is."""
 
     @property
-    def domain(self) -> int: ...
+    def domain(self) -> int:
+        """The number of items."""
+        ...
+
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
     def _variances(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None

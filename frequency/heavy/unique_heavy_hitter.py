@@ -29,8 +29,13 @@ from mechdesign._support.randomness import BitSource, bit_source
 class IdleReporting(Protocol):
     """A channel that has reports for users without an item, too."""
 
-    def idle(self, users: int, source: BitSource) -> Reports: ...
-    def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports: ...
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item."""
+        ...
+
+    def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
+        """One private report for each item."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class WorkloadDesign:
     variance: float
     bound: float
     gram: Floats
+    """Of the queries: shape (domain, domain)."""
     prior: Floats
 
     @property

@@ -214,6 +214,7 @@ def ranked(
     unknown: tuple[str, ...] = (),
     within: str = "",
 ) -> Plan:
+    """The plan of the candidates at these places, the best first; ValueError if none can serve."""
     candidates, refused = [], None
     for name, (epsilon, n) in places.items():
         try:

@@ -13,7 +13,10 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 
 Polynomials: TypeAlias = Sequence[fmpz_poly]
 
-ALPHA, ONE, NIL = fmpz_poly([0, 1]), fmpz_poly([1]), fmpz_poly([])
+ALPHA = fmpz_poly([0, 1])
+"""alpha, as a polynomial in itself."""
+
+ONE, NIL = fmpz_poly([1]), fmpz_poly([])
 
 
 class RationalFunction:

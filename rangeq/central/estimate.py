@@ -25,8 +25,13 @@ class Released(Protocol):
     """What a `CentralEstimate` needs of the mechanism that released it."""
 
     @property
-    def domain(self) -> int: ...
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
+    def domain(self) -> int:
+        """The number of cells."""
+        ...
+
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+        """The variance of the answers to ranges a .. b."""
+        ...
 
 
 class CentralEstimate(ABC):

@@ -42,7 +42,7 @@ def test_everything_else_is_read_as_json_reads_it() -> None:
 
 
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign._support.text.JSON_BYTES", 9)
+    monkeypatch.setattr("mechdesign._support.strict_json.JSON_BYTES", 9)
     assert from_json("[1,2,345]") == [1, 2, 345]
     with pytest.raises(ValueError, match="10 bytes are more than the 9"):
         from_json("[1,2,3456]")

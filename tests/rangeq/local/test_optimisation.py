@@ -213,7 +213,7 @@ def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
     """The mean variance, for any shares of the levels, within 1%."""
     circle, rng = 50_000, np.random.default_rng(0)
     few, costs = _costs_on_a_circle(domain, circle, workload)
-    monkeypatch.setattr(sys.modules["rangeq.optimise"], "_SAMPLE", circle)
+    monkeypatch.setattr(sys.modules["rangeq.local.optimisation"], "_SAMPLE", circle)
     every, exact = _costs_on_a_circle(domain, circle, workload)
     assert len(few) < 0.55 * len(every) == 0.55 * circle / 2
     gains = np.array([seen(circle, circle // m)[1:] * m**0.1 for m in divisors(circle)])
