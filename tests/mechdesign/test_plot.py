@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -253,11 +254,18 @@ def test_l0_against_alpha() -> None:
     assert figure.axes[0].get_ylabel() == "scaled L0 (eq. 6.1)"
 
 
-def test_progress_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    curves = {"UM": named.uniform}
-    plot.l0_against_n(curves, [1, 2])
+def test_progress_only_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mechdesign._support.progress._WRITTEN", 0.01)
+
+    def slow(n: int) -> Mechanism:
+        time.sleep(0.3)
+        return named.uniform(n)
+
+    plot.l0_against_n({"UM": slow}, [1, 2])
     assert capsys.readouterr() == ("", "")
-    plot.l0_against_n(curves, [1, 2], progress=True)
+    plot.l0_against_n({"UM": slow}, [1, 2], progress=True)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "mechanisms" in shown.err
