@@ -9,10 +9,10 @@ from itertools import combinations, pairwise, product
 import cvxpy
 import numpy as np
 import pytest
-from rangeq.grids.fitting.weighted_update import weighted_update
 
 from rangeq.grids.cells import Grid, common, equal_cells, tree_cells
 from rangeq.grids.fitting.grid_consistency import Agreement, agreeing, clean
+from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
 from rangeq.grids.systems.haar import inverse
