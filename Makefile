@@ -49,7 +49,7 @@ reproduce: .venv/test
 fuzz: .venv/test
 	$(BIN)/python tools/fuzz.py --inputs $(or $(INPUTS),2000) --format $(or $(FORMAT),all)
 
-# Other libraries, each in an environment of its own; writes BENCHMARKS.md.
+# Other libraries, each in an environment of its own; writes docs/benchmarks.md.
 bench: .venv/test
 	$(BIN)/python benchmarks/compare.py
 
