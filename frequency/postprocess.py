@@ -16,7 +16,7 @@ raised for an empty array, for one that is not one-dimensional, and for NaN and 
 ``deviations`` are the standard deviations that the estimates have at a true frequency of 0, as
 fractions: one number, or one for each item. A "distribution" is non-negative and sums to 1.
 
-| function | non-negative | sums to 1 | least change in L2 | keeps the order | applied twice = once |
+| function | non-negative | sums to 1 | least change in L2 | keeps the order | idempotent |
 | --- | --- | --- | --- | --- | --- |
 | `base_pos` | yes | | to non-negative | yes | yes |
 | `base_cut` | yes | | | for one deviation | yes |

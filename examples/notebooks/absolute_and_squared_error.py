@@ -17,8 +17,9 @@
 # *A count that is off by five hurts more than one that is off by one. Why not ask for the mechanism
 # of least absolute, or squared, error?*
 #
-# Because you get what you asked for. Thesis, section 6.3 (Figure 6.1) and 6.7.4 (Figures 6.14 to
-# 6.17): what goes wrong, which properties cure it, and what the cure costs.
+# Because its optimum may leave out answers, or hardly depend on the count. Thesis, section 6.3
+# (Figure 6.1) and 6.7.4 (Figures 6.14 to 6.17): what goes wrong, which properties prevent it, and
+# what they cost.
 
 # %%
 # %matplotlib inline
@@ -34,7 +35,7 @@ from mechdesign.losses import L1, L2, Power, binomial
 full, data = arguments()  # nothing here needs data
 
 # %% [markdown]
-# ## The optimum that does not listen
+# ## An optimum that hardly depends on the count
 #
 # Figure 6.1: four optimal mechanisms at alpha = 0.62. None of them ever answers 0 or n, and some
 # answers are given far more often than others.
@@ -57,7 +58,7 @@ assert 0.77 < float(always.interval.low) < 0.78
 assert not any(design(4, Privacy("62/100"), L2()).mechanism.table[2][j] == 1 for j in range(5))
 
 # %% [markdown]
-# ## Which properties cure it
+# ## Which properties prevent it
 #
 # For seven people, at moderate and at strong privacy: which answers are never given, how often the
 # rarest and the likeliest one occur if all counts are equally likely (1 is as often as a blind
@@ -105,10 +106,10 @@ for alpha in (Fraction(62, 100), Fraction(9, 10)):
 # %% [markdown]
 # - WH gives every answer at least some probability: its own input is told with 1 / (n + 1). What is
 #   left are spikes.
-# - RM alone cures nothing at strong privacy: a mechanism that ignores its input is row monotone.
+# - RM alone changes nothing at strong privacy: a mechanism that ignores its input is row monotone.
 # - CH or CM even out the spikes. For absolute error they cost 4 % at alpha = 0.62 and 19 % at 9/10;
-#   for squared error 15 and 64 %: at strong privacy a large part of that is the price of listening
-#   at all.
+#   for squared error 15 and 64 %: at strong privacy a large part of that is the price of
+#   depending on the count at all.
 # - OR, not one of the seven, lets neighbouring answers to one truth differ by a factor of 1 / alpha
 #   at most: even, and the dearest of all.
 

@@ -242,8 +242,8 @@ assert min(wrong, key=wrong.__getitem__) == "prior"
 #
 # How often each is wrong against the privacy asked for, in groups of 8, for the attribute of all
 # three that is rarest and the one that is nearest to one half. At little privacy (alpha near 1/2)
-# GM and WM are the same. At alpha = 9/10 and beyond take EM or WM, and expect little: eight people
-# cannot hide and be counted at once.
+# GM and WM are the same. At alpha = 9/10 and beyond take EM or WM, and expect large errors:
+# so few cannot be counted accurately at that privacy.
 
 # %%
 grid = [Fraction(k, 20) for k in range(8, 20)] + [Fraction(99, 100)]

@@ -171,11 +171,11 @@ print(
 assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 
 # %% [markdown]
-# ## A file that lies
+# ## A file that was changed
 #
 # Somebody edits the file. Without a new digest, that is an accident and is called so; with one, the
-# claims themselves are checked, by the library and by the device. The last lie is about quality and
-# harms nobody's privacy: only the library, which reads the proof, refuses it.
+# claims themselves are checked, by the library and by the device. The last change is about quality
+# and harms nobody's privacy: only the library, which reads the proof, refuses it.
 
 
 # %%

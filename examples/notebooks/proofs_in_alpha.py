@@ -104,7 +104,7 @@ assert str(piece.objective) == "2(4α - 1)/(9α)"
 piece
 
 # %% [markdown]
-# A proof that lies is refused: a smaller loss than the true one, or an interval that is too long.
+# A false proof is refused: a smaller loss than the true one, or an interval that is too long.
 
 # %%
 for lie in (

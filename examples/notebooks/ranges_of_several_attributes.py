@@ -145,14 +145,14 @@ for name in names:
     print(f"{name:10s}" + "".join(f"{errors[name, 1.0, *key]:8.4f}" for key in questions))
 
 # %% [markdown]
-# - Whoever assumes nothing drowns in noise at small ε: `RangeCALM` adds up a thousand noisy cells for a
-#   query.
-# - Whoever assumes independence stays wrong whatever ε: `MSW` improves little.
+# - A system that assumes nothing has too much noise at small ε: `RangeCALM` adds up a thousand
+#   noisy cells for a query.
+# - A system that assumes independence stays wrong at every ε: `MSW` improves little.
 # - `HDG` mends coarse cells of pairs by fine ones of single attributes, as the paper has it, and
 #   overtakes `MSW` once there is enough to go by. At ε = 0.4 there is not: `TDG` has two cells an
 #   attribute, cut in the middle of these data, and is a guess.
 # - `WaveGrid` errs least throughout.
-# - Ranges of about half of the domain are the hardest: their ends lie in the crowd.
+# - Ranges of about half of the domain are the hardest: their ends lie where most records are.
 
 # %%
 small, large = epsilons[0], epsilons[-1]

@@ -361,8 +361,8 @@ class VectorSpace:
         Parameters
         ----------
         counts
-            Shape (..., directions, q). AnyIntegers (at least 0, summing to less than 2^63) give exact
-            int64 sums; floats give floats.
+            Shape (..., directions, q). Integers of any type (at least 0, summing to less than 2^63)
+            give exact int64 sums; floats give floats.
 
         Returns
         -------

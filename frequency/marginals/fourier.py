@@ -164,9 +164,9 @@ class Directions(Mixture):
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
         # The sum over cells of the variance of all marginals of k attributes is the sum over
-        # coefficients of their variances, times the sum of 1 / cells over the marginals that involve
-        # them: best in proportion to the root of that. It depends on how many values the
-        # coefficient's attributes have, and no more.
+        # coefficients of their variances, times the sum of 1 / cells over the marginals that
+        # involve them: best in proportion to the root of that. It depends only on how many values
+        # the coefficient's attributes have.
         shape, roots, known = self.attributes.shape, [], dict[tuple[int, ...], int]()
         for direction in self.directions:
             kind = tuple(sorted(r for r, value in zip(shape, direction, strict=True) if value))
@@ -252,8 +252,8 @@ class InpHT(MarginalProtocol):
         coefficients = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])
         if coefficients > LARGEST_COEFFICIENTS:
             raise ValueError(
-                f"marginals of {self.k} of these attributes have {shown(coefficients)} coefficients, "
-                f"more than {LARGEST_COEFFICIENTS}"
+                f"marginals of {self.k} of these attributes have {shown(coefficients)}"
+                f" coefficients, more than {LARGEST_COEFFICIENTS}"
             )
         directions = Directions(self.domain.size, self.epsilon, self.domain, self.k)
         if sum(directions.phases) > LARGEST_COUNTS:

@@ -117,7 +117,8 @@ class Sketch(Oracle):
     ) -> Floats:
         squares = (weights**2).sum(axis=1)
         users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies) / n
-        # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are uncorrelated.
+        # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are
+        # uncorrelated.
         pairs = (
             squares * second_moment + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
         )
