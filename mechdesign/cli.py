@@ -52,7 +52,8 @@ _NO = (
 _PICTURES = (".png", ".pdf", ".svg")
 
 _EXAMPLES = """examples:
-  mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png
+  mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json\
+ --plot wm.png
   mechdesign audit wm.json
   mechdesign release wm.json --input true.csv --column count --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
@@ -61,8 +62,10 @@ _EXAMPLES = """examples:
 """
 
 _DISTANCES = """neighbours:
-  a distance K makes neighbours of counts that differ by at most K; a .csv file has a line for each count and a distance
-  in each cell: how many times epsilon those two counts may be told apart by, 0 on the diagonal, empty where they are no
+  a distance K makes neighbours of counts that differ by at most K; a .csv file has a line for\
+ each count and a distance
+  in each cell: how many times epsilon those two counts may be told apart by, 0 on the diagonal,\
+ empty where they are no
   neighbours"""
 
 

@@ -1,4 +1,4 @@
-"""A column of true counts in a CSV file becomes a column of released ones, a block of rows at a time."""
+"""Release a column of true counts in a CSV file, a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mechdesign.exceptions import InvalidCount
 from mechdesign.mechanism import Mechanism
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What may be between cells. Where two split a header line into as many, it is the first of them."""
+"""What may be between cells. Where two split a header into equally many, the first is taken."""
 
 _ROWS = 1 << 10
-"""Rows held at a time: so few stay in cache. What a seeded generator draws does not depend on it."""
+"""Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
 
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
@@ -47,11 +47,11 @@ def release_column(
 ) -> Read:
     """Write a CSV file of some columns of another and the released counts: all of it or nothing.
 
-    What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any line
-    ends, with quotes around separators and line ends, with a byte order mark or without. Empty lines
-    at the end are no rows; elsewhere they are missing counts. A count is an integer, maybe with a
-    decimal part of one or two zeros, after a point or a comma: 7.0 and 7,0. Three zeros are refused:
-    7.000 may be seven thousand.
+    What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any
+    line ends, with quotes around separators and line ends, with a byte order mark or without. Empty
+    lines at the end are no rows; elsewhere they are missing counts. A count is an integer, maybe
+    with a decimal part of one or two zeros, after a point or a comma: 7.0 and 7,0. Three zeros are
+    refused: 7.000 may be seven thousand.
 
     What is written has the separator and the byte order mark of what is read, the line ends of
     RFC 4180, and quotes where they are needed.

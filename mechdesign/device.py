@@ -5,7 +5,9 @@ mechanism's JSON file. It checks the digest, the table and the privacy of the fi
 exactly, by integers.
 
     python device.py wm.json 3 5 2
-    python device.py wm.json < counts.txt    (true counts on a command line can be seen by others on the machine)
+    python device.py wm.json < counts.txt
+
+Other users of the machine can see true counts on a command line, but not those in a file.
 """
 
 import hashlib

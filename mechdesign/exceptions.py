@@ -86,7 +86,10 @@ class SolverFailure(MechanismError, RuntimeError):
 
 
 class TooLarge(MechanismError, ValueError):
-    """A design would take more time or memory than there usually is: ``seconds`` and ``bytes``, by rules of thumb."""
+    """A design would take more time or memory than there usually is.
+
+    Attributes: ``n``, and ``seconds`` and ``bytes``, both estimated by rules of thumb.
+    """
 
     def __init__(self, n: int, seconds: float, size: int) -> None:
         self.n, self.seconds, self.bytes = n, seconds, size

@@ -87,7 +87,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
 
 
 def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
-    """The table and certificate that `described` made this of, after checking everything that it claims.
+    """The table and certificate that `described` made this of, after checking every claim in it.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
 
 
 def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
-    """All of a mechanism, for a JSON file; ValueError if it would take too long to check it again."""
+    """All of a mechanism, for a JSON file; ValueError if checking it again would take too long."""
     neighbours = table.privacy.neighbours
     content = {
         "alpha": to_text(table.privacy.alpha),

@@ -1,8 +1,8 @@
 """What a mechanism in a file may ask for: its arithmetic is estimated before any of it is done.
 
-A short file can hold numbers that take hours to compare: a long alpha to the power of a distance, or
-denominators without a common factor. The estimates here are in nanoseconds of Python's integers on
-an ordinary machine, and rather too large than too small.
+A short file can hold numbers that take hours to compare: a long alpha to the power of a distance,
+or denominators without a common factor. The estimates here are in nanoseconds of Python's integers
+on an ordinary machine, and rather too large than too small.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROOT = 700_000
 
 
 class Work:
-    """What may still be spent on the ``content`` of a JSON file: at first `WORK` for each megabyte."""
+    """The work left for checking the ``content`` of a JSON file: first `WORK` for each megabyte."""
 
     def __init__(self, content: Any) -> None:
         self._left: float = WORK * -(-len(json.dumps(content)) // 1_000_000)

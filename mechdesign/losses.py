@@ -182,7 +182,7 @@ def prior(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
 
 
 def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
-    """The prior of a count of n independent bits, each 1 with exact probability p (thesis 6.7.3)."""
+    """The prior of a count of n independent bits, each 1 with probability p (thesis 6.7.3)."""
     q = exact(p, "p")
     if not 0 <= q <= 1:
         raise InvalidPrior(f"a probability must lie in [0, 1], got {brief(q)}")

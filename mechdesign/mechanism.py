@@ -178,4 +178,7 @@ class Mechanism(Table):
             else " ..."
         )
         verdict = "private" if self.audit().holds else "NOT PRIVATE"
-        return f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict}; properties:{kept or ' none'}>"
+        return (
+            f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
+            f" properties:{kept or ' none'}>"
+        )

@@ -67,7 +67,8 @@ def design(
     Raises
     ------
     TooLarge
-        It would, by a rule of thumb: from about n = 900 with adjacent counts as neighbours, 600 with all.
+        The program would take more than that, by a rule of thumb: from about n = 900 with adjacent
+        counts as neighbours, from 600 with all.
     Infeasible
         No mechanism has all the properties (the seven of the thesis are always compatible).
     SolverFailure
@@ -122,7 +123,10 @@ def design(
 def checked(
     n: int, loss: Loss | None, properties: Iterable[PropertyLike]
 ) -> tuple[int, Loss, tuple[Property, ...]]:
-    """What is asked of `design` besides privacy: how many counts, the loss, the properties; TypeError or ValueError if amiss."""
+    """What is asked of `design` besides privacy: how many counts, the loss, the properties.
+
+    Raises TypeError or ValueError for arguments that `design` does not accept.
+    """
     size = whole(n, "n", what="a whole number of people") + 1
     loss = L0() if loss is None else loss
     if not isinstance(loss, Loss):
@@ -133,14 +137,17 @@ def checked(
         )
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
     if len({item.short for item in wanted}) < len(wanted):
-        raise ValueError(
-            f"two different properties share a short name: {', '.join(item.text for item in wanted)}"
-        )
+        names = ", ".join(item.text for item in wanted)
+        raise ValueError(f"two different properties share a short name: {names}")
     return size, loss, wanted
 
 
 def _refuse_huge(inputs: int, privacy: Privacy) -> None:
-    """TooLarge by what one core took to n = 256: 5 (n / 128)^5 s, 4 kB an entry, 75 bytes a row of privacy."""
+    """Raise TooLarge for a program beyond the limits, by a rule of thumb.
+
+    One core took 5 (n / 128)^5 seconds up to n = 256; memory is 4 kB an entry of the table and 75
+    bytes a privacy constraint.
+    """
     size = min(inputs, 1 << 30)  # beyond, floats may overflow
     seconds = 5 * (size / 128) ** 5
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(size)

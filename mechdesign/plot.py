@@ -1,10 +1,10 @@
 """Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and
 errors.
 
-Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
-``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
-shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
-are exact expectations, turned into floats only to be drawn.
+Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes
+it, ``save(figure, "gm.png")`` does so in one step, and a notebook that has run
+``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing
+to close. All values are exact expectations, turned into floats only to be drawn.
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ def l0_against_n(
         for n, item in zip(ns, row, strict=True):
             if (item.outputs, item.inputs) != (n + 1, n + 1):
                 raise ValueError(
-                    f"{printable(name)} gave a {item.outputs} x {item.inputs} mechanism for n = {n}, not {n + 1} x {n + 1}"
+                    f"{printable(name)} gave a {item.outputs} x {item.inputs} mechanism"
+                    f" for n = {n}, not {n + 1} x {n + 1}"
                 )
     return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
 

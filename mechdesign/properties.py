@@ -1,8 +1,8 @@
 """Structural properties of count mechanisms (thesis 6.4, 7.1.3), as constraints and as checks.
 
 To add a property, subclass `Property`: give it a ``short`` name and the constraints that say it.
-The same constraints go into the program, into the certificate and into the exact check of a table, so there is
-nothing else to keep in step.
+The same constraints go into the program, into the certificate and into the exact check of a table,
+so there is nothing else to keep in step.
 
 >>> from mechdesign.lp.constraints import Constraints
 >>> class EqualEnds(Property):
@@ -49,9 +49,9 @@ class Property(ABC):
         whose certificate names a property of yours can be loaded once the module that defines it
         has been imported.
     implies
-        Short names of properties that follow from this one for every mechanism; their constraints are then
-        left out. A wrong entry here is caught: the finished mechanism is checked against everything
-        that was asked for.
+        Short names of properties that follow from this one for every mechanism; their constraints
+        are then left out. A wrong entry here is caught: the finished mechanism is checked against
+        everything that was asked for.
     """
 
     short: ClassVar[str]
@@ -123,7 +123,7 @@ class Property(ABC):
 
 
 PropertyLike: TypeAlias = Property | type[Property] | str
-"""A property, its class, or its short name (with a parameter after a colon, as in ``"OR:9/10"``)."""
+"""A property, its class, or its short name (with a parameter after a colon: ``"OR:9/10"``)."""
 
 
 class RowHonesty(Property):
@@ -228,8 +228,14 @@ class OutputRatio(Property):
 
 
 SEVEN: tuple[Property, ...] = (
-    RowHonesty(), RowMonotone(), ColumnHonesty(), ColumnMonotone(), Fairness(), WeakHonesty(), Symmetry()
-)  # fmt: skip
+    RowHonesty(),
+    RowMonotone(),
+    ColumnHonesty(),
+    ColumnMonotone(),
+    Fairness(),
+    WeakHonesty(),
+    Symmetry(),
+)
 """The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
 
 _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (

@@ -31,7 +31,8 @@ class ProgressMeter:
     total
         Steps in all, where they are known.
     unit
-        The name of a step, such as "rows"; "B" for bytes. Without it and ``total`` steps are not shown.
+        The name of a step, such as "rows"; "B" for bytes. Without it and ``total`` steps are not
+        shown.
     shown
         False: nothing is.
     """

@@ -101,7 +101,7 @@ def to_text(value: Fraction) -> str:
 
 
 def from_text(text: str) -> Fraction:
-    """A fraction that `to_text` wrote; ValueError for what is not an integer or a quotient of two."""
+    """A fraction that `to_text` wrote; ValueError unless an integer or a quotient of two."""
     if not isinstance(text, str):
         raise ValueError(f"expected a fraction written as a string, got {text!r:.80}")
     numerator, slash, denominator = text.partition("/")

@@ -28,12 +28,15 @@ NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
 NOT_COVERED = """not covered:
-- tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by subsampling or shuffling
+- tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by\
+ subsampling or shuffling
 - one person in two groups that were declared disjoint: such a person loses the sum
-- the same question asked again over time: every answer is a spend of its own; nothing memoises answers
+- the same question asked again over time: every answer is a spend of its own; nothing memoises\
+ answers
 - people whose data depend on each other, as in a family: what all their reports tell of one adds up
 - what else is published about these people: by this curator or by others
-- one meaning for all: a local and a central epsilon may be added, but the sum protects as the weaker kind does, only against
+- one meaning for all: a local and a central epsilon may be added, but the sum protects as the\
+ weaker kind does, only against
   those who see nothing but releases (the local part also against whoever receives the reports)"""
 """What a `Ledger` does not know."""
 
@@ -134,9 +137,9 @@ class Ledger:
     Parameters
     ----------
     epsilon
-        Of a person, in all: at least 0. Numbers are exact and nothing is rounded: a float stands for
-        the binary number that it is, so that 0.1 is a little more than 1/10 and does not fit three
-        times into "0.3". Strings mean what they say.
+        The budget of each user, in all: at least 0. Numbers are exact and nothing is rounded: a
+        float stands for the binary number that it is, so that 0.1 is a little more than 1/10 and
+        does not fit three times into "0.3". A string is read as the exact number it spells.
 
     Not covered, and printed below the table: `NOT_COVERED`.
 
@@ -408,8 +411,8 @@ def _bounded(epsilon: Fraction, denominator: int) -> int:
         if common.bit_length() <= NUMBER_BITS:
             return common
     raise ValueError(
-        f"epsilon {_text(epsilon)}: sums of what is spent are exact, and would have numbers of more "
-        f"than {NUMBER_BITS} bits; nothing was recorded"
+        f"epsilon {_text(epsilon)}: sums of what is spent are exact, and would have numbers of more"
+        f" than {NUMBER_BITS} bits; nothing was recorded"
     )
 
 

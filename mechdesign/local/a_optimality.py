@@ -50,9 +50,10 @@ class Criterion:
         directions at once.
 
         M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
-        coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of sum_x p_x (u_x
-        - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a row with 1 / (ratio
-        + 1) of the prior at its upper value. And tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
+        coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of
+        sum_x p_x (u_x - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a
+        row with 1 / (ratio + 1) of the prior at its upper value. And
+        tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
         """
         root = np.sqrt(self.prior)
         scaled = self.gram * np.outer(root, root)

@@ -81,11 +81,12 @@ def extremal(
     Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more
     outputs than items (Kairouz, Oh and Viswanath, JMLR 17, 2016): a linear program over 2^domain
     patterns. Items that the utility cannot tell apart are merged, and patterns that it finds
-    equally good are counted as one. Where at most `mechdesign.local.column_generation.ENUMERATED` patterns are
-    left, ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of the worth of a
-    row. Beyond, patterns are generated as they are needed: the gap of a `BestDecision` is still
-    exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it is what a relaxation
-    proves, which is tight where no item is very likely compared to exp(-epsilon).
+    equally good are counted as one. Where at most `mechdesign.local.column_generation.ENUMERATED`
+    patterns are left, ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of
+    the worth of a row. Beyond, patterns are generated as they are needed: the gap of a
+    `BestDecision` is still exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it is
+    what a relaxation proves, which is tight where no item has a large probability compared to
+    exp(-epsilon).
 
     Parameters
     ----------
@@ -106,8 +107,12 @@ def extremal(
         No exact answer could be computed.
 
     >>> from mechdesign.utilities import total_variation
-    >>> found = extremal(3, Privacy("1/2", neighbours="all"), total_variation(["1/2", "1/2", 0], [0, "1/2", "1/2"]))
-    >>> found.value, found.gap, found.mechanism.outputs  # (1 - alpha) / (1 + alpha) times the distance of the hypotheses
+    >>> distance = total_variation(["1/2", "1/2", 0], [0, "1/2", "1/2"])
+    >>> found = extremal(3, Privacy("1/2", neighbours="all"), distance)
+
+    The value is (1 - alpha) / (1 + alpha) times the distance of the hypotheses:
+
+    >>> found.value, found.gap, found.mechanism.outputs
     (Fraction(1, 6), Fraction(0, 1), 2)
     """
     domain, privacy = whole_domain(domain), local_privacy(privacy)

@@ -116,9 +116,10 @@ def workload_optimal(
     are.
 
     An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
-    Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see `mechdesign.local.a_optimality`. It
-    is begun with families of patterns that are good for ordered and for binary attributes, and goes
-    on by pricing: patterns that would lower the variance are searched for and added.
+    Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see
+    `mechdesign.local.a_optimality`. It is begun with families of patterns that are good for ordered
+    and for binary attributes, and goes on by pricing: patterns that would lower the variance are
+    searched for and added.
 
     Parameters
     ----------

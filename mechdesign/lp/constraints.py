@@ -1,4 +1,4 @@
-"""Groups of exact linear constraints of one stencil, in which properties and programs are written."""
+"""Groups of exact linear constraints of one stencil, which state properties and programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,32 @@ from mechdesign._support.numbers import Rational, exact
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """The constraints ``sum_k coefficients[k] * x[cells[r, k]] >= bound`` (``== bound`` if ``equality``),
-    one for each r.
+    """Linear constraints with the same coefficients, each over variables of its own.
 
-    ``cells`` holds variable numbers, shape (rows, entries); a variable that occurs twice in a row
-    counts twice. A property is usually a few lines with `at_least`, `equal`, `at_least_value` and
-    slices of an index table.
+    Constraint r is ``sum_k coefficients[k] * x[cells[r, k]] >= bound``, or ``== bound`` if
+    ``equality``. A property is usually stated by `at_least`, `equal`, `at_least_value` and slices
+    of an index table.
+
+    Parameters
+    ----------
+    cells
+        Variable numbers, integers, shape (constraints, terms). A variable that occurs twice in a
+        constraint counts twice.
+    coefficients
+        One exact number for each term, the same in all constraints.
+    bound
+        The right side, the same in all constraints.
+    equality
+        Whether the constraints are equations.
+    name
+        Tells the group from others of a program; a certificate names its multipliers by it.
+    kind
+        What sort of constraints they are, such as `mechdesign.formulation.PRIVACY`; "" if of none.
+
+    Raises
+    ------
+    ValueError
+        ``cells`` is not two-dimensional, or has not as many columns as there are coefficients.
     """
 
     cells: Integers
@@ -70,8 +90,21 @@ class Constraints:
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
-        """The constraints that the point ``x / denominator`` breaks, in order; integers only, so it is
-        exact and quick.
+        """The constraints that the point ``x / denominator`` breaks, in order.
+
+        Only integers are multiplied and compared, so the check is exact and quick.
+
+        Parameters
+        ----------
+        x
+            The integer numerator of every variable.
+        denominator
+            Their common denominator, above 0.
+
+        Yields
+        ------
+        int
+            The number of a constraint, its row of ``cells``.
         """
         scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))
         terms = [int(c * scale) for c in self.coefficients]
@@ -86,9 +119,7 @@ class Constraints:
         return replace(self, cells=label[self.cells])
 
     def vacuous(self) -> npt.NDArray[np.bool_]:
-        """The constraints that every x >= 0 satisfies because they mention one variable only, such as x >=
-        x.
-        """
+        """Which constraints mention one variable only and hold for every x >= 0, such as x >= x."""
         net = sum(self.coefficients, Fraction(0))
         trivial = (net == 0 and self.bound == 0) or (
             not self.equality and net >= 0 and self.bound <= 0

@@ -29,7 +29,7 @@ _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
 
 class NotPolynomial(MechanismError, ValueError):
-    """Constraints depend on alpha otherwise than by coefficients that are polynomials of low degree."""
+    """Constraints have coefficients that are not polynomials of low degree in alpha."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
 (0, 1).
 
-The formula of a design, see `mechdesign.symbolic.program`, is optimal on an interval: a piece. Beyond
-the end of one piece another design is taken, until (0, 1) is covered: parametric linear
-programming, with proofs.
+The table of a design as a rational function of alpha, see `mechdesign.symbolic.program`, is optimal
+on an interval: a critical region. Beyond the end of one region another design is taken, until
+(0, 1) is covered: parametric linear programming, with proofs.
 
 >>> for piece in parametric(2, properties=["WH"]):
 ...     print(piece.interval, piece.objective, sep=": ")

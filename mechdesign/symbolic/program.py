@@ -6,9 +6,9 @@ the rational functions of alpha, the system gives every entry, and every multipl
 a formula. The formulas are feasible, hence optimal, exactly as long as certain polynomials keep
 their signs.
 
-A design was found by another program, shorter but of the same optimum (`mechdesign.reformulation`). So
-its table, and more often its multipliers, need not be basic in this one; `mechdesign.lp.basic_solution`
-makes them so.
+A design was found by another program, shorter but of the same optimum
+(`mechdesign.reformulation`). So its table, and more often its multipliers, need not be basic in
+this one; `mechdesign.lp.basic_solution` makes them so.
 """
 
 from __future__ import annotations

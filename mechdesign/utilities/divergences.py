@@ -1,4 +1,4 @@
-"""Divergences: how far apart two hypotheses about the items keep the outputs. Natural logarithms."""
+"""Divergences between the outputs under two hypotheses about the items. Natural logarithms."""
 
 from __future__ import annotations
 
