@@ -94,7 +94,7 @@ def learned(oracle, v, u, count=REPORTS, seed=0):
 
 
 def structured(event):
-    """The loss that an attacker is sure of who knows the event, a function of oracle and reports."""
+    """The loss an attacker is sure of who knows the event, a function of oracle and reports."""
 
     def attack(oracle, v, u, count=REPORTS, seed=1):
         rng = np.random.default_rng([seed, v, u])
@@ -224,7 +224,7 @@ def losses(oracle, event):
 @pytest.mark.parametrize("epsilon", [1, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_no_more_than_promised_and_hardly_less(name, epsilon):
-    """All of these oracles are tight: some report tells two items apart as well as epsilon allows."""
+    """All of these oracles are tight: some report tells two items apart as epsilon allows."""
     make, event = CASES[name]
     oracle = make(epsilon)
     for found in losses(oracle, event):
@@ -240,7 +240,7 @@ def test_an_attacker_who_learns_from_reports(name, epsilon):
 
 
 def test_tabular_for_adjacent_counts():
-    """The geometric mechanism promises epsilon for neighbouring counts, and twice that two apart."""
+    """The geometric mechanism promises epsilon for neighbouring counts, twice that two apart."""
     oracle = Tabular(named.geometric(4, ALPHA[1]))
     assert 0.8 < structured(likeliest)(oracle, 1, 2) <= 1
     assert 1 < structured(likeliest)(oracle, 0, 2) <= 2

@@ -96,8 +96,9 @@ FAMILIES = {
     "OneBit of OUE": OneBit(OUE(8, 0.6)),
 }
 HIDE_DRAWS = {
-    "GRR", "GRR, large epsilon", "Tabular", "ProjectiveGeometry", "SubsetSelection", "SubsetSelection of one", "OUE", "SUE",
-    "OUE of few", "HRR", "HRR, large epsilon", "HRR of one index", "HRR of three signs", "JLOracle", "JLOracle of many rows",
+    "GRR", "GRR, large epsilon", "Tabular", "ProjectiveGeometry", "SubsetSelection",
+    "SubsetSelection of one", "OUE", "SUE", "OUE of few", "HRR", "HRR, large epsilon",
+    "HRR of one index", "HRR of three signs", "JLOracle", "JLOracle of many rows",
     "HadamardCountMeanSketch", "SquareWave", "UniqueHeavyHitter", "SuccinctHistogram",
 }  # fmt: skip
 """Whose counts show nothing that is public."""
@@ -428,8 +429,8 @@ def test_counts_that_are_too_much_like_the_rest_are_flagged():
         assert "copy" in check_collectors(protocol, {**collectors, "copy": copied}).flagged
 
 
-# What frequency.collector_checks says of its power: shares of made-up reports that are found at most once,
-# or at least nine times, in ten.
+# What frequency.collector_checks says of its power: shares of made-up reports that are found
+# at most once, or at least nine times, in ten.
 POWER = {GRR: (0.002, 0.005), HRR: (0.015, 0.04), OLH: (0.01, 0.025)}
 
 

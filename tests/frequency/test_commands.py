@@ -1,4 +1,4 @@
-"""The command collect as a daily job: what it may replace, what it refuses, and what it leaves alone."""
+"""The command collect as a daily job: what it may replace, refuses, and leaves alone."""
 
 import os
 import subprocess
@@ -131,7 +131,9 @@ from frequency import distributed
 from mechdesign.cli import main
 distributed._PATIENCE = 0.5
 if __name__ == "__main__":
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0", host="127.0.0.1", protocol="tcp") as cluster:
+    with LocalCluster(
+        n_workers=0, processes=False, dashboard_address=":0", host="127.0.0.1", protocol="tcp"
+    ) as cluster:
         code = main(["collect", *sys.argv[1:], "--scheduler", cluster.scheduler_address])
     sys.exit(code)
 """

@@ -1,4 +1,7 @@
-"""A column of true counts released from CSV to CSV: what is read and refused, and that all or nothing is written."""
+"""A column of true counts released from CSV to CSV.
+
+What is read and refused, and that all or nothing is written.
+"""
 
 from __future__ import annotations
 

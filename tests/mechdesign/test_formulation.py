@@ -1,5 +1,6 @@
-"""The program as data: what it contains, when it may be reduced, and that reduction loses nothing and
-proves the same.
+"""The program as data: what it contains, and when it may be reduced.
+
+And that reduction loses nothing and proves the same.
 """
 
 import itertools
@@ -318,7 +319,7 @@ def test_privacy_constraints_are_the_definition(neighbours):
 
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 2), (1, 3)]], ids=repr)
 def test_privacy_constraints_left_out_under_row_monotonicity_follow_from_it(neighbours):
-    """The row that is left out says nearer >= alpha farther, and nearer >= farther is a row of RM."""
+    """The one left out says nearer >= alpha farther; nearer >= farther is a constraint of RM."""
     at = np.arange(16).reshape(4, 4)
     privacy = Privacy("9/10", neighbours)
     every = {tuple(cells) for cells in privacy_constraints(at, privacy).cells.tolist()}

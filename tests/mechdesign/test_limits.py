@@ -19,7 +19,7 @@ from mechdesign.losses import L1
 from mechdesign.privacy import Metric
 
 SECONDS, MEGABYTES = 6, 200
-"""Two seconds are promised; tests may share the machine. Of memory, beyond what the library takes."""
+"""Two seconds are promised; tests may share the machine. Of memory, beyond what loading takes."""
 
 
 def primes() -> Iterator[int]:
@@ -115,7 +115,8 @@ for line in sys.stdin:
         read(path)
     except ValueError as error:
         said = str(error)[-200:]
-    print(time.process_time() - begun, (memory() - before) / 1000, said.replace("\\n", " "), flush=True)
+    spent, taken = time.process_time() - begun, (memory() - before) / 1000
+    print(spent, taken, said.replace("\\n", " "), flush=True)
 """
 
 

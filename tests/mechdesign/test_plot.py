@@ -1,4 +1,4 @@
-"""Figures: what is drawn equals what is computed another way, and what cannot be drawn is refused."""
+"""Figures: what is drawn equals what is computed another way, what cannot be drawn is refused."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_no_window_and_no_global_state() -> None:
     code = """
 import sys
 import mechdesign
-assert not any(name.split(".")[0] == "matplotlib" for name in sys.modules), "import mechdesign loads matplotlib"
+packages = {name.split(".")[0] for name in sys.modules}
+assert "matplotlib" not in packages, "import mechdesign loads matplotlib"
 from mechdesign import named, plot
 plot.heatmaps({"GM": named.geometric(2, "1/2")})
 plot.rmse_against_p({"GM": named.geometric(2, "1/2")}, [0, 1])

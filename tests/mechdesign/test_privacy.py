@@ -1,4 +1,4 @@
-"""The budget: which alpha and neighbours are accepted, and that no rounding ever favours the leak."""
+"""The budget: which alpha and neighbours are accepted, and that no rounding favours the leak."""
 
 import copy
 import math

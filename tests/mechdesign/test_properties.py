@@ -1,4 +1,4 @@
-"""Structural properties: names, implications, and their rows against the definitions written out."""
+"""Structural properties: names, implications, and constraints against their definitions."""
 
 import itertools
 from fractions import Fraction

@@ -427,7 +427,7 @@ def test_an_enormous_count_is_named():
 
 @pytest.mark.parametrize("dtype", [int, float, object, np.uint8])
 def test_masked_counts_are_missing(dtype):
-    """What lies under the mask is not the count; without a mask, a masked array is like any other."""
+    """What lies under the mask is not the count; without one, a masked array is like any other."""
     with pytest.raises(InvalidCount) as caught:
         checked_counts(np.ma.array([0, 1, 2], mask=[False, True, False], dtype=dtype), 3)
     assert caught.value.index == 1

@@ -189,7 +189,7 @@ def all_small_tables():
     return [tuple(zip(*chosen, strict=True)) for chosen in product(columns, repeat=3)]
 
 
-# --- the library against the brute twins ---------------------------------------------------------------------------
+# --- the library against the brute twins ----------------------------------------------------------
 
 
 @given(
@@ -280,7 +280,7 @@ def test_closed_forms_are_their_definitions(n, alpha):
             assert mechanism.scaled_l0() == brute.scaled_l0(table)
 
 
-# --- 6.2 and 6.3 ---------------------------------------------------------------------------------------------------
+# --- 6.2 and 6.3 ----------------------------------------------------------------------------------
 
 
 def test_example_1_gm_for_two_people():
@@ -380,7 +380,7 @@ def test_figure_6_1_near_misses_report_one_or_four_with_probability_alpha():
         assert _figure_6_1(5, alpha, L0(1), [1, 4], Q(9, 10)) == (alpha >= Q(9, 10))
 
 
-# --- 6.4 -----------------------------------------------------------------------------------------------------------
+# --- 6.4 ------------------------------------------------------------------------------------------
 
 
 IMPLICATIONS = [
@@ -391,8 +391,9 @@ IMPLICATIONS = [
     (("F", "CH"), "RH"),
 ]
 FAIL = [
-    (("CH",), "CM"), (("WH",), "CH"), (("RH",), "RM"), (("CH",), "RH"), (("RH",), "CH"), (("RH",), "WH"), (("F",), "WH"),
-    (("CM",), "F"), (("CM", "RM"), "F"), (("F", "WH"), "CH"), (("F", "CM"), "RM"), (("F", "RM"), "CM"), (("S",), "F"),
+    (("CH",), "CM"), (("WH",), "CH"), (("RH",), "RM"), (("CH",), "RH"), (("RH",), "CH"),
+    (("RH",), "WH"), (("F",), "WH"), (("CM",), "F"), (("CM", "RM"), "F"), (("F", "WH"), "CH"),
+    (("F", "CM"), "RM"), (("F", "RM"), "CM"), (("S",), "F"),
 ]  # fmt: skip
 
 
@@ -512,8 +513,9 @@ def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5), Q(1)])
 def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
-    """Theorem 8 (6.4): asking for symmetry costs nothing, and the program reduced by it has the same
-    optimum as the plain one.
+    """Theorem 8 (6.4): asking for symmetry costs nothing.
+
+    The program reduced by it has the same optimum as the plain one.
     """
     losses = [L0(), L1(), L2(), L0(1), L1(worst_case=True), L1(prior=binomial(n, Q(1, 2)))]
     for loss, properties in product(losses, [(), ("WH",), ("F", "RH"), ("RM", "CM")]):
@@ -568,7 +570,7 @@ def test_definition_23_um_scores_one(n):
     assert scaled(n, Q(1)) == 1
 
 
-# --- 6.5: n = 1 ----------------------------------------------------------------------------------------------------
+# --- 6.5: n = 1 -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
@@ -647,7 +649,7 @@ def test_lemma_12_binary_gm_is_rr(alpha):
     )
 
 
-# --- 6.6.1: GM -----------------------------------------------------------------------------------------------------
+# --- 6.6.1: GM ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
@@ -722,7 +724,7 @@ def test_lemma_14_gm_is_column_monotone_up_to_one_half(n, alpha):
     assert has["F"] == (n == 1)
 
 
-# --- 6.6.2: EM -----------------------------------------------------------------------------------------------------
+# --- 6.6.2: EM ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
@@ -812,7 +814,7 @@ def test_theorem_13_em_has_all_properties_for_larger_n(n):
         assert all(brute.properties(brute.explicit_fair(n, alpha)).values())
 
 
-# --- 6.6.3: comparing ----------------------------------------------------------------------------------------------
+# --- 6.6.3: comparing -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
@@ -978,7 +980,7 @@ def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n
             )(n, alpha)
 
 
-# --- 6.7.1 ---------------------------------------------------------------------------------------------------------
+# --- 6.7.1 ----------------------------------------------------------------------------------------
 
 TWO_BEHAVIOURS_FAIL: set[tuple[int, Q]] = set()
 """Where the nine combinations do not collapse as section 6.7.1 says: nowhere on the grid below."""
@@ -1038,7 +1040,7 @@ def test_section_6_7_1_figure_6_8_convergence():
         assert 0 < em - scaled(n, Q(99, 100), WM) < Q(1, 20000)
 
 
-# --- 6.8 -----------------------------------------------------------------------------------------------------------
+# --- 6.8 ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

@@ -158,7 +158,10 @@ def frequency_variance(epsilon: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
 @pytest.mark.parametrize(("domain", "b"), [(64, 2), (256, 4), (81, 3), (256, 16)])
 def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: float) -> None:
-    """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance, its share of the sampling of levels included."""
+    """(2B - 1) V_F h (ceil(log_B r) + 1), where V_F is a node's whole variance.
+
+    It includes the node's share of the sampling of levels.
+    """
     protocol = DecomposedHistogram(domain, epsilon, b, "OUE")
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30

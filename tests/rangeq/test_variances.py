@@ -145,7 +145,7 @@ def test_average_errors(name, epsilon, population) -> None:
 
 
 def test_the_variances_of_another_estimator_are_rejected() -> None:
-    """Those that a decomposed histogram had inherited: of the consistent estimate of the same levels."""
+    """Those a decomposed histogram had inherited: of the consistent estimate of the same levels."""
     suite, rng = TestRanges(), np.random.default_rng(0)
     counts = heaped(DOMAIN, suite.users)
     for epsilon in (0.05, 1.0):
@@ -181,7 +181,7 @@ def test_means_of_values_by_key() -> None:
 @pytest.mark.parametrize("population", [even, heaped])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_shaped_estimates_cover_on_average(epsilon, population) -> None:
-    """Posterior variances: intervals cover 0.9 of the ranges of smooth data and more of flat ones."""
+    """Posterior variances: intervals cover 0.9 of the ranges of smooth data, more of flat ones."""
     protocol, rng = shaped(64, epsilon, 100_000), np.random.default_rng(0)
     counts = population(64, 100_000)
     truth = np.concatenate([[0.0], np.cumsum(counts / counts.sum())])

@@ -164,7 +164,7 @@ def test_distance_is_attained():
 
 @pytest.mark.parametrize("bits", LENGTHS)
 def test_round_trip(bits):
-    """Of codewords, of multiples of codewords, and of codewords in noise that is no match for them."""
+    """Of codewords, of their multiples, and of codewords in noise that is no match for them."""
     words = random_words(bits, 4)
     best = Code.best(bits)
     noise = np.random.default_rng(bits).integers(-8, 9, size=(4, best.length))
@@ -204,7 +204,7 @@ def test_short_words_are_decoded_exactly():
 
 
 def test_the_comparison_can_fail():
-    """A decoder that is told the sums of all but the last blocks does worse than is allowed above."""
+    """A decoder that is told the sums of all but the last blocks fails more often."""
     code = Code(10, 5)
     book, words = codebook(code), random_words(10, 200)
     sums = 0.35 * book[words.astype(int)] + np.random.default_rng(3).normal(size=(200, code.length))

@@ -212,7 +212,7 @@ def test_score_intervals_of_few_users(epsilon):
 
 
 def test_intervals_of_other_confidence():
-    """Nested, symmetric in the score's sense, and as likely as they say, exactly, for many users."""
+    """Nested, symmetric in the score's sense, and exactly as likely as they say, for many users."""
     oracle = OUE(2001, 1.0)
     estimate = oracle.estimate(Aggregate(oracle._signature, 2000, np.arange(2001)))
     p, q, held = float(oracle.p), float(oracle.q), 100

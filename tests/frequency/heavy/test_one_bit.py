@@ -452,7 +452,7 @@ def test_variances_of_sums_known_beforehand(name):
 
 @pytest.mark.parametrize("name", ["GRR", "OLH", "OUE", "HRR"])
 def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
-    """A quadratic form: doubled weights have four times the variance, and the parallelogram law holds."""
+    """A quadratic form: doubled weights have four times the variance, and the parallelogram law."""
     oracle, _, _, _ = listed(name, 5, 0.5)
     channel, rng = OneBit(oracle).channel, np.random.default_rng(0)
     one, two = rng.normal(size=(2, 4, 5))

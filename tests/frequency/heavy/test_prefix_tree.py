@@ -186,7 +186,7 @@ def test_children_are_direct_estimates(make):
 
 
 def test_users_are_split_as_is_said():
-    """Chi-square over 50 000 users: the levels' probabilities, and the functions of a level evenly."""
+    """Chi-square over 50 000 users: the levels' probabilities, a level's functions evenly."""
     channel = PrefixExtension(24, 1.0, lengths=HASHED).channel
     aggregate = channel.aggregate(
         channel.privatize(np.zeros(50_000, dtype=int), np.random.default_rng(1))

@@ -140,7 +140,7 @@ def test_what_is_no_list_is_refused(values):
 
 
 def completions(size, length, known):
-    """For every prefix of a length whether a string's word begins with it, from all strings' words."""
+    """For every prefix of a length whether the word of one of all strings begins with it."""
     return np.isin(np.arange(1 << length), known >> (8 * size - length))
 
 

@@ -1,4 +1,7 @@
-"""The contract on stated errors, of what estimates in `frequency.heavy`: see `tests.contracts.variances`."""
+"""The contract on stated errors for what estimates in `frequency.heavy`.
+
+See `tests.contracts.variances`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def of_one_bit(kind):
 
 
 class TestOneBit(OracleVariances):
-    """Around oracles, up to the ln 2 that one bit may lose; a sketch's over its public functions."""
+    """Around oracles, up to the ln 2 that one bit may lose; a sketch over its public functions."""
 
     users, runs, planted, planted_at = 12_000, 200, ("OUE",), 0.69
     entries = {  # noqa: RUF012

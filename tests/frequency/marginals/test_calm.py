@@ -265,7 +265,7 @@ def test_the_consistent_fit_is_unbiased_with_the_predicted_variances():
 
 
 def test_better_than_views_by_themselves():
-    """Consistent, non-negative pairs of skewed data, against the same pairs from MargRR and MargPS."""
+    """Consistent, non-negative pairs of skewed data, against those from MargRR and MargPS."""
     held = held_of(FIVE, 20_000, 8)
     errors = {}
     for protocol in (CALM(FIVE, 2, 0.7), MargRR(FIVE, 2, 0.7), MargPS(FIVE, 2, 0.7)):

@@ -75,7 +75,7 @@ def test_cells_count_values_in_any_order(domain) -> None:
     ids=lambda domain: f"{len(domain)}",
 )
 def test_large_domains(domain) -> None:
-    """Against Python's integers; the last item is 2^62 - 1 where the domain is as large as can be."""
+    """Against Python's integers; the last item is 2^62 - 1 where the domain is the largest."""
     rng, shape = np.random.default_rng(1), np.array(domain.shape)
     records = np.concatenate(
         [rng.integers(0, shape, size=(10_000, len(shape))), [shape - 1], [0 * shape]]

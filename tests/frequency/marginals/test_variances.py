@@ -1,4 +1,7 @@
-"""The contract on stated errors, of every protocol for marginals: see `tests.contracts.variances`."""
+"""The contract on stated errors for every protocol for marginals.
+
+See `tests.contracts.variances`.
+"""
 
 from __future__ import annotations
 

@@ -128,6 +128,6 @@ def test_a_table_that_breaks_one_distance_is_refused():
 
 
 def test_designs_that_never_say_some_items_do_not_identify():
-    """Least L1 under strong protection is to name the middle: nothing can be estimated from that."""
+    """Least L1 under strong protection is to name the middle, from which nothing is estimated."""
     with pytest.raises(NotIdentifiable):
         Tabular(design(6, Privacy("9/10", neighbours=4), L1()).mechanism)

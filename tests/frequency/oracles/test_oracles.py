@@ -229,7 +229,7 @@ class TestSubsetSelection(OracleContract):
             )
 
     def test_least_variance(self):
-        """No oracle here does better on average over the domain (f = 1/D), whatever D and epsilon."""
+        """No oracle does better on average over the domain (f = 1/D), whatever D and epsilon."""
         for domain, epsilon in product((2, 5, 20, 1000), (0.1, 1, 3)):
             least = SubsetSelection(domain, epsilon).variance(1, 1 / domain)
             for kind in (

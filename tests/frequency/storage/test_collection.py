@@ -1,4 +1,7 @@
-"""However the counting of files is interrupted, to go on ends in the exact counts; and what a terminal shows meanwhile."""
+"""However the counting of files is interrupted, to go on ends in the exact counts.
+
+And what a terminal shows meanwhile.
+"""
 
 import os
 import subprocess
@@ -76,7 +79,10 @@ meters = []
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_an_interrupt_before_any_line(tmp_path, monkeypatch):
-    """What was counted the day before, a large file in pieces, and small ones: no line between them is a bad moment."""
+    """Between no two lines is an interruption a bad moment.
+
+    The files: one that was counted the day before, a large one in pieces, and small ones.
+    """
     monkeypatch.setattr(state, "_SHARE", 0)  # saved after each task, whatever the clock says
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is cut
     monkeypatch.setattr(collection, "ProgressMeter", Meter)  # whose threads would outlive it
@@ -113,7 +119,8 @@ SIGNALLED = """
 import os, signal, sys, time
 import numpy as np
 from frequency.storage import aggregate_files, load_protocol, load_aggregate
-protocol, expected = load_protocol("protocol.json"), load_aggregate("expected", load_protocol("protocol.json"))
+protocol = load_protocol("protocol.json")
+expected = load_aggregate("expected", protocol)
 def run():
     return aggregate_files(protocol, "reports", resume="state", batch=300)
 begun = time.perf_counter()
@@ -194,7 +201,7 @@ def test_small_files_make_tasks_by_the_time_to_open_them(tmp_path):
 
 
 def test_files_of_half_a_batch_are_not_held(tmp_path, monkeypatch):
-    """What waits for the end of a file, with the reports of others, is at most a batch and a half."""
+    """What waits for the end of a file, with reports of others, is at most a batch and a half."""
     monkeypatch.setattr(collection, "_OPENING", 0)
     protocol = HRR(16, 1.0)
     held, count = [], HRR._count

@@ -463,7 +463,7 @@ def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
     ids=repr,
 )
 def test_any_bit_may_flip(protocol, users, group, tmp_path, monkeypatch):
-    """Wherever it is, in pages, their headers or the footer: the file is refused, or holds the same reports."""
+    """The file is refused, or holds the same reports: in pages, their headers or the footer."""
     monkeypatch.setattr("frequency.storage.parquet._GROUP", group)
     reports = protocol.privatize(numbers(5, users), np.random.default_rng(1))
     path = tmp_path / "reports.parquet"
@@ -504,7 +504,7 @@ def test_row_groups_are_full_however_reports_come(tmp_path, monkeypatch):
 
 
 def test_a_file_holds_no_more_than_its_size_allows(tmp_path, monkeypatch):
-    """Reports without information pack a thousandfold: a small file cannot ask for any amount of memory."""
+    """Reports without information pack a thousandfold: a small file cannot ask for much memory."""
     monkeypatch.setattr("frequency.storage.parquet._SMALL", 1000)
     monkeypatch.setattr("frequency.storage.parquet._PACKED", 2)
     protocol, path = GRR(1, 1.0), tmp_path / "reports.parquet"
@@ -600,7 +600,7 @@ def test_a_file_replaced_while_it_is_counted_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
-    """The end of a file does not tell its pages: whoever can read it can make another that ends so."""
+    """The end of a file does not tell its pages: whoever reads it can make another that ends so."""
     protocol = HRR(256, 1.0)
     honest, liar = tmp_path / "b.parquet", tmp_path / "a.parquet"
     write_reports(
@@ -715,7 +715,8 @@ def slow(self, part):
     print("counted", flush=True)
     sys.stdin.readline()
 State.absorb = slow
-collected = aggregate_files(protocol, "reports", workers=int(sys.argv[1]), resume="state", batch=300)
+workers = int(sys.argv[1])
+collected = aggregate_files(protocol, "reports", workers=workers, resume="state", batch=300)
 print(collected.aggregate.n)
 """
 

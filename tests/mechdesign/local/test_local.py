@@ -119,7 +119,7 @@ def check_prices(found, alpha):
             )
 
 
-# --- square -----------------------------------------------------------------------------------------------------------------
+# --- square ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 9, 16])
@@ -192,7 +192,7 @@ def test_epsilon_stands_for_local_privacy():
     assert found.mechanism.privacy == Privacy.from_epsilon(1.0, neighbours="all")
 
 
-# --- extremal: against all patterns -----------------------------------------------------------------------------------------
+# --- extremal: against all patterns ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -256,7 +256,7 @@ def test_extreme_privacy(name, alpha):
     assert 0 <= found.gap <= abs(found.value) / 10**30
 
 
-# --- extremal: closed forms -------------------------------------------------------------------------------------------------
+# --- extremal: closed forms -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("items", [2, 7, 60])
@@ -359,7 +359,7 @@ def test_bayes_decision_agrees_with_the_square_program():
     )
 
 
-# --- extremal: folding and generation ---------------------------------------------------------------------------------------
+# --- extremal: folding and generation -------------------------------------------------------------
 
 
 def test_folding_changes_nothing():
@@ -454,7 +454,7 @@ def test_a_pricing_bound_holds_for_every_pattern():
                 assert low <= bound or row == (to_fmpq(alpha),) * ITEMS
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("domain", [0, -1, True, 2.0, "3"])

@@ -53,7 +53,7 @@ def solved_with_estimator(G, ratio, prior=None):
     # Of the answer, for the solver
     k, rows, scale = len(G), all_rows(len(G), ratio), 4 * ratio / (ratio - 1) ** 2 * np.trace(G)
     root, rows = root_of(G) / scale**0.5, rows / rows.mean(axis=1)[:, None]
-    # Rows of ratio near 1 are all but parallel: in these coordinates the solver sees them orthogonal.
+    # Rows of ratio near 1 are all but parallel: in these coordinates they are orthogonal.
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     apart = vectors / np.sqrt(values) @ vectors.T
     theta, spent, z = (
@@ -101,7 +101,7 @@ def some_gram(k, seed):
     return W, W.T @ W
 
 
-# --- the variance -----------------------------------------------------------------------------------------------------------
+# --- the variance ---------------------------------------------------------------------------------
 
 
 def by_definition(Q, W, prior):
@@ -149,7 +149,7 @@ def test_no_other_unbiased_estimate_is_better():
         assert worth.mean() >= design.variance * (1 - 1e-9)
 
 
-# --- optimality -------------------------------------------------------------------------------------------------------------
+# --- optimality -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -200,7 +200,7 @@ def test_worst_case_is_the_average_for_the_worst_prior():
     assert max(values) == pytest.approx(design.variance, rel=0.01)  # the grid is coarse
 
 
-# --- bounds -----------------------------------------------------------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------------------
 
 
 def random_table(k, ratio, extremal, rng):
@@ -273,7 +273,7 @@ def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
     )
 
 
-# --- convex -----------------------------------------------------------------------------------------------------------------
+# --- convex ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -325,7 +325,7 @@ def test_mixture_has_the_least_value_of_its_parts(seed):
     assert value == pytest.approx(problem.value, rel=1e-4)
 
 
-# --- patterns ---------------------------------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [*range(2, 34), 64, 100])
@@ -410,7 +410,7 @@ def test_turn_climb_ends_where_no_exchange_is_better(seed):
             assert worth(other) <= worth(end) * (1 + 1e-9)
 
 
-# --- the exact table --------------------------------------------------------------------------------------------------------
+# --- the exact table ------------------------------------------------------------------------------
 
 
 def check_table(table, privacy):
@@ -424,7 +424,7 @@ def check_table(table, privacy):
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.1, 5.0, 12.0, 20.0])
 @pytest.mark.parametrize("k", [2, 3, 8, 17, 33])
 def test_rounding_keeps_privacy_exactly(k, epsilon):
-    """With weights from nothing to all: rounding takes them down, and the last rows make up for it."""
+    """With weights from nothing to all: rounding takes them down, the last rows make up for it."""
     privacy, rng = Privacy.from_epsilon(epsilon, neighbours="all"), np.random.default_rng(k)
     ratio = float(1 / privacy.alpha)
     patterns = np.concatenate([turned(np.arange(k) < size) for size in range(1, min(k, 6))])
@@ -466,7 +466,7 @@ def test_extreme_epsilons_give_private_mechanisms(epsilon):
     assert 0 < design.bound <= design.variance <= design.bound * 1.03
 
 
-# --- what is known ----------------------------------------------------------------------------------------------------------
+# --- what is known --------------------------------------------------------------------------------
 
 
 def subset_selection(k, ratio):
@@ -513,8 +513,10 @@ MEASURE = """
 import json, sys
 from mechdesign.local.workload_mechanism import workload_optimal
 for name, k, epsilon, criterion, _ in json.load(sys.stdin):
-    design = workload_optimal(name, k, epsilon, criterion, rounds=30 if criterion == "average" else 2)
-    print(json.dumps([design.variance / design.queries, design.gap, design.mechanism.audit().holds]))
+    rounds = 30 if criterion == "average" else 2
+    design = workload_optimal(name, k, epsilon, criterion, rounds=rounds)
+    holds = design.mechanism.audit().holds
+    print(json.dumps([design.variance / design.queries, design.gap, holds]))
 """
 
 
@@ -540,7 +542,7 @@ def test_figures_that_must_be_met():
         assert private
 
 
-# --- degenerate and wrong input ---------------------------------------------------------------------------------------------
+# --- degenerate and wrong input -------------------------------------------------------------------
 
 DEFICIENT = {
     "total": np.ones((1, 5)),

@@ -1,4 +1,4 @@
-"""Basic solutions against their definition: feasible, zero where the point was, and of full rank."""
+"""Basic solutions against their definition: feasible, zero where the point was, of full rank."""
 
 from random import Random
 

@@ -400,7 +400,7 @@ def test_a_weaker_proof_is_a_proof_with_a_gap(honest):
 
 
 def test_dual_bound_by_hand():
-    """n = 1, L0: 1/(1+alpha) is the best truth, hence alpha/(1+alpha) the least error (Theorem 10)."""
+    """n = 1, L0: 1/(1+alpha) is the best truth, so alpha/(1+alpha) the least error (Theorem 10)."""
     program = mechanism_program(2, 2, HALF, L0(), [])
     names = [group.name for group in program.constraints]
     assert dual_bound(program, {}) == 0
@@ -591,7 +591,7 @@ def test_no_more_is_mixed_in_than_needed(value, room, share):
 
 
 def test_mixing_repairs_variables_as_well_as_rows():
-    """Here x[1] = -1, and the only row that is broken is content with far less of the other point."""
+    """Here x[1] = -1; the only violated constraint needs far less of the other point."""
     weighted = {0: fmpq(1), 1: fmpq(3)}
     lines = [
         LinearConstraint({0: fmpq(1), 1: fmpq(1)}, fmpq(1), True),
@@ -849,7 +849,7 @@ def test_what_certify_returns_is_feasible_next_to_one(n, digits, neighbours, wan
 
 
 def test_small_coefficients_in_an_equality():
-    """The solver drops coefficients below 1e-9; what is left over exactly is not a contradiction."""
+    """The solver drops coefficients below 1e-9; what is left over exactly is no contradiction."""
 
     class Rare(Property):
         short = "RARE"

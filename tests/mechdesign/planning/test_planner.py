@@ -259,7 +259,8 @@ def test_a_wrong_name_lists_the_tasks_there_are(name):
 
 def test_the_package_has_its_tasks_and_names_are_forgiving():
     assert set(task_names()) >= {
-        "conjunctions", "count", "frequencies", "heavy-hitters", "marginals", "prefixes", "quantiles", "ranges",
+        "conjunctions", "count", "frequencies", "heavy-hitters", "marginals", "prefixes",
+        "quantiles", "ranges",
     }  # fmt: skip
     for name in ("heavy hitters", "Heavy-Hitters", "heavy_hitters"):
         assert plan(name, 12, n=10_000, epsilon=2).task.domain == 12

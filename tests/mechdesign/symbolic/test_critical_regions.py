@@ -154,11 +154,11 @@ def test_a_claim_that_does_not_verify_is_not_explained():
         explain(Design(other, found.certificate))
 
 
-# --- solvers that fail -----------------------------------------------------------------------------
+# --- solvers that fail ----------------------------------------------------------------------------
 
 
 def failing(monkeypatch, where):
-    """Let `design` fail at some alphas, as `parametric` sees it; the alphas that it was asked for."""
+    """Let `design` fail at some alphas, as `parametric` sees it; the alphas it was asked for."""
     asked = []
 
     def fails(n, privacy, loss, properties):

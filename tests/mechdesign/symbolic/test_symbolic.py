@@ -81,7 +81,7 @@ def evaluated(polynomial, alpha):
     return to_fraction(fmpq(1) * polynomial(to_fmpq(alpha)))
 
 
-# --- numbers, sets and formulas --------------------------------------------------------------------------------------
+# --- numbers, sets and formulas -------------------------------------------------------------------
 
 
 def random_polynomial(random):
@@ -201,7 +201,7 @@ def test_a_pole_has_no_value():
         RationalFunction(ONE, fmpz_poly([]))
 
 
-# --- the named mechanisms --------------------------------------------------------------------------------------------
+# --- the named mechanisms -------------------------------------------------------------------------
 
 
 def unary(k, a):
@@ -520,7 +520,7 @@ def test_distances_are_followed_up_to_a_power():
     assert piece.objective == RationalFunction(ALPHA**32, 1 + ALPHA**32)  # randomized response
 
 
-# --- optimal mechanisms ----------------------------------------------------------------------------------------------
+# --- optimal mechanisms ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -742,7 +742,7 @@ def test_pieces_that_lie_do_not_verify():
     assert replace(low, proofs=(doubled,)).verify()
 
 
-# --- closed forms ----------------------------------------------------------------------------------------------------
+# --- closed forms ---------------------------------------------------------------------------------
 
 
 def polynomial(*coefficients):
@@ -763,8 +763,9 @@ WEAKLY_HONEST = {
         ((2 * polynomial(-2, 1, 11), 25 * ALPHA**2), Q(2, 3), 1),
     ],
 }
-"""n -> (loss, from alpha, to alpha): what docs/notation.md prints as closed forms of the weakly honest
-mechanism.
+"""n -> (loss, from alpha, to alpha): the closed forms of the weakly honest mechanism.
+
+As docs/notation.md prints them.
 """
 
 
@@ -830,7 +831,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("table", "alphas"), PUBLISHED)
 def test_published_tables_of_the_weakly_honest_mechanism(table, alphas):
-    """Private and weakly honest exactly where docs/notation.md says, and at the least possible loss."""
+    """Private and weakly honest exactly where docs/notation.md says, at the least possible loss."""
     n = table.inputs - 1
     assert str(table.audit().private & table.where("WH")) == alphas
     assert table.where("S") == ALL
@@ -877,8 +878,9 @@ def test_the_closed_form_for_every_number_of_people(n):
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_the_closed_form_with_column_monotonicity(n):
-    """WH + RM + CM: GM's loss up to 1/2, and the bound of docs/notation.md from m/(m+1) on, m = n // 2;
-    other formulas between.
+    """WH + RM + CM: GM's loss up to 1/2, the bound of docs/notation.md from m/(m+1) on, m = n // 2.
+
+    Between them the formulas are others.
     """
     pieces = objectives(parametric(n, L0(), ["WH", "RM", "CM", "S"]))
     m = n // 2

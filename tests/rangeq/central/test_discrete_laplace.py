@@ -342,7 +342,7 @@ def test_floats_are_refused():
         DiscreteLaplace(0.5)
 
 
-# ------------------------------------------------------------------------------------------------ every number is drawn
+# --- every number is drawn ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

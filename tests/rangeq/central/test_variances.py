@@ -1,4 +1,7 @@
-"""The contract on stated errors, of every mechanism of a curator: see `tests.contracts.variances`."""
+"""The contract on stated errors for every mechanism of a curator.
+
+See `tests.contracts.variances`.
+"""
 
 from __future__ import annotations
 

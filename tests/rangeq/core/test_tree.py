@@ -1,4 +1,4 @@
-"""`rangeq.core.tree` and `rangeq.core.node_decomposition` against dense linear algebra and brute force."""
+"""`rangeq.core.tree` and `rangeq.core.node_decomposition` against dense algebra and brute force."""
 
 from __future__ import annotations
 

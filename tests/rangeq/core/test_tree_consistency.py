@@ -1,4 +1,4 @@
-"""`rangeq.core.tree_consistency` against dense constrained least squares and the printed two passes."""
+"""`rangeq.core.tree_consistency` against dense constrained least squares and the two passes."""
 
 from __future__ import annotations
 

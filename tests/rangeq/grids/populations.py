@@ -24,7 +24,7 @@ def people(
 def queries(
     m: int, several: int, d: int, c: int, rng: np.random.Generator, volume: float = 0.5
 ) -> tuple[Integers, Integers, Integers]:
-    """Attributes and ends of m queries with sides of the same part of the domain, placed anywhere."""
+    """Attributes and ends of m queries; sides are a fixed part of the domain, placed anywhere."""
     places = np.array([rng.choice(d, several, replace=False) for _ in range(m)])
     side = max(1, int(c * volume))
     left = rng.integers(0, c - side + 1, size=(m, several))

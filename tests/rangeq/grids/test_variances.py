@@ -1,4 +1,6 @@
-"""The contract on stated errors, of every system for several attributes: see `tests.contracts.variances`.
+"""The contract on stated errors for every system for several attributes.
+
+See `tests.contracts.variances`.
 
 Systems with grids state noise and sampling of the unbiased linear answer of a pair's grid: exact.
 What they answer is processed after that, and errs no more (for cells that hold what they are taken
@@ -103,7 +105,7 @@ class TestGrids(VarianceContract):
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 def test_intervals_of_waves_cover(epsilon, population) -> None:
-    """Given the priors: between 0.88 and always for data that these follow (`WaveEstimate.interval`)."""
+    """Given the priors: from 0.88 to always for data that follow them (`WaveEstimate.interval`)."""
     protocol, rng = WaveGrid(SIZES, epsilon), np.random.default_rng(3)
     records = records_of(POPULATIONS[population](512, 20_480))
     left = rng.integers(0, 8, size=(200, 2))

@@ -75,7 +75,7 @@ def circulant(variances: np.ndarray, size: int) -> np.ndarray:
 
 
 def jumps(size: int, domain: int) -> np.ndarray:
-    """Bernoulli's first two polynomials from each end of the domain on, with sum 0: (size, 2 or 4)."""
+    """Bernoulli's first two polynomials from each end of the domain, with sum 0: (size, 2 or 4)."""
     columns = []
     for end in (0,) if size == domain else (0, domain):
         t = ((np.arange(size) - end) % size + 0.5) / size
@@ -134,7 +134,7 @@ class Dense:
 
 
 def test_the_twin_has_the_models_parts() -> None:
-    """Octaves of the fourth power and a white part, by their variances and by the dense matrices."""
+    """Octaves of the fourth power and a white part, by their variances and by dense matrices."""
     for size, domain in SHAPES:
         of = model(size, domain)
         k = np.arange(1, size // 2 + 1)
@@ -424,7 +424,7 @@ def test_extreme_estimates(size: int) -> None:
 
 @pytest.mark.parametrize("turn", [1, 7])
 def test_a_turn_of_the_circle_moves_only_what_the_ends_say(turn: int) -> None:
-    """Mirrored data give the mirrored estimate: the two ends are alike, with padding and without."""
+    """Mirrored data give the mirrored estimate: both ends are alike, with padding and without."""
     for size, domain in ((24, 24), (24, 19)):
         y, information = observed(size, domain, "ramp", seed=turn)
         items = np.fft.irfft(y, size)

@@ -85,7 +85,7 @@ class TestRoundedCircle(RangeContract):
 
 
 def incidences(level: Blocks) -> np.ndarray:
-    """Which items of the circle are in each block, from each angle: shape (width, blocks, circle)."""
+    """Which items of the circle are in each block, by angle: shape (width, blocks, circle)."""
     x, angle = np.arange(level.domain), np.arange(level.domain // level.blocks)
     inside = (x + angle[:, None]) % level.domain // len(angle)
     return (inside[:, None, :] == np.arange(level.blocks)[:, None]).astype(float)

@@ -167,7 +167,7 @@ class Dense:
         self.blind = centre - vectors[:, known] @ vectors[:, known].T
 
     def effect(self, level: int) -> np.ndarray:
-        """What the estimates of a level's nodes add to those of the items: shape (domain, nodes)."""
+        """What estimates of a level's nodes add to those of the items: shape (domain, nodes)."""
         return self.covariance @ self.nodes[level].T @ self.weights[level]
 
     def estimate(self, aggregate: Aggregate) -> np.ndarray:

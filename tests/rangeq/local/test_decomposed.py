@@ -1,4 +1,4 @@
-"""DecomposedHistogram: ranges by the fewest nodes, sums of items by leaves, each with its variance."""
+"""DecomposedHistogram: ranges by the fewest nodes, sums of items by leaves, with variances."""
 
 from __future__ import annotations
 

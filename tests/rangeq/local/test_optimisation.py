@@ -137,7 +137,7 @@ def test_the_prediction_is_confirmed() -> None:
 
 
 def average(tree: Tree, variances: np.ndarray, workload: str, shares: np.ndarray) -> float:
-    """The mean variance for these probabilities, from the precisions of `rangeq.core.tree_consistency`."""
+    """The mean variance for these probabilities, by the precisions of a tree's consistency."""
     q = np.array(shares / variances)
     for level in range(tree.height - 2, -1, -1):
         q[level] += q[level + 1] / tree.branching[level + 1]

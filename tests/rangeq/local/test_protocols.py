@@ -290,9 +290,9 @@ EXACT = [
     ids=lambda p: f"{type(p).__name__}-{getattr(p, 'oracle', '')}-{p.domain}-{p.epsilon}",
 )
 def test_variances_given_the_levels_are_exact(protocol) -> None:
-    """Estimates are linear in those of the levels: unbiased, with exactly the covariances predicted for the population.
+    """Estimates are linear in those of the levels: unbiased, with the covariances predicted.
 
-    That is the one that is estimated, here of a heavy item.
+    The prediction is for the population that is estimated, here with a heavy item.
     """
     d, h = protocol.domain, protocol.tree.height
     held = np.full(d, 500) + 5000 * (np.arange(d) == 1)
