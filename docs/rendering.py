@@ -38,7 +38,9 @@ def plain(app, what, name, obj, options, lines):
         if code:
             found.append(line)
         elif section in ENTRIES and re.match(r"\w", line) and below.startswith("    "):
-            found.append(", ".join(ENTRIES[section].format(word) for word in line.split(", ")))
+            names, colon, kind = line.partition(" : ")
+            terms = ", ".join(ENTRIES[section].format(name) for name in names.split(", "))
+            found.append(terms + colon + escaped(kind))
         else:
             found.append(escaped(line))
     lines[:] = found

@@ -97,9 +97,9 @@ class ChiSquareStatistic(NamedTuple):
 
     Attributes
     ----------
-    value
+    value : float
         The statistic, at least 0.
-    freedom
+    freedom : int
         Its degrees of freedom; 0 if there was nothing to test.
     """
 
@@ -218,11 +218,11 @@ class Check(NamedTuple):
 
     Attributes
     ----------
-    chi_square
+    chi_square : ChiSquareStatistic
         Its chi-square and degrees of freedom; of several views those of the least p-value.
-    p
+    p : float
         The p-value of this test alone, NaN if there was nothing to test.
-    adjusted
+    adjusted : float
         With all tests together taken into account (Holm 1979).
     """
 
@@ -238,10 +238,10 @@ class CollectorResult(NamedTuple):
     ----------
     collector, reports, share
         Its name, how many reports were counted, and which part of all that is.
-    left_out
+    left_out : int
         How many reports were not counted, impossible or malformed ones; 0 for an `Aggregate`, which
         does not know.
-    rest, draws
+    rest, draws : Check
         The comparison with all other collectors, and of the public draws with the protocol.
     """
 
@@ -259,9 +259,9 @@ class CollectorChecks:
 
     Attributes
     ----------
-    collectors
+    collectors : tuple of CollectorResult
         In the order given.
-    level
+    level : float
         The probability that any collector is flagged if all are honest and their users random
         samples of one population.
     """
@@ -323,10 +323,10 @@ def check_collectors(
     ----------
     protocol
         What the reports are of.
-    collectors
+    collectors : mapping of str to Aggregate or Collected
         What each has brought: an `Aggregate`, or what `frequency.storage.aggregate_files` returned
         for its files.
-    level
+    level : float, default 0.001
         The probability of a false alarm, for all tests together, strictly between 0 and 1.
 
     Returns

@@ -44,7 +44,7 @@ class Cluster(Pool):
 
         Parameters
         ----------
-        function
+        function : callable
             It may be called again where a worker was lost.
         argument
             What it is called with.
@@ -118,7 +118,7 @@ def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
     values
         A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
         with a column for each.
-    seed
+    seed : int, optional
         Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same
         whenever and wherever they are drawn. None: from the operating system; then reports that are
         computed twice differ.
@@ -160,7 +160,7 @@ def aggregate(protocol: Any, reports: da.Array) -> Any:
     ----------
     protocol
         What the reports are of.
-    reports
+    reports : dask.array.Array
         One row a user, such as `privatize` returns.
 
     Returns

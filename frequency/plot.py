@@ -22,15 +22,15 @@ def frequencies(
 
     Parameters
     ----------
-    estimate
+    estimate : Estimate
         At least one report.
-    truth
+    truth : array_like, optional
         Shape (items,): the true fractions, for a study where they are known; drawn as crosses.
-    labels
+    labels : sequence of str, optional
         Names of the items, as many as the estimate has; None: their numbers.
-    confidence
+    confidence : float, default 0.95
         Of each interval by itself, in (0, 1).
-    largest
+    largest : int, default 40
         How many items to draw, at least 1.
 
     Returns

@@ -77,11 +77,11 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
 
     Parameters
     ----------
-    values
+    values : array_like
         Shape (d,): estimated fractions of the population.
-    deviations
+    deviations : array_like
         Standard deviations at a true frequency of 0: one number, or shape (d,), at least 0.
-    level
+    level : float, default 0.05
         A probability, strictly between 0 and 1.
 
     Returns
@@ -230,9 +230,9 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
 
     Parameters
     ----------
-    values
+    values : array_like
         Shape (d,): estimates in [-q, 1 - q] / (p - q), outside which no count of reports leads.
-    p, q
+    p, q : float
         The probabilities of support, 0 < q < p < 1.
 
     Returns
@@ -287,11 +287,11 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array
 
     Parameters
     ----------
-    values
+    values : array_like
         Shape (d,): estimated fractions of the population.
-    deviations
+    deviations : array_like
         Standard deviations at a true frequency of 0: one number, or shape (d,), above 0.
-    users
+    users : int
         The number of reports behind the estimates, at least 2.
 
     Returns

@@ -116,7 +116,7 @@ class Marginals(Task):
     domain
         The numbers of values of the attributes: a list, a mapping of names to them, or a
         `frequency.marginals.Domain`.
-    k
+    k : int
         How many attributes a marginal has.
     """
 
@@ -207,7 +207,7 @@ class HeavyHitters(Task):
     ----------
     domain
         The length of an item in bits, 1 .. 64.
-    text
+    text : bool
         Items are strings of up to domain / 8 bytes.
     """
 
@@ -264,11 +264,11 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
 
     Parameters
     ----------
-    protocol
+    protocol : PrefixProtocol
         Over prefixes.
-    n
+    n : int
         The number of users, at least 1.
-    confidence
+    confidence : float, default 0.95
         The probability, strictly between 0 and 1.
 
     Returns

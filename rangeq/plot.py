@@ -24,13 +24,13 @@ def cdf(
 
     Parameters
     ----------
-    estimate
+    estimate : RangeEstimate
         At least one report.
-    truth
+    truth : array_like, optional
         Shape (domain,): the true fraction of every item, for a study where it is known.
-    confidence
+    confidence : float, default 0.95
         In (0, 1): of the band at each item, and of each decile's interval, by itself.
-    xlabel
+    xlabel : str, default "item"
         What the items are.
 
     Returns

@@ -38,9 +38,9 @@ class Code:
 
     Parameters
     ----------
-    bits
+    bits : int
         The length of a word, 1 .. 64.
-    symbol
+    symbol : int
         1 .. 8, with room for the blocks among 2^symbol points: long ones are more reliable, and the
         codewords longer. `best` ones are as long as they can be and waste few bits.
 
@@ -129,9 +129,9 @@ class Code:
 
         Parameters
         ----------
-        words
+        words : numpy.ndarray of uint64
             uint64, words of ``bits`` bits.
-        index
+        index : numpy.ndarray of int64
             Places in the codeword, 0 .. length - 1, of a shape that broadcasts with that of the
             words.
 
@@ -156,9 +156,9 @@ class Code:
 
         Parameters
         ----------
-        sums
+        sums : array_like
             Shape (rows, length): real numbers, near a multiple of a codeword.
-        soft
+        soft : bool, default True
             False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015,
             Algorithm 4.
 

@@ -360,7 +360,7 @@ class VectorSpace:
 
         Parameters
         ----------
-        counts
+        counts : numpy.ndarray
             Shape (..., directions, q). Integers of any type (at least 0, summing to less than 2^63)
             give exact int64 sums; floats give floats.
 

@@ -37,11 +37,11 @@ class Aggregate:
 
     Attributes
     ----------
-    parameters
+    parameters : str
         `Oracle.parameters` as canonical JSON.
-    n
+    n : int
         The number of reports.
-    counts
+    counts : numpy.ndarray of int64
         int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute
         value.
     """
@@ -93,9 +93,9 @@ class Aggregate:
 
         Parameters
         ----------
-        stream
+        stream : binary file
             A binary file that is open for writing.
-        kind
+        kind : str, default "aggregate"
             What the message is: see `read`.
         more
             Further entries of its header, of what JSON can hold.
@@ -130,9 +130,9 @@ class Aggregate:
 
         Parameters
         ----------
-        message
+        message : bytes
             All bytes of it.
-        kind
+        kind : str, default "aggregate"
             What the message must be.
         names
             The further entries that its header must have: these and no others.
@@ -181,7 +181,7 @@ def unpack(
 
     Parameters
     ----------
-    kind
+    kind : str
         What it holds.
     names
         The keys of its header, beside "version" and "kind": these and no others.
@@ -227,7 +227,7 @@ def differing(ours: str, theirs: str) -> str:
 
     Parameters
     ----------
-    ours, theirs
+    ours, theirs : str
         Their parameters as canonical JSON.
 
     Returns

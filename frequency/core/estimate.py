@@ -60,9 +60,9 @@ class Estimate:
     ----------
     n
         The number of reports.
-    items
+    items : numpy.ndarray of int64 or None
         The items that were asked for, in that order; None stands for the whole domain.
-    frequencies
+    frequencies : numpy.ndarray of float64
         Shape (items,): estimated fractions of the population, read-only.
     """
 
@@ -110,7 +110,7 @@ class Estimate:
 
         Parameters
         ----------
-        weights
+        weights : array_like
             Shape (items,), or (sums, items) for several sums. Finite.
 
         Returns
@@ -153,9 +153,9 @@ class Estimate:
 
         Parameters
         ----------
-        confidence
+        confidence : float, default 0.95
             Of each interval by itself, strictly between 0 and 1.
-        largest
+        largest : int or None, default 10
             How many of the largest frequencies to show; None: all, in the order of the items.
 
         Returns

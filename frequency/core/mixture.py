@@ -254,11 +254,11 @@ def weights_of(
 
     Parameters
     ----------
-    parts
+    parts : int
         How many there are, at least 1.
-    probabilities
+    probabilities : sequence or None
         One for each part, exact; None: all the same.
-    name
+    name : str, default "part"
         What a part is called in error messages.
 
     Returns

@@ -28,9 +28,9 @@ class Oracle(Channel):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
 
     Raises
@@ -44,9 +44,9 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this oracle (else IncompatibleAggregate).
-        items
+        items : array_like, optional
             The items to estimate, distinct; None: all of the domain.
 
         Returns
@@ -81,9 +81,9 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        frequency
+        frequency : array_like, default 0.0
             The fraction of the users with the item, 0 to 1; a number or an array.
 
         Returns
@@ -107,9 +107,9 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        held
+        held : int, optional
             How many items occur, the first ones, at least 2; None: all of the domain.
 
         Returns
@@ -140,11 +140,11 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        weights
+        weights : numpy.ndarray of float64
             Shape (sums, domain).
-        frequencies
+        frequencies : numpy.ndarray of float64
             Shape (domain,): the true fractions of the users.
 
         Returns

@@ -25,12 +25,12 @@ class Sample(NamedTuple):
     ----------
     sums, spread, common
         Shape (cells,); common None: left out.
-    fixed
+    fixed : bool
         Whether every report's vector has the same sum. The covariance may then differ by a multiple
         of 1 1', and cells without ``common`` are kinds of reports.
-    known
+    known : bool
         Whether ``spread`` is not estimated but known, the probabilities of the cells.
-    view
+    view : int
         Samples of different views are not independent of each other.
     """
 

@@ -34,11 +34,11 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
 
     Parameters
     ----------
-    n
+    n : int
         The number of users.
-    d
+    d : int
         The number of items, at least 1 (and no bound but 0 for d = 1, 2).
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of a report, above 0.
 
     Returns

@@ -24,9 +24,9 @@ class Gate:
 
     Parameters
     ----------
-    cut
+    cut : float
         The least estimate that passes, a fraction of the users.
-    deviation
+    deviation : callable
         Maps the fraction of the users with an item, or with an item of a group, to the standard
         deviation of the estimate.
     """
@@ -51,31 +51,31 @@ class Found:
 
     Attributes
     ----------
-    items
+    items : numpy.ndarray
         Shape (k,): integers, or strings.
-    frequencies
+    frequencies : numpy.ndarray of float64
         Shape (k,): estimated fractions of the population, unbiased for an item named in advance.
         Those of listed items are high by their selection; the intervals allow for it.
-    variances
+    variances : numpy.ndarray of float64
         Shape (k,): of the estimates.
-    intervals
+    intervals : ConfidenceInterval
         ``low`` and ``high``, shape (k,): of all that are given, the expected share that misses the
         true frequency is at most 1 - confidence although the items were chosen by their estimates
         (Benjamini and Yekutieli, JASA 2005: intervals at level 1 - (1 - confidence) k /
         considered).
-    n
+    n : int
         The number of reports.
-    considered
+    considered : int
         How many items the listed ones were chosen from.
-    noise
+    noise : float
         What the estimates of the considered items that nobody holds do not exceed, with probability
         ``confidence``.
-    confidence
+    confidence : float
         Of the intervals and of ``noise``.
-    gates
+    gates : tuple of callable
         What an item had to pass: each maps frequencies to the probability that an item is lost
         there, at most. Empty if there were too few reports.
-    promise
+    promise : str
         What all of this takes for granted; empty if nothing.
     """
 

@@ -22,12 +22,12 @@ def heavy_hitters(
 
     Parameters
     ----------
-    items
+    items : Found
         At least one of them.
-    truth
+    truth : mapping, optional
         The true fractions of items, for a study where they are known, drawn as crosses; those that
         are not in it are 0.
-    largest
+    largest : int, default 40
         How many items to draw, at least 1.
 
     Returns

@@ -371,9 +371,9 @@ class PrefixExtension(PrefixProtocol):
     ----------
     bits, epsilon, text
         See `HeavyHitterProtocol`.
-    lengths
+    lengths : tuple of int, optional
         Prefix lengths, increasing, the last one ``bits``; None: as said.
-    seed
+    seed : int, default 0
         Of the public hash functions.
 
     Raises
@@ -462,7 +462,7 @@ class TreeHist(PrefixProtocol):
     ----------
     bits, epsilon, text
         See `HeavyHitterProtocol`.
-    seed
+    seed : int, default 0
         Of the public hash functions.
     """
 

@@ -28,11 +28,11 @@ class HeavyHitterProtocol(Protocol):
 
     Parameters
     ----------
-    bits
+    bits : int
         The length of an item, 1 .. 64: items are the integers 0 .. 2^bits - 1.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
-    text
+    text : bool, default False
         True: items are strings of up to bits / 8 bytes of UTF-8.
 
     Raises
@@ -79,16 +79,16 @@ class HeavyHitterProtocol(Protocol):
 
         Parameters
         ----------
-        reports
+        reports : structured numpy.ndarray or Aggregate
             Reports, or what they were aggregated to.
-        k
+        k : int, optional
             At most so many items, at least 1. Protocols over prefixes find some ten thousand of
             long items at most.
-        threshold
+        threshold : float, optional
             Only items whose estimated frequency is at least this fraction of the users. Neither: a
             threshold that noise alone would exceed nowhere with probability ``confidence``
             (`Found.noise`).
-        confidence
+        confidence : float, default 0.95
             Of the intervals and of the default threshold, strictly between 0 and 1.
 
         Returns

@@ -282,15 +282,15 @@ class SuccinctHistogram(HeavyHitterProtocol):
     ----------
     bits, epsilon, text
         See `HeavyHitterProtocol`.
-    n
+    n : int, default 1000
         How many users are expected: decides the defaults only.
-    beta
+    beta : float, default 0.05
         The probability of failure that the defaults are for, strictly between 0 and 1.
-    hashes, channels, rows
+    hashes, channels, rows : int, optional
         T, K (a power of two, at least 2) and the rows of the oracle's matrix; None: by n and beta.
     symbol, soft
         Of the code and its decoder: see `UniqueHeavyHitter`.
-    seed
+    seed : int, default 0
         Of the public hash functions and the oracle's matrix.
 
     Raises

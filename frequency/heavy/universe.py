@@ -28,9 +28,9 @@ class Universe:
 
     Parameters
     ----------
-    bits
+    bits : int
         The length of a word, 1 .. 64; a multiple of 8 for strings.
-    text
+    text : bool, default False
         True: the values are strings, the empty one included.
 
     Raises
@@ -129,9 +129,9 @@ class Universe:
 
         Parameters
         ----------
-        prefixes
+        prefixes : numpy.ndarray of uint64
             Shape (prefixes,), uint64.
-        length
+        length : int
             Of each prefix in bits, 0 .. bits.
 
         Returns

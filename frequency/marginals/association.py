@@ -46,19 +46,19 @@ class ChiSquareTest:
 
     Attributes
     ----------
-    statistic
+    statistic : float
         n times the weighted square distance of the marginal from the product of its margins.
-    p_value
+    p_value : float
         The probability of a statistic at least as large under independence, the noise of the
         protocol included: to 1e-5 where it is at most 0.9, to 1e-3 above.
-    critical
+    critical : float
         What the statistic exceeds under independence with probability 1 - confidence, the noise of
         the protocol included.
-    critical_without_noise
+    critical_without_noise : float
         The same for exact counts, which the textbooks say: too small here.
-    degrees
+    degrees : int
         Degrees of freedom.
-    confidence
+    confidence : float
         1 minus the size of the test.
     """
 
@@ -89,11 +89,11 @@ def chi_square(
 
     Parameters
     ----------
-    estimate
+    estimate : MarginalEstimate
         Of marginals of two attributes at least (k >= 2), from at least one report.
-    a, b
+    a, b : str
         Two attributes of at least two values each.
-    confidence
+    confidence : float, default 0.95
         In (0, 1): under independence the result is ``dependent`` with about the probability 1 -
         confidence.
 
@@ -142,10 +142,10 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
 
     Parameters
     ----------
-    marginal
+    marginal : array_like
         A proper distribution of two attributes, shape (rows, columns). Rows and columns that are 0
         are left out.
-    n
+    n : int
         The number of records.
 
     Returns
@@ -174,7 +174,7 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    marginal
+    marginal : array_like
         A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives.
         The information in an estimated one is too large on average: noise looks like dependence.
 
@@ -197,7 +197,7 @@ def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    source
+    source : MarginalEstimate or array_like
         A distribution of two attributes, shape (rows, columns): the result is one number, of shape
         (). Or an estimate of marginals (k >= 2): the result has shape (attributes, attributes),
         from `MarginalEstimate.distribution` of every pair, 1 on the diagonal.

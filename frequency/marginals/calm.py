@@ -129,12 +129,12 @@ class Reconstruction(NamedTuple):
 
     Attributes
     ----------
-    iterations
+    iterations : int
         Rounds of iterative scaling; 0 for a marginal that a view holds.
-    converged
+    converged : bool
         Whether it has the views' marginals, up to 1e-9. It cannot if no distribution has them all,
         which noise can cause.
-    discrepancy
+    discrepancy : float
         The largest difference of a cell from a view's.
     """
 
@@ -324,13 +324,13 @@ class CALM(ViewProtocol):
     ----------
     domain, epsilon
         See `MarginalProtocol`.
-    k
+    k : int
         How many attributes a marginal may have; more than ``covered`` are put together by the
         principle of maximum entropy.
-    covered
+    covered : int, default 2
         Any so many attributes are together in one of the sets: pairs, unless three or more
         attributes depend on each other in ways that pairs do not tell.
-    size
+    size : int, optional
         How many attributes a set has, ``covered`` to all. None: the number with the least predicted
         error of the marginals of ``covered`` attributes: of the noise and of the sampling of users,
         as in the paper, but exactly, for the consistent fit at even frequencies. The third error of
@@ -428,9 +428,9 @@ class CALM(ViewProtocol):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1, evenly spread over all records.
-        attributes
+        attributes : sequence of str
             1 .. k distinct names.
 
         Returns

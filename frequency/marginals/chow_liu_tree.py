@@ -26,11 +26,11 @@ class ChowLiuTree:
 
     Attributes
     ----------
-    attributes
+    attributes : tuple of str
         The nodes.
-    edges
+    edges : tuple of (str, str)
         Pairs of attributes, one fewer than attributes, those of the largest information first.
-    informations
+    informations : tuple of float
         The mutual information of each edge in nats, by the marginals that the tree was learned
         from.
     """
@@ -68,10 +68,10 @@ def chow_liu(
 
     Parameters
     ----------
-    source
+    source : MarginalEstimate or Marginals
         An estimate of marginals (k >= 2), whose proper `MarginalEstimate.distribution` is taken; or
         a function that gives the distribution of two attributes.
-    attributes
+    attributes : sequence of str, optional
         The nodes, distinct; None: all of the estimate's. A function needs them.
 
     Returns

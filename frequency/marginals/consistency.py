@@ -39,11 +39,11 @@ class Overlap:
 
     Parameters
     ----------
-    domain
+    domain : Domain
         The attributes.
-    views
+    views : sequence of tuple of str
         Sets of attributes.
-    precisions
+    precisions : sequence of float
         One over the variance of a cell, for each view: 0 for a view that says nothing.
     """
 

@@ -60,9 +60,9 @@ class BinaryEncoding:
 
         Parameters
         ----------
-        estimate
+        estimate : MarginalEstimate
             Of marginals of enough binary attributes.
-        attributes
+        attributes : sequence of str
             Distinct names of the domain.
 
         Returns

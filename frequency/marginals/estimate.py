@@ -85,9 +85,9 @@ class MarginalEstimate:
 
         Parameters
         ----------
-        attributes
+        attributes : sequence of str
             1 .. k distinct names.
-        confidence
+        confidence : float, default 0.95
             Of each interval, strictly between 0 and 1.
 
         Returns
@@ -122,7 +122,7 @@ class MarginalEstimate:
 
         Parameters
         ----------
-        where
+        where : mapping of str to int or collection of int
             For each attribute that matters the value, or the values, that it must have: ``{"a": 1,
             "b": [2, 3], "c": 0}`` asks for the records with a = 1, b = 2 or 3, and not c, for a
             binary c. At most k attributes.

@@ -212,16 +212,16 @@ class Convergence(NamedTuple):
 
     Attributes
     ----------
-    iterations
+    iterations : int
         How many steps were made.
-    converged
+    converged : bool
         Whether the last step moved no cell by ``tolerance`` or more; otherwise the limit of steps
         was reached.
-    failed
+    failed : bool
         Whether that was the first step: then the marginal is the uniform prior, moved by less than
         ``tolerance`` (the failures that thesis Table 4.2 counts). A population that is uniform
         looks the same.
-    log_likelihood
+    log_likelihood : float
         The mean over reports of the log of the probability of their cell under the marginal, in
         nats. No step lowers it.
     """
@@ -304,9 +304,9 @@ class InpEM(MarginalProtocol):
     domain, k, epsilon
         See `MarginalProtocol`. The marginals of all sets of k attributes may have 2^24 cells
         together.
-    tolerance
+    tolerance : float, default 1e-05
         Omega in Algorithm 3: iterations stop when no cell moves by as much.
-    max_iterations
+    max_iterations : int, default 100000
         Or after so many. Neither concerns clients: aggregates made with other limits are the same.
 
     >>> InpEM(Domain.binary("a", "b", "c"), k=2, epsilon=1.0).audit().holds
@@ -352,9 +352,9 @@ class InpEM(MarginalProtocol):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol, with at least one report.
-        sets
+        sets : sequence of tuple of str
             Sets of up to k attributes in the domain's order, with the same numbers of values.
 
         Returns
@@ -419,9 +419,9 @@ class InpEM(MarginalProtocol):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        attributes
+        attributes : sequence of str
             1 .. k distinct names.
 
         Returns

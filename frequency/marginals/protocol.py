@@ -27,11 +27,11 @@ class MarginalProtocol(Protocol):
 
     Parameters
     ----------
-    domain
+    domain : Domain
         The attributes.
-    k
+    k : int
         How many attributes a marginal may have at most, 1 to all.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
 
     Raises
@@ -63,7 +63,7 @@ class MarginalProtocol(Protocol):
         ----------
         records
             See `Domain.records`.
-        rng
+        rng : numpy.random.Generator, optional
             See `Channel.privatize`.
 
         Returns
@@ -83,9 +83,9 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        counts
+        counts : array_like
             Shape (domain.size,): how many users have each record.
-        rng
+        rng : numpy.random.Generator, optional
             A Generator, or None for a fresh one.
 
         Returns
@@ -150,9 +150,9 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        attributes
+        attributes : sequence of str
             1 .. k distinct names.
 
         Returns
@@ -175,9 +175,9 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1, spread evenly over all records.
-        attributes
+        attributes : sequence of str
             1 .. k distinct names.
 
         Returns

@@ -87,7 +87,7 @@ class Records(Channel):
 
     Attributes
     ----------
-    attributes
+    attributes : tuple of (str, int)
         Names and numbers of values.
     """
 
@@ -198,9 +198,9 @@ class InpHTCMS(InputProtocol):
     ----------
     domain, k, epsilon
         See `MarginalProtocol`.
-    hashes
+    hashes : int, default 5
         The number of hash functions, at least 1.
-    width
+    width : int, default 256
         The number of cells of each, a power of two.
 
     Raises

@@ -47,14 +47,14 @@ class OracleCandidate:
 
     Attributes
     ----------
-    rmse
+    rmse : float
         The root mean square error over the domain: exact, whatever the frequencies, but for
         sketches the worst case over them.
-    bits
+    bits : int
         Information in a report.
-    client, server
+    client, server : str
         Steps to make a report, and to estimate all frequencies from n reports: orders of growth.
-    memory
+    memory : int
         Bytes of an aggregate.
     """
 
@@ -72,11 +72,11 @@ class Choice:
 
     Attributes
     ----------
-    candidates
+    candidates : tuple of OracleCandidate
         Most accurate first.
-    recommended
+    recommended : Oracle
         The oracle to take when nothing speaks against it.
-    reason
+    reason : str
         Why it is that one.
     """
 
@@ -113,7 +113,7 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
     ----------
     domain, epsilon
         As for `Oracle`.
-    n
+    n : int
         The number of users expected, at least 1.
 
     Returns

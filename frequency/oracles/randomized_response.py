@@ -34,9 +34,9 @@ class GRR(CellOracle):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
 
     >>> GRR(domain=4, epsilon=1.0).audit().holds
@@ -142,9 +142,9 @@ class RR(GRR):
 
     Parameters
     ----------
-    domain
+    domain : int
         2.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
 
     Raises

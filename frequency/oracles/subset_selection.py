@@ -34,9 +34,9 @@ class SubsetSelection(BitVector, CellOracle):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
 

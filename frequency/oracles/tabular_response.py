@@ -42,7 +42,7 @@ class Tabular(Oracle):
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         One input for each item; its columns must be linearly independent.
 
     Raises
@@ -152,9 +152,9 @@ class Tabular(Oracle):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        frequency
+        frequency : array_like, default 0.0
             The fraction of the users with the item, 0 to 1; a number or an array.
 
         Returns

@@ -27,9 +27,9 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
 
     Parameters
     ----------
-    bits
+    bits : numpy.ndarray of uint8
         Shape (rows, bytes), the least significant bit first.
-    columns
+    columns : int
         How many columns to count.
 
     Returns
@@ -164,9 +164,9 @@ class OUE(_Unary):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
 
@@ -183,9 +183,9 @@ class SUE(_Unary):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
 

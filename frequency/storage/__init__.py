@@ -55,9 +55,9 @@ def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
 
     Parameters
     ----------
-    path
+    path : str or os.PathLike
         Where; what is there is replaced.
-    aggregate
+    aggregate : Aggregate
         What to write.
     """
     with replacing(path) as stream:
@@ -69,7 +69,7 @@ def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
 
     Parameters
     ----------
-    path
+    path : str or os.PathLike
         What `save_aggregate` wrote.
     protocol
         What the aggregate is of.
@@ -96,7 +96,7 @@ def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
     ----------
     protocol
         What both are of.
-    later, earlier
+    later, earlier : Aggregate
         The aggregates.
 
     Returns

@@ -68,17 +68,17 @@ class Collected:
 
     Attributes
     ----------
-    aggregate
+    aggregate : Aggregate
         Of all the reports that were counted, for the protocol's ``estimate``.
-    counted
+    counted : dict of str to int
         For each file that was counted, by its absolute path, how many of its reports were. With
         ``resume`` those of earlier runs too.
-    refused
+    refused : dict of str to str
         For each file that was not, or directory that could not be listed, why.
-    left_out
+    left_out : dict of str to dict of str to int
         For each file that was counted without some of its reports, how many and why, as
         `Channel.aggregate` tallies them.
-    found
+    found : int
         How many files and directories that could not be listed there were, in this run.
     """
 
@@ -123,13 +123,13 @@ def aggregate_files(
     ----------
     protocol
         What the reports are of.
-    paths
+    paths : str, os.PathLike or iterable of these
         A file or directory, or several. Of directories every file below that ends in ``.parquet``,
         in any case, is taken, but for names that begin with "." or "_"; links are followed. The
         same file, given twice or copied elsewhere, counts once.
-    workers
+    workers : int, default 1
         Processes on this machine. They end when this process does, however it ends.
-    resume
+    resume : str or os.PathLike, optional
         A file that keeps what has been counted. If it exists, its files are not counted again;
         files that were refused are tried again. It is kept up to date while the work goes on, and
         when it is done or interrupted: call again to go on, or, later, to add the files that have
@@ -139,7 +139,7 @@ def aggregate_files(
         A ``dask.distributed.Client``, whose workers can read the same paths: they do the work,
         ``workers`` is ignored. A cluster that is still without workers is given two minutes to get
         one.
-    batch
+    batch : int, optional
         Reports read at a time. None: as many as are handled well.
 
     Returns

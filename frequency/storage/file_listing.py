@@ -19,9 +19,9 @@ class Listing:
 
     Attributes
     ----------
-    sizes
+    sizes : dict of str to int
         The bytes of each file, by its absolute path.
-    refused
+    refused : dict of str to str
         Why a file or a directory below one that was named cannot be read, by its absolute path.
     """
 

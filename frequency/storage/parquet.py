@@ -71,7 +71,7 @@ class Footer:
 
     Attributes
     ----------
-    digest
+    digest : str
         Of the end itself, by which the file is known.
     groups, digests
         For each row group the number of its reports, and the digest of their bytes.
@@ -108,12 +108,12 @@ def write_reports(
 
     Parameters
     ----------
-    path
+    path : str or os.PathLike
         Collectors that are to be told apart write to directories of their own, such as
         ``collector=7/2026-11-21.parquet``.
     protocol
         What the reports are of.
-    reports
+    reports : structured numpy.ndarray or iterable of structured numpy.ndarray
         An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
         fit in memory together.
 
@@ -201,11 +201,11 @@ def read_reports(
 
     Parameters
     ----------
-    path
+    path : str or os.PathLike
         What `write_reports` wrote.
     protocol
         What the reports are of.
-    tally
+    tally : collections.Counter, optional
         None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,
         and counted as "impossible".
 

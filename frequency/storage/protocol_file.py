@@ -40,7 +40,7 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
 
     Parameters
     ----------
-    path
+    path : str or os.PathLike
         Where; what is there is replaced.
     protocol
         Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`.

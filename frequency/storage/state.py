@@ -41,11 +41,11 @@ class State:
     ----------
     settled
         What has been counted.
-    files
+    files : dict of str to FileEntry
         The files that it was counted of, by path; then, perhaps, some that an interrupt kept out.
-    claimed
+    claimed : dict of str to str
         Who has the digest of each file that was counted or is being counted: its path.
-    refused
+    refused : dict of str to str
         Why a file was refused, by its path.
     """
 

@@ -21,9 +21,9 @@ class Branching(NamedTuple):
 
     Attributes
     ----------
-    fanouts
+    fanouts : tuple of int
         The number of children of nodes, from the root down.
-    average_variance
+    average_variance : float
         Over all ranges, in squared users: as `Hierarchy.average_variance`.
     """
 
@@ -36,9 +36,9 @@ class Branchings(NamedTuple):
 
     Attributes
     ----------
-    best
+    best : Branching
         The best tree.
-    table
+    table : tuple of Branching
         The best few, with it first.
     """
 
@@ -65,13 +65,13 @@ def best_branching(
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of cells.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of the release.
-    padded
+    padded : bool, default True
         False: only lists whose product is the domain.
-    alternatives
+    alternatives : int, default 10
         How many trees the table has at most, at least 1.
 
     Returns

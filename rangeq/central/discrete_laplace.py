@@ -39,7 +39,7 @@ class DiscreteLaplace:
 
     Parameters
     ----------
-    alpha
+    alpha : Fraction, int, str or Decimal
         An exact rational in (0, 1), at most 1 - 2^-46; floats are refused (`InexactNumber`).
 
     Raises

@@ -41,9 +41,9 @@ class CentralEstimate(ABC):
 
     Attributes
     ----------
-    mechanism
+    mechanism : Released
         What released it.
-    counts
+    counts : numpy.ndarray of float64
         Shape (domain,): the estimated number of users in each cell, read-only.
     """
 
@@ -61,12 +61,12 @@ class CentralEstimate(ABC):
 
         Parameters
         ----------
-        a, b
+        a, b : array_like
             Integers or integer arrays that broadcast, 0 <= a <= b < domain.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             An array, of the ends' shape, for arrays of ends.
 
         Raises
@@ -102,12 +102,12 @@ class CentralEstimate(ABC):
 
         Parameters
         ----------
-        a, b
+        a, b : array_like
             As for `range`.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             Squared users.
 
         Raises
@@ -128,9 +128,9 @@ class CentralEstimate(ABC):
 
         Parameters
         ----------
-        a, b
+        a, b : array_like
             As for `range`.
-        confidence
+        confidence : float, default 0.95
             In (0, 1).
 
         Returns

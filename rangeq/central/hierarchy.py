@@ -38,13 +38,13 @@ class Hierarchy(CentralMechanism):
 
     Parameters
     ----------
-    branching
+    branching : int or sequence of int
         An integer b >= 2: every node has b children, the root as few as needed: the least h with
         b^h >= domain levels. Or a list from the top, [2, 16, 16] for 2 children of the root; the
         product must reach the domain, and that of all but the first must not.
-    inference
+    inference : bool, default True
         Whether to combine all levels by least squares.
-    budget
+    budget : str or sequence of numbers, default "equal"
         How epsilon is split: "equal" over levels; "geometric", a level having 2^(1/3) times as much
         as the one above (Cormode et al. 2012); "optimal", for the smallest average variance: in
         closed form without inference, and with it the best of several local searches, never worse
@@ -53,7 +53,7 @@ class Hierarchy(CentralMechanism):
 
     Attributes
     ----------
-    fanouts
+    fanouts : tuple of int
         The number of children of nodes, from the root down, as really used.
     """
 

@@ -26,7 +26,7 @@ class InvalidHistogram(ValueError):
 
     Attributes
     ----------
-    index
+    index : int or None
         The first bad cell; None if it is not a single one.
     """
 

@@ -36,9 +36,9 @@ class CentralMechanism(ABC):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of cells, 1 to 2^26; cells are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one release, at least 2^-32. A float stands for the binary number that
         it is. More than 1024 is treated as 1024.
 
@@ -118,10 +118,10 @@ class CentralMechanism(ABC):
 
         Parameters
         ----------
-        counts
+        counts : array_like
             Shape (domain,): how many users are in each cell. Integers >= 0 of an integer type, of
             sum at most 2^52.
-        rng
+        rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.
 
@@ -164,12 +164,12 @@ class CentralMechanism(ABC):
 
         Parameters
         ----------
-        a, b
+        a, b : array_like
             Integers or integer arrays that broadcast, 0 <= a <= b < domain; both ends are included.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             Squared users, of the ends' shape.
 
         Raises

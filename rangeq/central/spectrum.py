@@ -27,11 +27,11 @@ class Spectrum(NamedTuple):
 
     Attributes
     ----------
-    tree
+    tree : Tree
         The tree.
-    everything
+    everything : Fraction
         The variance of the sum of all leaves.
-    contrasts
+    contrasts : tuple of Fraction
         Those of a contrast of unit length among the children of nodes of the levels 0 .. height -
         1.
     """

@@ -26,16 +26,16 @@ class Cuts:
 
     Attributes
     ----------
-    even
+    even : numpy.ndarray of float64
         Shape (height,): what a squared coverage of a child at each level adds for any population.
-    up, held
+    up, held : numpy.ndarray of float64
         Shape (height,): the shares are ``up[a]`` times a factor of the level l; ``held[a]`` is what
         the squares of these factors add for the users in a child, all levels l >= a together.
-    means
+    means : numpy.ndarray of float64
         Shape (height, height): row l has the shares s[a, l] over the root of the users on l.
-    mass
+    mass : numpy.ndarray of float64
         Shape (leaves + 1,): the fraction of the population before each leaf.
-    shared
+    shared : numpy.ndarray of float64 or None
         Shape (domain + 1,): which part of the error of the sum of all items each prefix gives up.
         None: there is no padding.
     """

@@ -13,7 +13,7 @@ class InvalidRange(ValueError):
 
     Attributes
     ----------
-    index
+    index : int or None
         The place of the first bad range; None if the type or the shape of the ends is wrong.
     """
 

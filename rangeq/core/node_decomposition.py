@@ -27,13 +27,13 @@ def runs(
 
     Parameters
     ----------
-    tree
+    tree : Tree
         The tree.
-    first, last
+    first, last : numpy.ndarray of int64
         Checked ends of ranges, of one shape.
-    level
+    level : int
         The level, from 0.
-    root
+    root : bool, default True
         False: the root is not known, and its children make up the whole range.
 
     Returns

@@ -19,9 +19,9 @@ class NodeLaw(NamedTuple):
 
     Attributes
     ----------
-    other, own
+    other, own : float
         The variance of another item's estimate, and of that of the user's own item.
-    apart, near
+    apart, near : float
         The covariance of the estimates of two other items, and of the own item with another.
     """
 

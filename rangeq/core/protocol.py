@@ -34,9 +34,9 @@ class RangeProtocol(Mixture, Oracle):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, which are the integers 0 .. domain-1.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, above 0: an exact number, or a float.
 
     Raises
@@ -52,9 +52,9 @@ class RangeProtocol(Mixture, Oracle):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol's reports.
-        items
+        items : array_like, optional
             Must be None: ranges need the whole domain.
 
         Returns
@@ -92,11 +92,11 @@ class RangeProtocol(Mixture, Oracle):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        workload
+        workload : str, default "ranges"
             "ranges" (all 0 <= a < b < domain), "all ranges" (single items too) or "prefixes".
-        frequencies
+        frequencies : array_like, optional
             Shape (domain,): of the population, for small domains only (see `largest_population`).
             None: all items are equally frequent.
 
@@ -140,16 +140,16 @@ class RangeProtocol(Mixture, Oracle):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        weights
+        weights : numpy.ndarray of float64
             Shape (sums, domain), of the estimates of single items.
-        frequencies
+        frequencies : numpy.ndarray of float64
             Shape (domain,): the fractions of the population, of sum 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (sums,).
         """
 
@@ -355,9 +355,9 @@ class EvenTree(ConsistentTree):
 
         Parameters
         ----------
-        users
+        users : numpy.ndarray of float64
             Shape (height,).
-        mass
+        mass : numpy.ndarray of float64
             Shape (leaves + 1,): the fraction of the population before each leaf.
         """
 

@@ -42,9 +42,9 @@ class Tree:
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1.
-    branching
+    branching : tuple of int
         The children of a node of each level, from the root: integers of at least 2, whose product
         is at least the domain.
 
@@ -78,9 +78,9 @@ class Tree:
 
         Parameters
         ----------
-        domain
+        domain : int
             The number of items.
-        branching
+        branching : int or sequence of int
             An integer of at least 2, or a sequence of them.
 
         Returns
@@ -143,14 +143,14 @@ class Tree:
 
         Parameters
         ----------
-        values
+        values : numpy.ndarray
             Shape (..., leaves).
-        level
+        level : int
             From 0, for the children of the root, to height - 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (..., nodes of the level).
         """
         return values.reshape(*values.shape[:-1], self.nodes[level], -1).sum(axis=-1)
@@ -165,14 +165,14 @@ class Tree:
 
         Parameters
         ----------
-        weights
+        weights : numpy.ndarray of float64
             Shape (..., leaves).
-        level
+        level : int
             From 0 to height - 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (..., nodes of the level).
         """
         mean = weights.reshape(*weights.shape[:-1], self.nodes[level], -1).mean(axis=-1)
@@ -185,14 +185,14 @@ class Tree:
 
         Parameters
         ----------
-        weights
+        weights : numpy.ndarray of float64
             Shape (..., domain).
-        contrasts
+        contrasts : numpy.ndarray of float64
             Shape (height,): the variances of contrasts of unit length at each level of parents.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (...); infinite where a query rests on a contrast that is unknown.
         """
         finite, limit = _bounded(contrasts)
@@ -218,14 +218,14 @@ class Tree:
 
         Parameters
         ----------
-        first, last
+        first, last : numpy.ndarray of int64
             Integer arrays of one shape, 0 <= first <= last < domain.
-        contrasts
+        contrasts : numpy.ndarray of float64
             As for `linear_variance`.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Of the ends' shape; infinite where a range is unknown.
         """
         finite, limit = _bounded(contrasts)
@@ -245,14 +245,14 @@ class Tree:
 
         Parameters
         ----------
-        last
+        last : numpy.ndarray of int64
             Integers of any shape: the prefixes are 0 .. last, and -1 is the empty one.
-        contrasts
+        contrasts : numpy.ndarray of float64
             As for `linear_variance`.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Of the shape of ``last``.
         """
         contrasts, _ = _bounded(contrasts)
@@ -275,14 +275,14 @@ class Tree:
 
         Parameters
         ----------
-        first, after
+        first, after : numpy.ndarray of int64
             Integer arrays of one shape: the ranges are first .. after - 1.
-        level
+        level : int
             From 0 to height - 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Of the ends' shape.
         """
         child, size = self.widths[level], self.branching[level]
@@ -316,9 +316,9 @@ class Tree:
 
         Parameters
         ----------
-        contrasts
+        contrasts : numpy.ndarray of float64
             As for `linear_variance`.
-        workload
+        workload : str, default "ranges"
             "ranges", "all ranges" or "prefixes".
 
         Returns

@@ -56,12 +56,12 @@ def consistent_levels(
 
     Parameters
     ----------
-    estimates
+    estimates : sequence of numpy.ndarray
         One array for each level 1 .. height: shape (nodes of the level,).
-    precisions
+    precisions : sequence of float or numpy.ndarray of float64
         tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
         anything.
-    root
+    root : float or None
         The sum of all leaves; None if it is not known.
 
     Returns

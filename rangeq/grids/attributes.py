@@ -26,9 +26,9 @@ class Attributes:
 
     Attributes
     ----------
-    names
+    names : tuple of str
         The names, in order.
-    sizes
+    sizes : tuple of int
         Attribute names[t] has the values 0 .. sizes[t] - 1.
     """
 

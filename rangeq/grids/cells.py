@@ -68,9 +68,9 @@ class Grid:
 
     Attributes
     ----------
-    places
+    places : tuple of int
         Which attributes.
-    edges
+    edges : tuple of tuple of int
         How each is cut. The last axis counts fastest in the cells' numbers.
     """
 

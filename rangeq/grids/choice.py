@@ -43,11 +43,11 @@ class SystemCandidate:
 
     Attributes
     ----------
-    system
+    system : ConjunctionProtocol
         The protocol.
-    groups
+    groups : int
         How many groups users are divided into.
-    deviation
+    deviation : float
         As a fraction of the population; NaN where it is unknown.
     """
 
@@ -62,11 +62,11 @@ class SystemChoice:
 
     Attributes
     ----------
-    candidates
+    candidates : tuple of SystemCandidate
         Every system that these attributes allow.
-    recommended
+    recommended : ConjunctionProtocol
         The system to take when nothing speaks against it.
-    reason
+    reason : str
         Why it is that one.
     """
 
@@ -90,7 +90,7 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> SystemChoice:
     ----------
     sizes, epsilon
         As for `ConjunctionProtocol`.
-    n
+    n : int
         The number of users expected, at least 1.
 
     Returns

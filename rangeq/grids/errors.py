@@ -34,7 +34,7 @@ class GridErrors:
     ----------
     channel, aggregate
         What was collected.
-    tables
+    tables : mapping of int to numpy.ndarray of float64
         The frequencies of each grid by its number, negative ones counting as 0: what cut cells
         hold. The non-uniformity error is ALPHA2 times that (of a range of one attribute ALPHA1 / 2
         times): the guideline's assumption, for the query at hand instead of an average one.

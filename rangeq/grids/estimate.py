@@ -50,9 +50,9 @@ class ConjunctionEstimate(ABC):
 
     Attributes
     ----------
-    n
+    n : int
         The number of reports. With none all answers are NaN.
-    attributes
+    attributes : Attributes
         Names and sizes.
     """
 
@@ -64,7 +64,7 @@ class ConjunctionEstimate(ABC):
 
         Parameters
         ----------
-        query
+        query : sequence
             (attribute, first, last) for each attribute that matters: by name or by place, a closed
             range.
 
@@ -82,15 +82,15 @@ class ConjunctionEstimate(ABC):
 
         Parameters
         ----------
-        attributes
+        attributes : array_like
             Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or
             (lambda,), the same for all queries.
-        left, right
+        left, right : array_like
             The ends of the closed ranges, integers of shape (m, lambda).
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (m,): fractions of the population, NaN with no reports.
 
         Raises
@@ -115,7 +115,7 @@ class ConjunctionEstimate(ABC):
 
         Parameters
         ----------
-        attributes, left, right
+        attributes, left, right : array_like
             As for `answers`.
 
         Returns
@@ -201,7 +201,7 @@ class PairwiseEstimate(ConjunctionEstimate):
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (values of the first, values of the second); NaN with no reports.
 
         Raises

@@ -21,11 +21,11 @@ def granularities(
 
     Parameters
     ----------
-    d, n
+    d, n : int
         The numbers of attributes and of users, at least 1.
-    epsilon
+    epsilon : float
         The privacy loss of a report, above 0.
-    c
+    c : int
         The number of values of an attribute: of several, ask for each.
     alpha1, alpha2
         What non-uniformity is assumed to be: see `ALPHA1` and `ALPHA2`.

@@ -31,9 +31,9 @@ class ConjunctionProtocol(Protocol):
     sizes
         The number of values of each attribute: a list, a mapping of names to them, or a
         `frequency.marginals.Domain`. Values are 0 .. size - 1.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
-    n
+    n : int, optional
         How many users are expected, where a system needs to know to choose how finely it looks. Any
         number may come.
 
@@ -77,13 +77,13 @@ class ConjunctionProtocol(Protocol):
         ----------
         records
             See `Attributes.table` for what they may be.
-        rng
+        rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (users,), of `report_dtype`.
 
         Raises
@@ -100,7 +100,7 @@ class ConjunctionProtocol(Protocol):
         ----------
         records
             As for `privatize`.
-        rng
+        rng : numpy.random.Generator, optional
             A generator for results that can be repeated, or None.
 
         Returns

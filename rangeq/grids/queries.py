@@ -59,10 +59,10 @@ def grouped(
 
     Parameters
     ----------
-    places
+    places : array_like
         Shape (m, lambda): the attributes of each query, distinct, by place or all by name. Or
         (lambda,): the same for all.
-    left, right
+    left, right : array_like
         Integers of shape (m, lambda): closed intervals.
 
     Raises

@@ -47,9 +47,9 @@ class Smoothing:
 
     Parameters
     ----------
-    transform
+    transform : Spectrum
         `numpy.fft.rfft` of y, an unbiased estimate that sums to 1.
-    information
+    information : numpy.ndarray of float64
         The precision of each frequency: the variance of coefficient k is size / information[k].
     """
 

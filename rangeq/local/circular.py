@@ -166,14 +166,14 @@ class CircularHistogram(AdditiveProtocol):
 
     Parameters
     ----------
-    circle
+    circle : int, optional
         M, at least the domain; the items beyond the domain are padding, always empty and never in
         an answer. None: the domain, rounded up by at most one part in 16 (small domains: to a
         multiple of 4) so that it has enough divisors.
-    blocks
+    blocks : tuple of int, optional
         How many blocks the circle is cut into at each level: divisors of M, the last of them M
         itself. None: all but 1.
-    oracle
+    oracle : str or tuple of str, default "ProjectiveGeometry"
         The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection",
         "ProjectiveGeometry" or "OLH".
     probabilities
@@ -344,16 +344,16 @@ class CircularHistogram(AdditiveProtocol):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        weights
+        weights : numpy.ndarray of float64
             Shape (sums, domain).
-        frequencies
+        frequencies : numpy.ndarray of float64
             Shape (domain,): the fractions of the population, of sum 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (sums,).
         """
         users, size = self._expected_users(n), self._size
@@ -393,9 +393,9 @@ class Curve:
 
     Attributes
     ----------
-    variances
+    variances : numpy.ndarray of float64
         Shape (domain + 1,): of ranges of the lengths 0 .. domain.
-    shared
+    shared : numpy.ndarray of float64 or None
         Shape (domain + 1,): the covariances of prefixes with the sum of all items. Where no block
         tells that sum, they are the covariances of what no block tells: to know it moves nothing
         else. None: there is no padding.

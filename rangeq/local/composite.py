@@ -37,13 +37,13 @@ class Composite(ConsistentTree):
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         Local, ``neighbours="all"``: its inputs are equal blocks of neighbouring items, the nodes of
         the first level. With as many inputs as there are items it answers for everything.
-    branching
+    branching : tuple of int, optional
         The children of the nodes of each further level, from the top; the product with the
         mechanism's inputs is the domain.
-    oracle
+    oracle : tuple of str, optional
         The name of an oracle for each further level, see `rangeq.local.hierarchy.ORACLES`.
     probabilities
         Of each level, the mechanism's first: exact rationals that sum to 1; None: all the same.

@@ -67,9 +67,9 @@ class DecomposedHistogram(LevelHistograms):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol's reports.
-        items
+        items : array_like, optional
             Must be None: ranges need the whole domain.
 
         Returns
@@ -125,11 +125,11 @@ class DecomposedHistogram(LevelHistograms):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        workload
+        workload : str, default "ranges"
             "ranges", "all ranges" or "prefixes".
-        frequencies
+        frequencies : array_like, optional
             Shape (domain,), of a small domain; None: all items are equally frequent.
 
         Returns
@@ -167,14 +167,14 @@ class DecomposedHistogram(LevelHistograms):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        frequency
+        frequency : array_like, default 0.0
             Of the item, in [0, 1]: a number, or an array.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             Of the shape of ``frequency``; infinite if no users report on the leaves.
         """
         f = np.asarray(frequency, dtype=np.float64)
@@ -185,9 +185,9 @@ class DecomposedHistogram(LevelHistograms):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        held
+        held : int, optional
             How many items the population is spread over, evenly; None: all.
 
         Returns
@@ -204,16 +204,16 @@ class DecomposedHistogram(LevelHistograms):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users.
-        weights
+        weights : numpy.ndarray of float64
             Shape (sums, domain).
-        frequencies
+        frequencies : numpy.ndarray of float64
             Shape (domain,): the fractions of the population, of sum 1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (sums,).
         """
         padded, held = self.tree.padded(weights), self.tree.padded(frequencies)

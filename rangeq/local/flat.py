@@ -21,7 +21,7 @@ class Flat(HierarchicalHistogram):
     ----------
     domain, epsilon
         As for `RangeProtocol`.
-    oracle
+    oracle : str or tuple of str, default "OUE"
         The name of any oracle of `rangeq.local.hierarchy.ORACLES`, over the items themselves.
     branching, probabilities
         Of no use here: there is one level.

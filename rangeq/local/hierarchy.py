@@ -42,11 +42,11 @@ class LevelHistograms(TreeProtocol):
 
     Parameters
     ----------
-    branching
+    branching : int or tuple of int, default 4
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
-    oracle
+    oracle : str or tuple of str, default "OUE"
         The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
         "GRR", "SubsetSelection", ...
     probabilities
@@ -124,11 +124,11 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     ----------
     domain, epsilon
         As for `RangeProtocol`.
-    branching
+    branching : int or tuple of int, default 4
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
-    oracle
+    oracle : str or tuple of str, default "OUE"
         The name of an oracle of `frequency` for all levels, or one for each: see `LevelHistograms`.
     probabilities
         Of each level from the top, exact rationals that sum to 1; None: all the same.

@@ -37,13 +37,13 @@ class ItemSets:
 
     Parameters
     ----------
-    domain
+    domain : int
         Items are 0 .. domain-1.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of both reports together, for a change of the whole set.
-    size
+    size : int
         Slots in the first round, at least 1: public, not read off the sets.
-    heavy
+    heavy : int
         How many items the second round is about, at least 1.
 
     Raises
@@ -88,15 +88,15 @@ class ItemSets:
 
         Parameters
         ----------
-        sets
+        sets : sequence of array_like
             The items of each user: arrays of integers in 0 .. domain-1; repeated ones count once.
-        rng
+        rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (users,), int64: an item, or ``domain`` for an empty slot.
 
         Raises
@@ -121,16 +121,16 @@ class ItemSets:
 
         Parameters
         ----------
-        sets
+        sets : sequence of array_like
             As for `sampled`.
-        frequent
+        frequent : array_like
             The items that `frequent` found: shape (heavy,).
-        rng
+        rng : numpy.random.Generator, optional
             As for `sampled`.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (users,), int64: an item, or ``domain`` for an empty slot.
 
         Raises
@@ -148,9 +148,9 @@ class ItemSets:
 
         Parameters
         ----------
-        estimate
+        estimate : RangeEstimate
             Of the second round.
-        frequent
+        frequent : array_like
             The items that it was about: shape (heavy,).
 
         Returns

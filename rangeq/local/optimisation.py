@@ -56,14 +56,14 @@ class Optimised:
 
     Attributes
     ----------
-    protocol
+    protocol : RangeProtocol
         The one with the least predicted error.
-    rmse
+    rmse : float
         Its root of the average variance over the workload.
-    alternatives
+    alternatives : tuple of (RangeProtocol, float)
         (protocol, rmse), the best first: optimised circular hierarchies and trees, and the
         published protocols.
-    bound
+    bound : float
         What no protocol can go below: `least_rmse`.
     """
 
@@ -130,12 +130,12 @@ def optimise(
     ----------
     domain, epsilon
         As for every oracle.
-    n
+    n : int
         The number of users.
-    workload
+    workload : str, default "ranges"
         "ranges", "all ranges" or "prefixes", see `rangeq.core.tree.WORKLOADS`; a population without
         heavy nodes.
-    progress
+    progress : bool, default False
         Show how far it is, on standard error.
 
     Returns
@@ -205,15 +205,15 @@ class CircleLevels:
     ----------
     domain, epsilon, circle
         As for `CircularHistogram`.
-    blocks
+    blocks : numpy.ndarray of int64
         Shape (levels,): how many blocks each level cuts the circle into.
-    oracles
+    oracles : tuple of Oracle
         The best oracle of each level.
-    frequencies
+    frequencies : numpy.ndarray of int64
         The frequencies of the circle that are looked at.
-    costs
+    costs : numpy.ndarray of float64
         Shape (frequencies,): what a unit of variance at each adds to the mean over a workload.
-    gains
+    gains : numpy.ndarray of float64
         Shape (frequencies, levels): the precision there that a user on each level adds.
     """
 
@@ -303,12 +303,12 @@ def compose(
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
         `mechdesign.local.workload_optimal`.
     domain, epsilon
         As for every oracle.
-    workload
+    workload : str, default "ranges"
         "ranges", "all ranges" or "prefixes".
 
     Returns
@@ -392,15 +392,15 @@ def falling_shares(
 
     Parameters
     ----------
-    slope
+    slope : callable
         By how much the variance falls with each precision, given all: shape (contrasts,).
-    information
+    information : numpy.ndarray of float64
         The precisions are information @ shares: shape (contrasts, levels).
-    start
+    start : numpy.ndarray of float64
         The shares to begin with, of sum 1.
-    steps
+    steps : int
         How many steps to take at most.
-    tolerance
+    tolerance : float
         The part of the mean gain by which no level may gain more than the mean, to stop.
 
     Returns

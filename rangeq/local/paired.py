@@ -30,7 +30,7 @@ class Paired:
 
     Parameters
     ----------
-    protocol
+    protocol : RangeProtocol
         A range protocol over twice the domain of the items.
 
     Raises
@@ -58,14 +58,14 @@ class Paired:
 
         Parameters
         ----------
-        bits
+        bits : array_like
             Shape (users,): 0 or 1.
-        values
+        values : array_like
             Shape (users,): items in 0 .. domain-1.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (users,), int64: bit * domain + item.
 
         Raises
@@ -86,16 +86,16 @@ class Paired:
 
         Parameters
         ----------
-        keys
+        keys : array_like
             Shape (users,): items in 0 .. domain-1.
-        values
+        values : array_like
             Shape (users,): numbers in [-1, 1].
-        rng
+        rng : numpy.random.Generator, optional
             As for `Oracle.privatize`.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (users,), int64.
 
         Raises
@@ -145,9 +145,9 @@ class Paired:
 
         Parameters
         ----------
-        estimate
+        estimate : RangeEstimate
             Of the protocol.
-        first, last
+        first, last : array_like
             Closed ranges of keys, integers or arrays.
 
         Returns

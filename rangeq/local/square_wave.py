@@ -27,11 +27,11 @@ class Fit(NamedTuple):
 
     Attributes
     ----------
-    frequencies
+    frequencies : numpy.ndarray of float64
         Shape (domain,), non-negative and with sum 1.
-    rounds
+    rounds : int
         How many it took.
-    log_likelihood
+    log_likelihood : float
         Of the reports under it.
     """
 
@@ -53,9 +53,9 @@ class SquareWave(Channel):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
 
     Raises
@@ -164,9 +164,9 @@ class SquareWave(Channel):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol's reports.
-        smooth
+        smooth : bool, default False
             False: plain EM, the maximum of the likelihood, which follows the noise from item to
             item, but little in ranges. True: EMS, which averages neighbours after every round. That
             is the paper's choice for smooth distributions over many items; but the smaller epsilon,
@@ -197,9 +197,9 @@ class SquareWave(Channel):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol's reports, at least one.
-        smooth
+        smooth : bool, default False
             As for `estimate`.
 
         Returns

@@ -42,9 +42,9 @@ class Agreement:
 
     Parameters
     ----------
-    grids
+    grids : sequence of Grid
         Any, of one or more attributes each.
-    precisions
+    precisions : sequence of float or numpy.ndarray of float64
         One over the variance of a cell of each grid: proportional to its users; 0 for a grid that
         says nothing. Where all grids of an attribute are such, they count alike.
     """

@@ -31,7 +31,7 @@ def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[
 
     Parameters
     ----------
-    tables
+    tables : numpy.ndarray of float64
         Shape (queries, pairs, s, s), non-negative: for the pairs (j, k), j < k, in the order of
         ``itertools.combinations``; each attribute has s sets of values, inside of the range (index
         0) and outside of it, or else below and above.

@@ -43,11 +43,11 @@ def response_matrices(
 
     Parameters
     ----------
-    lines
+    lines : sequence of Line
         The 1-D grid of each attribute: non-negative.
     pairs, planes
         Pairs (j, k) of attributes, and the 2-D grid of each.
-    tolerance
+    tolerance : float
         The sum of the changes of a matrix's entries below which a round is the last (or the
         1000th).
 

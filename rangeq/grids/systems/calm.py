@@ -30,9 +30,9 @@ class RangeCALM(TDG):
     ----------
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is not used.
-    granularity
+    granularity : int or tuple of int, optional
         Not to be chosen: the sizes.
-    oracle
+    oracle : str, default "OLH"
         As for `TDG`.
 
     Examples

@@ -27,9 +27,9 @@ class HDG(TDG):
     ----------
     sizes, epsilon, n, granularity, oracle
         See `TDG`.
-    line_granularity
+    line_granularity : int or tuple of int, optional
         g1, of the 1-D grids: one number, or one for each attribute; None: by the guideline.
-    line_share
+    line_share : Fraction, int, str or Decimal, optional
         The probability that a user reports on a 1-D grid: an exact rational, more than 0 and less
         than 1. None: every grid has as many users, so that it is d / (d + C(d, 2)), that is 2 / (d
         + 1).

@@ -50,9 +50,9 @@ class HIO(TreeSystem):
     ----------
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is not used.
-    branching
+    branching : int, default 4
         b, the children of a node.
-    oracle
+    oracle : str, default "OLH"
         As for `TDG`.
     """
 

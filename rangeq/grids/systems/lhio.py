@@ -119,10 +119,10 @@ def hierarchy_fit(
 
     Parameters
     ----------
-    tables
+    tables : dict of (int, int) to numpy.ndarray of float64
         The nodes of levels (l1, l2), 0 .. height each; nodes beyond the domain are left out, and
         count as empty.
-    precisions
+    precisions : dict of (int, int) to float
         One over the variance of a node of each of these levels.
 
     Returns

@@ -42,7 +42,7 @@ class MSW(ConjunctionProtocol):
     ----------
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is not used.
-    smooth
+    smooth : bool, default False
         EMS instead of EM (which this paper uses): see
         `rangeq.local.square_wave.SquareWave.estimate`.
     """

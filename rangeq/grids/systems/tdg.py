@@ -31,10 +31,10 @@ class TDG(ConjunctionProtocol):
     ----------
     sizes, epsilon, n
         See `ConjunctionProtocol`; n is needed unless the granularity is given.
-    granularity
+    granularity : int or tuple of int, optional
         g2: how many cells along each axis, as equal as can be, and at most the number of values. It
         need not divide that. None: by the guideline, for each attribute's size.
-    oracle
+    oracle : str, default "OLH"
         Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
 
     >>> TDG(sizes=[64] * 6, epsilon=1.0, n=10**6).granularity
