@@ -29,8 +29,15 @@ from mechdesign.table import Table
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether what a certificate says about a mechanism ``holds``; true or false in a condition,
-    with the reason.
+    """Whether what a certificate says about a mechanism is true; usable as a condition.
+
+    Attributes
+    ----------
+    holds
+        Whether every part of the claim was checked and found true.
+    reason
+        The first thing wrong; or, where nothing is, what was proved: "optimal", or how far from it
+        the mechanism can be at most.
     """
 
     holds: bool

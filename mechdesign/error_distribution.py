@@ -27,7 +27,23 @@ class ErrorDistribution:
     def of(
         cls, weights: Sequence[Sequence[int]], denominator: int, prior: Sequence[Fraction]
     ) -> ErrorDistribution:
-        """From the integer table ``weights / denominator`` and the distribution of its inputs."""
+        """The error distribution of a table with integer weights.
+
+        Parameters
+        ----------
+        weights
+            Integer numerators, shape (outputs, inputs): ``weights[i][j] / denominator`` is
+            Pr[output i | input j].
+        denominator
+            What every column of ``weights`` sums to, at least 1.
+        prior
+            Exact probabilities of the inputs, shape (inputs,), which sum to 1.
+
+        Returns
+        -------
+        ErrorDistribution
+            Over the errors -(inputs - 1) .. outputs - 1.
+        """
         totals = dict.fromkeys(range(1 - len(prior), len(weights)), Fraction(0))
         for j, share in enumerate(prior):
             if share:

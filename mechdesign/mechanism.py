@@ -68,7 +68,30 @@ class Mechanism(Table):
         privacy: Privacy,
         certificate: Certificate | None = None,
     ) -> Mechanism:
-        """The mechanism with the table ``weights[i][j] / denominator``."""
+        """The mechanism with the table ``weights[i][j] / denominator``.
+
+        Parameters
+        ----------
+        weights
+            Integers of at least 0, shape (outputs, inputs); every column sums to ``denominator``.
+        denominator
+            An integer of at least 1.
+        privacy
+            The claim.
+        certificate
+            A proof of optimality to keep with the table, or None. It is not checked here.
+
+        Returns
+        -------
+        Mechanism
+            With weights and denominator in lowest terms as a whole.
+
+        Raises
+        ------
+        InvalidMechanism
+            A ragged or empty table, a negative weight, a denominator below 1, or a column with
+            another sum; the message names it.
+        """
         mechanism = cls.__new__(cls)
         mechanism._set(weights, denominator, privacy)
         object.__setattr__(mechanism, "certificate", certificate)
@@ -164,7 +187,22 @@ class Mechanism(Table):
 
     @staticmethod
     def from_parts(table: Table, certificate: Certificate | None) -> Mechanism:
-        """The mechanism with this table, and what was computed of it, and this certificate."""
+        """The mechanism with this table and this certificate.
+
+        What was computed of the table, such as its audit, is kept and not computed again.
+
+        Parameters
+        ----------
+        table
+            An exact table with its claim.
+        certificate
+            A proof of optimality, or None. It is not checked here.
+
+        Returns
+        -------
+        Mechanism
+            Equal to ``table`` in entries and claim.
+        """
         mechanism = Mechanism.from_weights(
             table.weights, table.denominator, table.privacy, certificate
         )

@@ -24,7 +24,15 @@ _SECONDS, _BYTES = 86400, 1 << 34
 
 @dataclass(frozen=True)
 class Design:
-    """A mechanism and the certificate that it is optimal among those with its properties."""
+    """A mechanism and the certificate that it is optimal among those with its properties.
+
+    Attributes
+    ----------
+    mechanism
+        The exact table, with an audited claim of privacy; it keeps the certificate, too.
+    certificate
+        The exact loss of the mechanism, a lower bound on that of every other, and its proof.
+    """
 
     mechanism: Mechanism
     certificate: Certificate
@@ -43,8 +51,7 @@ def design(
     progress: bool = False,
     however_large: bool = False,
 ) -> Design:
-    """The mechanism for counts 0 .. n with the least loss among all that keep ``privacy`` and have
-    ``properties``.
+    """The mechanism for counts 0 .. n of least loss with this privacy and these properties.
 
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
     its privacy audited and its certificate checked before it is returned. ``certificate.gap`` is
@@ -54,7 +61,9 @@ def design(
     Parameters
     ----------
     n
-        The number of people, at least 0; the table is (n+1) x (n+1).
+        The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1).
+    privacy
+        alpha = exp(-epsilon), exact, and which counts are neighbours.
     loss
         `L0()` unless given.
     properties
@@ -64,8 +73,17 @@ def design(
     however_large
         Try also what would take more than a day or 16 GiB.
 
+    Returns
+    -------
+    Design
+        The mechanism and its certificate.
+
     Raises
     ------
+    TypeError
+        ``privacy`` is not a `Privacy`, ``loss`` not a `Loss`, or ``properties`` a string.
+    ValueError
+        n is not a whole number of at least 0, or a property is not known.
     TooLarge
         The program would take more than that, by a rule of thumb: from about n = 900 with adjacent
         counts as neighbours, from 600 with all.

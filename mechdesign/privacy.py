@@ -135,18 +135,30 @@ class Privacy:
         epsilon: float | Rational,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> Privacy:
-        """The rational alpha with the smallest denominator whose epsilon lies in ``[epsilon * (1 -
-        2**-24), epsilon]``.
+        """The simplest rational alpha whose epsilon is at most ``epsilon``, and nearly that.
 
-        The bound alpha >= exp(-epsilon) is rigorous: exp is taken with directed rounding, and the
-        fraction is chosen inside the interval that is left. An epsilon above 1024 is treated as
-        1024.
+        It has the smallest denominator of those whose epsilon lies in
+        ``[epsilon * (1 - 2**-24), epsilon]``. The bound alpha >= exp(-epsilon) is rigorous: exp is
+        taken with directed rounding, and the fraction is chosen inside the interval that is left.
+        An epsilon above 1024 is treated as 1024.
 
         Parameters
         ----------
         epsilon
             0, or any finite number of at least 2^-4096. A float stands for the binary number that
             it is; a string is read exactly.
+        neighbours
+            As in `Privacy`.
+
+        Returns
+        -------
+        Privacy
+            With ``alpha >= exp(-epsilon)``, and exactly 1 for an epsilon of 0.
+
+        Raises
+        ------
+        ValueError
+            An epsilon that is not finite, is below 0, or lies between 0 and 2^-4096.
 
         >>> Privacy.from_epsilon(0).alpha
         Fraction(1, 1)

@@ -171,8 +171,13 @@ class Ledger:
             A JSON file, which `save` could have written. Beside it ``path`` with ".lock" appended
             keeps others waiting, for as long as a spend takes.
         epsilon
-            The budget. Without a file one is made; that of a file must be the same. None: there
-            must be a file.
+            The budget of each user, at least 0. Without a file one is made; that of a file must be
+            the same. None: there must be a file.
+
+        Returns
+        -------
+        Ledger
+            Bound to the file.
 
         Raises
         ------
@@ -263,7 +268,22 @@ class Ledger:
     def require(
         self, epsilon: float | Rational, what: str = "", users: str | Iterable[str] | None = None
     ) -> None:
-        """Raise BudgetExceeded unless so much is left. Records nothing."""
+        """Raise BudgetExceeded unless so much is left. Records nothing.
+
+        Parameters
+        ----------
+        epsilon
+            What a collection would cost each user, at least 0.
+        what
+            Its name, for the message only.
+        users
+            The group, or groups, that it would be from; None: everybody.
+
+        Raises
+        ------
+        BudgetExceeded
+            Some of these users have less left.
+        """
         cost, left = exact_epsilon(epsilon), self.left(users)
         if cost > left:
             raise BudgetExceeded(cost, left, what)

@@ -99,6 +99,11 @@ def extremal(
     progress
         Show what is going on, on standard error.
 
+    Returns
+    -------
+    Extremal
+        The mechanism, its utility, and a proved bound on the utility of every other.
+
     Raises
     ------
     ValueError

@@ -20,11 +20,10 @@ def square(
     *,
     progress: bool = False,
 ) -> Design:
-    """The best locally private mechanism whose outputs are the items, with the proof that it is
-    (thesis 6.8, eqs. 6.17-6.20).
+    """The best locally private mechanism whose outputs are the items, with a proof.
 
     For `L0` and the uniform prior this is generalised randomized response, `named.krr`; `L1` and
-    `L2` alone leave outputs unused, which properties forbid.
+    `L2` alone leave outputs unused, which properties forbid. Source: thesis 6.8, eqs. 6.17-6.20.
 
     Parameters
     ----------
@@ -34,6 +33,16 @@ def square(
         ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
     loss, properties, progress
         As for `design`, which solves it and whose errors it raises.
+
+    Returns
+    -------
+    Design
+        The exact table of shape (domain, domain), and the certificate that it is optimal.
+
+    Raises
+    ------
+    ValueError
+        A domain that is not a whole number of at least 1, or other neighbours than all.
 
     >>> d = square(4, Privacy("1/2", neighbours="all"))
     >>> d.certificate.objective, d.certificate.gap

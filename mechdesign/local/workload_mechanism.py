@@ -141,6 +141,11 @@ def workload_optimal(
     progress
         Show how far it is, on standard error.
 
+    Returns
+    -------
+    WorkloadDesign
+        The exact mechanism, its variance, and a lower bound on that of every other.
+
     Raises
     ------
     ValueError

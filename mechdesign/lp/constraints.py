@@ -64,24 +64,75 @@ class Constraints:
     def at_least(
         cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1
     ) -> Constraints:
-        """x[larger] >= factor * x[smaller], entry by entry (arrays broadcast)."""
+        """x[larger] >= factor * x[smaller], entry by entry.
+
+        Parameters
+        ----------
+        larger, smaller
+            Variable numbers: integer arrays that broadcast together, one constraint for each entry.
+        factor
+            An exact number of any sign; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            Inequalities in two variables, in row-major order of the broadcast arrays.
+        """
         return cls(
             _pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False
         )
 
     @classmethod
     def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Constraints:
-        """x[first] == x[second], entry by entry (arrays broadcast)."""
+        """x[first] == x[second], entry by entry.
+
+        Parameters
+        ----------
+        first, second
+            Variable numbers: integer arrays that broadcast together, one constraint for each entry.
+
+        Returns
+        -------
+        Constraints
+            Equations in two variables, in row-major order of the broadcast arrays.
+        """
         return cls(_pairs(first, second), (Fraction(1), Fraction(-1)), Fraction(0), True)
 
     @classmethod
     def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """x[cells] >= value, entry by entry."""
+        """x[cells] >= value, entry by entry.
+
+        Parameters
+        ----------
+        cells
+            Variable numbers: an integer array of any shape, one constraint for each entry.
+        value
+            An exact number; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            Inequalities in one variable, in row-major order of ``cells``.
+        """
         return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
     @classmethod
     def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """sum of x over each line of a two-dimensional ``cells`` == value."""
+        """The sum of x over each row of ``cells`` == value.
+
+        Parameters
+        ----------
+        cells
+            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
+            constraint.
+        value
+            An exact number; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            One equation for each row.
+        """
         lines = np.atleast_2d(_numbers(cells))
         return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
 

@@ -75,6 +75,11 @@ def plan(
     details
         See the task.
 
+    Returns
+    -------
+    Plan
+        The candidates in order, the one to take, and the names of those that cannot serve.
+
     Raises
     ------
     UnknownTask, InvalidRequest

@@ -90,10 +90,28 @@ def hadamard(order: int) -> SymbolicMechanism:
 
 
 def subset_selection(k: int, size: int) -> SymbolicMechanism:
-    """Subset selection over k items (Ye and Barg 2018): a set of ``size`` items, alpha times as
-    likely without one's own.
+    """Subset selection over k items (Ye and Barg 2018).
 
-    Outputs are the sets in lexicographic order; local privacy. With size 1 this is GRR.
+    A user reports a set of ``size`` items. Sets without the user's item are alpha times as probable
+    as sets with it. Outputs are the sets in lexicographic order; local privacy. With size 1 this is
+    GRR.
+
+    Parameters
+    ----------
+    k
+        The number of items, at least 1.
+    size
+        The number of items in a set, 1 .. k.
+
+    Returns
+    -------
+    SymbolicMechanism
+        A table of shape (binomial(k, size), k), with ``neighbours="all"``.
+
+    Raises
+    ------
+    ValueError
+        ``k`` is not a whole number of at least 1, or ``size`` is out of range.
     """
     if not 1 <= size <= _items(k):
         raise ValueError(f"a set holds from 1 to k = {k} items, got {size}")

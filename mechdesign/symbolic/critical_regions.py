@@ -206,15 +206,31 @@ def parametric(
     neighbours: Neighbours = "adjacent",
     progress: bool = False,
 ) -> tuple[CriticalRegion | Unproved, ...]:
-    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): pieces in order, each
-    beginning where the last ends.
+    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): critical regions in order.
 
-    At their common ends two pieces are both optimal. What is asked is as in `design`, for all alpha
-    at once; from one piece to the next the objective changes, or the table would cease to be
-    feasible. Where `design` fails at some alphas others nearby are taken; should that be in vain,
-    an `Unproved` interval says so, and the pieces on both sides stand.
+    Each begins where the last ends, and at their common end both are optimal. What is asked is as
+    in `design`, for all alpha at once; from one region to the next the objective changes, or the
+    table would cease to be feasible. Where `design` fails at some alphas others nearby are tried;
+    if they fail, too, an `Unproved` interval takes the place of what is missing, and the regions on
+    both sides stand.
 
-    With ``progress`` it shows on standard error how many designs it has taken.
+    Parameters
+    ----------
+    n
+        The largest count, the number of respondents: at least 0.
+    loss
+        `L0()` unless given.
+    properties
+        Instances, classes or short names, as in `design`.
+    neighbours
+        Which counts are neighbours, as in `Privacy`.
+    progress
+        Show on standard error how many designs were solved.
+
+    Returns
+    -------
+    tuple[CriticalRegion | Unproved, ...]
+        A partition of (0, 1), in order.
 
     Raises
     ------

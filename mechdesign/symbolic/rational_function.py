@@ -20,10 +20,20 @@ ONE, NIL = fmpz_poly([1]), fmpz_poly([])
 
 
 class RationalFunction:
-    """A rational function of alpha in lowest terms: ``numerator / denominator``, integer
-    polynomials.
+    """A rational function of alpha, ``numerator / denominator``, in lowest terms.
 
-    Call it with an exact number; `str`, `latex` give its factors.
+    Call it with an exact number; `str` and `latex` give its factors.
+
+    Parameters
+    ----------
+    numerator, denominator
+        Integer polynomials in `ALPHA`, the denominator not 0. Common factors are cancelled, and
+        signs changed so that the denominator is positive just below alpha = 1.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The denominator is the polynomial 0.
 
     >>> f = RationalFunction(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
     >>> f, f("1/3")

@@ -116,7 +116,12 @@ def between(low: Endpoint, high: Endpoint) -> Fraction:
 class AlphaInterval:
     """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
 
-    0 and 1 never do.
+    Attributes
+    ----------
+    low, high
+        A Fraction or a `Root`, 0 <= low <= high <= 1.
+    closed
+        Whether each end belongs to the interval. The numbers 0 and 1 never do.
     """
 
     low: Endpoint
@@ -125,7 +130,18 @@ class AlphaInterval:
 
     @classmethod
     def of(cls, low: Endpoint, high: Endpoint) -> AlphaInterval:
-        """With both ends, but for 0 and 1."""
+        """The interval that includes both ends, except 0 and 1.
+
+        Parameters
+        ----------
+        low, high
+            A Fraction or a `Root`, 0 <= low <= high <= 1.
+
+        Returns
+        -------
+        AlphaInterval
+            Closed at each end inside (0, 1), open at 0 and at 1.
+        """
         return cls(low, high, (low > 0, high < 1))
 
     def __contains__(self, alpha: Endpoint) -> bool:
@@ -159,10 +175,18 @@ class AlphaInterval:
 
 @dataclass(frozen=True)
 class Region:
-    """A set of alpha in (0, 1): ``inside`` says, in turn, for the cells between ``points`` and the
-    points, whether they belong.
+    """A set of alpha in (0, 1): a finite union of intervals and points.
 
-    Two regions are equal exactly if they are the same set.
+    Regions that `of` makes are equal exactly if they are the same set.
+
+    Attributes
+    ----------
+    points
+        The numbers in (0, 1) at which something may change: Fractions or `Root`s, in increasing
+        order.
+    inside
+        Whether each part of (0, 1) belongs, 2 len(points) + 1 flags: the open interval below the
+        first point, that point, the open interval above it, and so on.
     """
 
     points: tuple[Endpoint, ...]
@@ -170,8 +194,19 @@ class Region:
 
     @classmethod
     def of(cls, points: Sequence[Endpoint], inside: Sequence[bool]) -> Region:
-        """The region with these points, in increasing order, without those at which nothing
-        changes.
+        """The region with these points, without those at which nothing changes.
+
+        Parameters
+        ----------
+        points
+            Fractions or `Root`s in (0, 1), in increasing order.
+        inside
+            2 len(points) + 1 flags, as in `Region`.
+
+        Returns
+        -------
+        Region
+            The same set with the fewest points.
         """
         kept = [k for k in range(len(points)) if len(set(inside[2 * k : 2 * k + 3])) > 1]
         flags = [flag for k in kept for flag in inside[2 * k : 2 * k + 2]]

@@ -57,12 +57,26 @@ class SymbolicAudit:
 
 @dataclass(frozen=True, eq=False)
 class SymbolicMechanism:
-    """A table ``P[i, j] = weights[i][j] / denominator`` of rational functions of alpha that claims
-    privacy alpha.
+    """A table of rational functions of alpha that claims privacy alpha.
 
-    Columns sum to one identically, or InvalidMechanism is raised. Signs and privacy are not checked
-    on construction: `audit` proves them, or says where they fail. ``m[i, j]`` is an entry as a
-    `RationalFunction`.
+    ``P[i, j] = weights[i][j] / denominator`` is Pr[output i | input j]; ``m[i, j]`` is an entry as
+    a `RationalFunction`. Signs and privacy are not checked on construction: `audit` proves them, or
+    says where they fail.
+
+    Attributes
+    ----------
+    weights
+        Integer polynomials in alpha, shape (outputs, inputs).
+    denominator
+        An integer polynomial in alpha, not 0.
+    neighbours
+        Which inputs are neighbours, as in `Privacy`.
+
+    Raises
+    ------
+    InvalidMechanism
+        A ragged or empty table, a denominator of 0, or a column that does not sum to one for all
+        alpha.
     """
 
     weights: tuple[tuple[fmpz_poly, ...], ...]

@@ -125,8 +125,21 @@ class BestDecision(Utility):
         return list(patterns), [-to_fmpq(value) for value in solution.multipliers[: self.items]]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """Exact: the best row for each decision has the items at level 1 whose gain exceeds their
-        price.
+        """Exact, in one pass over the decisions.
+
+        The best row for a decision has at level 1 the items whose gain exceeds their price.
+
+        Parameters
+        ----------
+        prices
+            One exact number for each item, shape (items,).
+        alpha
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[fmpq, list[Pattern]]
+            The largest ``worth(row) - prices row``, and the best pattern for each decision.
         """
         net = [
             [to_fmpq(gain) - price for gain, price in zip(row, prices, strict=True)]
@@ -140,8 +153,27 @@ class BestDecision(Utility):
 def bayes_decision(
     losses: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None
 ) -> BestDecision:
-    """Minus the Bayes risk: ``losses[d][x]`` is what decision d costs if the item is x, drawn from
-    ``prior`` (None: uniform).
+    """Minus the Bayes risk of the best decision that sees the output.
+
+    Parameters
+    ----------
+    losses
+        Exact numbers, shape (decisions, items): ``losses[d][x]`` is what decision d costs if the
+        item is x.
+    prior
+        Exact weights of the items that sum to 1; None: uniform.
+
+    Returns
+    -------
+    BestDecision
+        With gains ``-prior[x] * losses[d][x]``.
+
+    Raises
+    ------
+    ValueError
+        An empty table, or rows of different lengths.
+    InvalidPrior
+        A prior that is not a distribution over the items.
     """
     table = [[exact(entry, "a loss") for entry in row] for row in losses]
     if not table or not table[0]:
@@ -155,8 +187,27 @@ def bayes_decision(
 
 
 def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> BestDecision:
-    """The total variation distance of the outputs under two exact distributions over the items: sum
-    |a - b| / 2.
+    """The total variation distance of the outputs under two hypotheses about the items.
+
+    It is the sum over outputs of |a - b| / 2, where a and b are the probabilities of the output
+    under the two hypotheses.
+
+    Parameters
+    ----------
+    first, second
+        Exact distributions over the same items, shape (items,).
+
+    Returns
+    -------
+    BestDecision
+        With two decisions, whose gains are ``(first - second) / 2`` and minus that.
+
+    Raises
+    ------
+    InvalidPrior
+        Weights that are negative or do not sum to 1.
+    ValueError
+        Different numbers of items.
     """
     half = [(a - b) / 2 for a, b in zip(*hypotheses(first, second), strict=True)]
     return BestDecision([half, [-value for value in half]])

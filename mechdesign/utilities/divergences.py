@@ -32,11 +32,23 @@ _FINE = fmpq(1, 1 << 40)
 
 @dataclass(frozen=True, repr=False)
 class Divergence(Utility):
-    """How far apart the outputs of two hypotheses about the items are: sum over outputs of b
-    f(a/b), with f convex.
+    """An f-divergence of the outputs under two hypotheses about the items.
 
-    a and b are the probabilities of the output under the exact distributions ``first`` and
-    ``second`` over the items. A subclass gives the slopes of b f(a/b).
+    It is the sum over outputs of b f(a/b), with f convex, where a and b are the probabilities of
+    the output under the exact distributions ``first`` and ``second`` over the items. A subclass
+    gives the slopes of b f(a/b).
+
+    Attributes
+    ----------
+    first, second
+        Exact weights, shape (items,), which sum to 1.
+
+    Raises
+    ------
+    InvalidPrior
+        Weights that are negative or do not sum to 1.
+    ValueError
+        Different numbers of items.
     """
 
     first: tuple[Fraction, ...]
@@ -114,6 +126,19 @@ class Divergence(Utility):
         A row is worth the largest ``sum_x h_x(t) row[x]`` over t, where h_x = first[x] slope_a +
         second[x] slope_b rises up to t = first[x] / second[x] and falls from there: bounds on an
         interval follow, and for every t the best row.
+
+        Parameters
+        ----------
+        prices
+            One exact number for each item, shape (items,).
+        alpha
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[fmpq, list[Pattern]]
+            A proved upper bound on ``worth(row) - prices row``, and patterns of rows that come near
+            it.
         """
         columns = [
             (to_fmpq(a), to_fmpq(b), y)

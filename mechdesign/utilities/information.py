@@ -68,11 +68,24 @@ class MutualInformation(Utility):
         return [], [to_fmpq(Fraction(most) * weight) for weight in self.prior]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """For every t, ``-m log m <= t - m - m log t``, which is linear in the row: the least of
-        these bounds over t.
+        """A bound that is linear in the row for every t, minimised over t, and a local search.
 
-        The patterns are found by exchanging items for as long as that pays, from those with the
-        items of least price for their prior at level 1.
+        For every t > 0, ``-m log m <= t - m - m log t``, where m is the mean of the row under the
+        prior. The patterns are found by exchanging items for as long as that raises information
+        less price, from patterns with the items of least price for their prior at level 1.
+
+        Parameters
+        ----------
+        prices
+            One exact number for each item, shape (items,).
+        alpha
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[fmpq, list[Pattern]]
+            A proved upper bound on ``worth(row) - prices row``, in nats, and as many patterns as
+            items, found from different starts; some may be equal.
         """
         prior = [to_fmpq(weight) for weight in self.prior]
 

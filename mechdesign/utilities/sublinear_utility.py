@@ -37,8 +37,16 @@ class Merged:
     """A utility over fewer items to which another one reduces.
 
     Some optimal mechanism treats all items alike that ``label`` sends to one item of ``utility``.
-    An item's weight in the average of rows that they stand for is its ``share``; the shares of one
-    label sum to 1.
+
+    Attributes
+    ----------
+    utility
+        Over the items that are left.
+    label
+        For each original item, the item of ``utility`` that stands for it.
+    share
+        For each original item, its weight in the average of the rows that the label stands for, at
+        least 0; the shares of one label sum to 1.
     """
 
     utility: Utility
@@ -63,8 +71,20 @@ class Utility(ABC):
 
     @abstractmethod
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """A proved upper bound on ``worth(row) - prices row`` over rows with entries 1 and alpha,
-        and patterns that come near.
+        """A proved upper bound on ``worth(row) - prices row``, and patterns that come near it.
+
+        Parameters
+        ----------
+        prices
+            One exact number for each item, shape (items,).
+        alpha
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[fmpq, list[Pattern]]
+            The bound, over all rows with entries 1 and alpha, and the patterns of rows near it, in
+            no particular order; there may be none.
         """
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
