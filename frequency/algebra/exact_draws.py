@@ -35,7 +35,20 @@ class TruthOrLie:
 
     @classmethod
     def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
-        """The least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64 outcomes."""
+        """The least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64 outcomes.
+
+        Parameters
+        ----------
+        ratio : Fraction
+            The likelihood ratio allowed, at least 1.
+        k : int
+            The number of outcomes, 1 <= k < 2^64.
+
+        Returns
+        -------
+        TruthOrLie
+            The law with the largest probability of the truth that keeps the ratio.
+        """
         return cls(k, -int(-WORD // (ratio + k - 1)))
 
     @property
@@ -72,7 +85,20 @@ class TruthOrLie:
         return self.k * self.q, self.k * self.p
 
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """0 for the truth, 1 .. k-1 for the lies."""
+        """Outcomes relative to the true one.
+
+        Parameters
+        ----------
+        size : int
+            The number of draws, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (size,): 0 for the truth, 1 .. k-1 for the lies.
+        """
         if self.k == 1:
             return np.zeros(size, dtype=np.int64)
         words = source(size)
@@ -87,7 +113,17 @@ class TruthOrLie:
 def root(value: Fraction, degree: int = 2) -> Fraction:
     """A rational at most the root of ``value``, and within one part in 2^64 of it.
 
-    Both ``value`` and the degree are at least 1.
+    Parameters
+    ----------
+    value : Fraction
+        At least 1.
+    degree : int, default 2
+        Of the root, at least 1.
+
+    Returns
+    -------
+    Fraction
+        The root, rounded down to a multiple of 2^-64.
     """
     power = (value.numerator << 64 * degree) // value.denominator
     if degree == 2:
@@ -101,7 +137,22 @@ def root(value: Fraction, degree: int = 2) -> Fraction:
 
 
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
-    """Uniform integers in 0 .. k-1, 1 <= k <= 2^63, by rejection: exactly uniform."""
+    """Uniform integers in 0 .. k-1, by rejection: exactly uniform.
+
+    Parameters
+    ----------
+    size : int
+        The number of draws, at least 0.
+    k : int
+        1 <= k <= 2^63.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (size,).
+    """
     if k & (k - 1) == 0:
         return (
             np.zeros(size, dtype=np.int64)
@@ -116,7 +167,22 @@ def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
 
 
 def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
-    """True with probability ``numerator`` / 2^64, 0 <= numerator <= 2^64."""
+    """Independent bits with probability ``numerator`` / 2^64 of being true.
+
+    Parameters
+    ----------
+    size : int
+        The number of draws, at least 0.
+    numerator : int
+        0 .. 2^64.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        Shape (size,).
+    """
     if numerator == WORD:
         return np.ones(size, dtype=np.bool_)
     return source(size) < np.uint64(numerator)
@@ -125,11 +191,23 @@ def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bo
 def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
     """Words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64.
 
-    0 <= numerator < 2^64.
-
     Every bit compares the binary expansion of its own uniform number with that of the probability,
     most significant place first. Half of the bits are decided at each place, so that a word needs
     about eight random words and not sixty-four.
+
+    Parameters
+    ----------
+    size : int
+        The number of words, at least 0.
+    numerator : int
+        0 .. 2^64 - 1.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        Shape (size,).
     """
     result = np.zeros(size, dtype=np.uint64)
     undecided = np.full(size, WORD - 1, dtype=np.uint64)
@@ -188,7 +266,22 @@ class UnaryBits:
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
 
     def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
-        """The bits of users at these places, ``width`` each: rows of words, lowest bits first."""
+        """The bits of users at these places, ``width`` each.
+
+        Parameters
+        ----------
+        places : numpy.ndarray of int64
+            Shape (users,), each in 0 .. width - 1.
+        width : int
+            The number of places, at least 1.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            Shape (users, ceil(width / 64)): rows of words, lowest bits first.
+        """
         users, lanes = len(places), -(-width // 64)
         words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)
         rows, lane, place = np.arange(users), places >> 6, (places & 63).astype(np.uint64)

@@ -63,7 +63,19 @@ def prime_power(q: int) -> tuple[int, int] | None:
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     """The orders of fields in low .. high that are nearest to a target.
 
-    The nearest at or above it (brought into the range), and the nearest below.
+    At most two: the nearest at or above it (brought into the range), and the nearest below.
+
+    Parameters
+    ----------
+    target : float
+        The order wished for.
+    low, high : int
+        The least and the largest order allowed, at least 2.
+
+    Returns
+    -------
+    iterator of int
+        Prime powers up to 256, and primes.
     """
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
@@ -88,10 +100,26 @@ def best_order(
 ) -> tuple[int, int]:
     """The field order q and dimension t of least variance, with room for the domain.
 
-    t is at least ``least_t``; orders near ``target`` are compared.
+    Orders near ``target`` are compared. Tables of q^t numbers are allowed up to `TABLE_LIMIT` or 8
+    times the domain.
 
-    ``capacity(q, t)`` is how many items fit. Tables of q^t numbers are allowed up to `TABLE_LIMIT`
-    or 8 times the domain.
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    target : float
+        The order of least variance if every order were a field's.
+    least_t : int
+        The least dimension allowed.
+    capacity : callable
+        Maps q and t to how many items fit.
+    variance : callable
+        Maps q and t to what is to be least.
+
+    Returns
+    -------
+    tuple
+        q and t.
     """
     limit = max(TABLE_LIMIT, 8 * domain)
     found: list[tuple[float, int, int]] = []
@@ -165,7 +193,18 @@ class Field:
         return -self._digits % self.p @ self._place
 
     def add(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Sums of elements, entry by entry (arrays broadcast)."""
+        """Sums of elements, entry by entry (arrays broadcast).
+
+        Parameters
+        ----------
+        a, b : numpy.ndarray of integers
+            Elements 0 .. q-1, of shapes that broadcast.
+
+        Returns
+        -------
+        numpy.ndarray of integers
+            Elements, of the common shape.
+        """
         if self.p == 2:
             return a ^ b
         if self.k == 1:
@@ -178,7 +217,18 @@ class Field:
         return (-a) % self.q if self.k == 1 else self._negative[a]
 
     def multiply(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Products of elements, entry by entry (arrays broadcast)."""
+        """Products of elements, entry by entry (arrays broadcast).
+
+        Parameters
+        ----------
+        a, b : numpy.ndarray of integers
+            Elements 0 .. q-1, of shapes that broadcast.
+
+        Returns
+        -------
+        numpy.ndarray of integers
+            Elements, of the common shape.
+        """
         return self._product.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
     def inverse(self, a: AnyIntegers) -> AnyIntegers:
@@ -223,14 +273,42 @@ def field_of(q: int) -> Field:
 
 @lru_cache(maxsize=16)
 def space(q: int, t: int) -> VectorSpace:
-    """F_q^t; its tables are made once."""
+    """F_q^t; its tables are made once for each q and t.
+
+    Parameters
+    ----------
+    q : int
+        The order of the field: a prime, or a prime power up to 256.
+    t : int
+        The dimension, at least 1.
+
+    Returns
+    -------
+    VectorSpace
+        The space.
+
+    Raises
+    ------
+    ValueError
+        There is no such field, or more than 2^53 vectors.
+    """
     return VectorSpace(q, t)
 
 
 class VectorSpace:
     """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform.
 
-    ``size`` = q^t is at most 2^53.
+    Parameters
+    ----------
+    q : int
+        The order of the field: a prime, or a prime power up to 256.
+    t : int
+        The dimension, at least 1. ``size`` = q^t is at most 2^53.
+
+    Raises
+    ------
+    ValueError
+        There is no such field, or more than 2^53 vectors.
     """
 
     def __init__(self, q: int, t: int) -> None:
@@ -256,7 +334,18 @@ class VectorSpace:
         return total.astype(np.uint8).ravel()
 
     def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
-        """<a, x> in F_q of vectors given as integers; arrays of one shape."""
+        """<a, x> in F_q of vectors given as integers.
+
+        Parameters
+        ----------
+        a, x : numpy.ndarray of integers
+            Vectors 0 .. q^t - 1, of one shape.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Elements of F_q, of that shape.
+        """
         if self.q == 2:
             return (np.bitwise_count(a & x) & 1).astype(np.int64)
         base = self.q**self._chunk
@@ -289,7 +378,20 @@ class VectorSpace:
         return np.concatenate([self._digitwise(row, self._chunk) for row in self.field._product])
 
     def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
-        """The vectors c a."""
+        """The vectors c a.
+
+        Parameters
+        ----------
+        c : numpy.ndarray of integers
+            Elements of F_q.
+        a : numpy.ndarray of integers
+            Vectors 0 .. q^t - 1, of the shape of ``c``.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Vectors, of that shape.
+        """
         if self.q == 2:
             return (c * a).astype(np.int64)
         base = self.q**self._chunk
@@ -302,7 +404,20 @@ class VectorSpace:
         return result
 
     def digit(self, a: AnyIntegers, place: AnyIntegers) -> AnyIntegers:
-        """The digit of ``a`` at ``place``."""
+        """Coordinates of vectors.
+
+        Parameters
+        ----------
+        a : numpy.ndarray of integers
+            Vectors 0 .. q^t - 1.
+        place : numpy.ndarray of integers
+            Which coordinate, 0 .. t - 1: of a shape that broadcasts.
+
+        Returns
+        -------
+        numpy.ndarray of integers
+            Elements of F_q, of the common shape.
+        """
         return a // self.powers[place] % self.q
 
     def leading(self, a: AnyIntegers) -> AnyIntegers:
@@ -366,7 +481,8 @@ class VectorSpace:
 
         Returns
         -------
-        Array of shape (..., q^t).
+        numpy.ndarray
+            Shape (..., q^t).
         """
         if self.t == 1:
             return counts[..., 0, :].copy()  # one direction, and <1, x> = x: nothing to transform
@@ -426,7 +542,15 @@ class VectorSpace:
 
         It is the adjoint of `incident`.
 
-        ``weights`` has shape (q^t,); the result (directions, q), floats.
+        Parameters
+        ----------
+        weights : numpy.ndarray of float64
+            Shape (q^t,).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (directions, q).
         """
         if self.t == 1:
             return weights[None, :].astype(np.float64)
@@ -483,7 +607,20 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """The (unnormalised) Walsh-Hadamard transform over the last axis.
 
-    Its length is a power of two; the transform is exact in int64 for integers.
+    Parameters
+    ----------
+    values : array_like
+        Shape (..., 2^m): integers, whose transform is exact in int64, or floats.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the same shape: entry b is the sum over x of (-1)^(b . x) values[x].
+
+    Raises
+    ------
+    ValueError
+        The last axis does not have the length of a power of two.
     """
     array = np.asarray(values)
     if array.dtype.kind in "biu":

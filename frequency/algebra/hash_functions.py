@@ -32,9 +32,19 @@ class PublicBits:
     def bits(
         self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
     ) -> npt.NDArray[np.uint8]:
-        """The bits of ``features(items)`` under these rows, as 0 and 1.
+        """The bits of items under some of the functions, as 0 and 1.
 
-        Both are broadcast against each other.
+        Parameters
+        ----------
+        row : numpy.ndarray of int64
+            The functions, 0 .. rows - 1.
+        features : tuple of (numpy.ndarray of uint64, numpy.ndarray of uint64)
+            ``features(items)``; the shape of the items broadcasts against that of ``row``.
+
+        Returns
+        -------
+        numpy.ndarray of uint8
+            0 or 1, of the common shape.
         """
         x, cube = features
         word = (self._linear[row] & x) ^ (self._cubic[row] & cube)
@@ -89,10 +99,17 @@ class LinearHash:
 class Coins:
     """Public random words of each user, any of them computed when it is needed.
 
-    The k-th word of a user is a function of both.
+    The k-th word of a user is a function of both. Privacy does not depend on their quality, so that
+    a fast mixing function suffices (SplitMix64; Steele, Lea and Flood, OOPSLA 2014).
 
-    Nothing private hangs on them, so that a fast mixing function suffices (SplitMix64; Steele, Lea,
-    Flood, OOPSLA 2014).
+    Parameters
+    ----------
+    users : numpy.ndarray of uint64
+        Shape (users,): a number of each user.
+    seed : int, default 0
+        Chooses the function, at least 0.
+    first : int, default 0
+        How many words of each user to skip.
     """
 
     def __init__(self, users: Words, seed: int = 0, first: int = 0) -> None:
@@ -118,12 +135,38 @@ class Coins:
         return _mixed(_mixed(users + np.uint64(self._seed)) + at * _GOLDEN)
 
     def uniform(self, place: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-        """Numbers in 0 .. k-1, 1 <= k <= 2^32, each with probability 1 / k to within 2^-64."""
+        """Public numbers in 0 .. k-1, each with probability 1 / k to within 2^-64.
+
+        Parameters
+        ----------
+        place : array_like
+            As for `words`.
+        k : int
+            1 <= k <= 2^32.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Of the shape of ``words(place)``.
+        """
         return scaled(self.words(place), k)
 
 
 def scaled(words: Words, k: int) -> npt.NDArray[np.int64]:
-    """The whole part of k times each word's fraction of 2^64, 1 <= k <= 2^32."""
+    """The whole part of k times each word's fraction of 2^64.
+
+    Parameters
+    ----------
+    words : numpy.ndarray of uint64
+        Of any shape.
+    k : int
+        1 <= k <= 2^32.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Of the words' shape, in 0 .. k-1.
+    """
     half, factor = np.uint64(32), np.uint64(k)
     low = (words & np.uint64(0xFFFFFFFF)) * factor >> half
     return ((words >> half) * factor + low >> half).astype(np.int64)

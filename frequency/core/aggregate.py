@@ -167,7 +167,25 @@ class Aggregate:
 
 
 def pack(header: dict[str, Any], body: bytes) -> bytes:
-    """A message, read back by `unpack`; ValueError for a header that is too long to be."""
+    """A message, read back by `unpack`.
+
+    Parameters
+    ----------
+    header : dict
+        What JSON can hold, without "version".
+    body : bytes
+        The numbers.
+
+    Returns
+    -------
+    bytes
+        The magic word, the header's length and text, the body.
+
+    Raises
+    ------
+    ValueError
+        The header is too long to be read back.
+    """
     text = canonical({"version": VERSION, **header}).encode()
     if len(text) > JSON_BYTES:
         raise ValueError(f"a header of {len(text)} bytes, more than the {JSON_BYTES} that are read")
@@ -181,10 +199,17 @@ def unpack(
 
     Parameters
     ----------
+    message : bytes or memoryview
+        All bytes of it.
     kind : str
-        What it holds.
-    names
+        What it must hold.
+    names : str
         The keys of its header, beside "version" and "kind": these and no others.
+
+    Returns
+    -------
+    tuple
+        The header as a dictionary, and the body as a memoryview.
 
     Raises
     ------

@@ -249,13 +249,46 @@ def checked_users(n: int) -> int:
 
 
 def variance_of(n: int, per_user: Any) -> Any:
-    """``per_user / n``: a float if it is one number. ValueError unless n is at least 1."""
+    """``per_user / n``: a float if it is one number.
+
+    Parameters
+    ----------
+    n : int
+        The number of users, at least 1.
+    per_user : array_like
+        Variances with a single user.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Variances with n users, of the same shape.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is no number of users.
+    """
     result = np.asarray(per_user, dtype=np.float64) / checked_users(n)
     return float(result) if np.ndim(result) == 0 else result
 
 
 def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
-    """Weights of chosen items as weights of the whole domain."""
+    """Weights of chosen items as weights of the whole domain.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray of float64
+        Shape (sums, items).
+    items : numpy.ndarray of int64 or None
+        Shape (items,), which items these are; None: all of the domain.
+    domain : int
+        The number of items.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (sums, domain): 0 for items that were not chosen.
+    """
     if items is None:
         return weights
     result = np.zeros((len(weights), domain))
@@ -269,11 +302,25 @@ def variance_of_scores(
     """The variances of weighted sums from the scores that reports contribute.
 
     A report of kind r contributes scores[:, r] to weights @ frequencies, and the counts are of
-    kinds.
+    kinds. Users are independent, and one with item v contributes w_v on average: the variance is
+    the mean square of what was contributed less the sum of f_v w_v^2, divided by n. Both have
+    unbiased estimates.
 
-    Users are independent, and one with item v contributes w_v on average: the variance is the mean
-    square of what was contributed less the sum of f_v w_v^2, divided by n. Both have unbiased
-    estimates.
+    Parameters
+    ----------
+    scores : numpy.ndarray of float64
+        Shape (sums, kinds).
+    aggregate : Aggregate
+        How many reports are of each kind; n > 0.
+    weights : numpy.ndarray of float64
+        Shape (sums, items).
+    frequencies : numpy.ndarray of float64
+        Shape (items,): the estimated ones.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (sums,).
     """
     square = scores**2 @ aggregate.counts.ravel() / aggregate.n
     result: Floats = (square - weights**2 @ frequencies) / aggregate.n
@@ -283,8 +330,19 @@ def variance_of_scores(
 def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats:
     """The mean over users of a function of their item.
 
-    ``chosen``, shape (sums, items), has its values for the items; ``zero``, shape (sums, 1), that
-    for all others.
+    Parameters
+    ----------
+    chosen : numpy.ndarray of float64
+        Shape (sums, items): its values for the items.
+    zero : numpy.ndarray of float64
+        Shape (sums, 1): its value for all other items.
+    frequencies : numpy.ndarray of float64
+        Shape (items,): the fractions of the users who hold the items.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (sums,).
     """
     result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
     return result

@@ -26,11 +26,49 @@ class Protocol(ABC):
         """The users' values as items of the channel; InvalidValue names the first bad one."""
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each user: see `Channel.privatize`."""
+        """One private report for each user: see `Channel.privatize`.
+
+        Parameters
+        ----------
+        values : array_like
+            The users' values, as the protocol takes them.
+        rng : numpy.random.Generator, optional
+            None: randomness from the operating system. A Generator: reproducible, for experiments,
+            *not* private against someone who knows its state.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value; nothing has been drawn.
+        """
         return self.channel.privatize(self._items(values), rng)
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers, that add up: see `Channel.aggregate`."""
+        """Reports as integers that add up: see `Channel.aggregate`.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        tally : collections.Counter, optional
+            None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
+            counted under the reason.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports that are valid.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: another array, or a report that no client can have sent.
+        """
         return self.channel.aggregate(reports, tally)
 
     def _aggregated(self, reports: Reports | Aggregate) -> Aggregate:
@@ -44,7 +82,26 @@ class Protocol(ABC):
         return self.channel.reports_to_bytes(reports)
 
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """See `Channel.reports_from_bytes`."""
+        """The reports in a message: see `Channel.reports_from_bytes`.
+
+        Parameters
+        ----------
+        message : bytes
+            What `reports_to_bytes` made, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
         return self.channel.reports_from_bytes(message, tally)
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:

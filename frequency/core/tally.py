@@ -44,13 +44,43 @@ class Sample(NamedTuple):
 
 
 def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
-    """How many of n reports are of each kind."""
+    """How many of n reports are of each kind.
+
+    Parameters
+    ----------
+    n : int
+        The number of reports, at least 0.
+    counts : array_like
+        Shape (cells,), or any that is flattened to it: integers of sum n.
+    view : int, default 0
+        As in `Sample`.
+
+    Returns
+    -------
+    Sample
+        With ``fixed``, and the spread estimated from the counts.
+    """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, sums / max(n, 1), fixed=True, view=view)
 
 
 def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Floats) -> Sample:
-    """The same, of kinds with known probabilities."""
+    """How many of n reports are of each kind, where the kinds' probabilities are known.
+
+    Parameters
+    ----------
+    n : int
+        The number of reports, at least 0.
+    counts : array_like
+        Shape (cells,), or any that is flattened to it: integers of sum n.
+    probabilities : sequence of float or numpy.ndarray of float64
+        Shape (cells,), of sum 1.
+
+    Returns
+    -------
+    Sample
+        With ``fixed`` and ``known``.
+    """
     return Sample(
         n,
         np.asarray(counts, dtype=np.float64).ravel(),
@@ -62,7 +92,22 @@ def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Float
 
 
 def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
-    """The sums of the signs of each index, which a report draws with probability ``share``."""
+    """The sums of the signs of each index.
+
+    Parameters
+    ----------
+    n : int
+        The number of reports, at least 0.
+    counts : array_like
+        Shape (indices,), or any that is flattened to it: integers of at most n in absolute value.
+    share : float
+        The probability with which a report draws each index.
+
+    Returns
+    -------
+    Sample
+        One cell for each index.
+    """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, np.full(len(sums), share), sums / max(n, 1))
 
@@ -71,6 +116,20 @@ def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
     """How many of n reports have each bit.
 
     A bit is 1 with probability ``q`` unless it is that of the user's item.
+
+    Parameters
+    ----------
+    n : int
+        The number of reports, at least 0.
+    counts : array_like
+        Shape (bits,), or any that is flattened to it: integers in 0 .. n.
+    q : float
+        0 to 1.
+
+    Returns
+    -------
+    Sample
+        One cell for each bit.
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     mean = sums / max(n, 1)

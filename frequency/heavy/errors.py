@@ -18,13 +18,23 @@ from mechdesign._support.arrays import Floats
 
 @dataclass(frozen=True)
 class ItemErrors:
-    """The errors of estimates from ``users`` reports, of a random part of a ``population``.
+    """The errors of estimates from reports of a random part of a population.
 
     They are relative to all of the population.
 
-    ``noise`` maps frequencies to the variance of the protocol, ``null`` a probability to what the
-    estimate of an item that nobody holds exceeds with at most this probability; ``confusion`` is
-    the variance that other items lend to every estimate.
+    Parameters
+    ----------
+    users : int
+        The number of reports, at least 1.
+    population : int
+        The number of users of whom these are a random part.
+    noise : callable
+        Maps frequencies to the variance of the protocol.
+    null : callable
+        Maps a probability to what the estimate of an item that nobody holds exceeds with at most
+        this probability.
+    confusion : float, default 0.0
+        The variance that other items add to every estimate.
     """
 
     users: int
@@ -35,7 +45,22 @@ class ItemErrors:
 
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
-        """Those of a frequency oracle."""
+        """The errors of a frequency oracle.
+
+        Parameters
+        ----------
+        oracle : Oracle
+            Whose estimates they are.
+        users, population : int
+            The number of reports, and of the users of whom they are a random part.
+        confusion : float, default 0.0
+            The variance that other items add to every estimate, at least 0.
+
+        Returns
+        -------
+        ItemErrors
+            Of the oracle's estimates from so many reports.
+        """
         return cls(
             users,
             population,
@@ -63,9 +88,22 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
     """`ItemErrors.null` of an oracle.
 
     It is exact for oracles that count supporters or signs; for others errors are taken for normal.
+    The supporters of an item that nobody holds are binomial, which far in the tail is not normal:
+    with large epsilon or few users noise reaches further.
 
-    The supporters of an item that nobody holds are binomial. Far out, where many items are looked
-    at, that is not normal: with large epsilon or few users noise reaches further.
+    Parameters
+    ----------
+    oracle : Oracle
+        Whose estimates are meant.
+    users : int
+        The number of reports, at least 1.
+    alpha : float
+        A probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        A fraction of the users.
     """
     if isinstance(oracle, PureOracle):
         supporters = reach(users, float(oracle.q), alpha)
@@ -76,12 +114,42 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
 
 
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
-    """The variance of the mean of signs times a scale, whose mean is the frequency."""
+    """The variance of the mean of signs times a scale, whose mean is the frequency.
+
+    Parameters
+    ----------
+    scale : float
+        What a sign is multiplied with, at least 1.
+    users : int
+        The number of signs, at least 1.
+    frequency : float or numpy.ndarray
+        True frequencies, 0 to 1.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Squared fractions of the users, of the shape of ``frequency``.
+    """
     return (scale**2 - frequency) / users
 
 
 def null_of_signs(scale: float, users: int, alpha: float) -> float:
-    """The same for the mean of fair signs times a scale."""
+    """What the mean of fair signs times a scale exceeds with probability ``alpha`` at most.
+
+    Parameters
+    ----------
+    scale : float
+        What a sign is multiplied with, at least 1.
+    users : int
+        The number of signs, at least 1.
+    alpha : float
+        A probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        A fraction of the users.
+    """
     return scale * (2 * reach(users, 0.5, alpha) - users) / users
 
 
@@ -89,6 +157,20 @@ def reach(users: int, q: float, alpha: float) -> int:
     """The least number that a binomial count exceeds with probability ``alpha`` at most.
 
     It is found however small ``alpha`` is.
+
+    Parameters
+    ----------
+    users : int
+        The number of trials, at least 1.
+    q : float
+        The probability of success, 0 to 1.
+    alpha : float
+        A probability, above 0.
+
+    Returns
+    -------
+    int
+        In 0 .. users.
     """
     return bisect_left(
         range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha)

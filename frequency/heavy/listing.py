@@ -28,7 +28,28 @@ def listed(
 ) -> Found:
     """The candidates that are frequent enough.
 
-    There were ``considered`` candidates, and these have passed the ``gates``.
+    Parameters
+    ----------
+    universe : Universe
+        What items are made of.
+    words : numpy.ndarray of uint64
+        Shape (candidates,): those that passed the ``gates``.
+    estimates : numpy.ndarray of float64
+        Shape (candidates,): their estimated frequencies.
+    considered : int
+        How many candidates there were before the gates.
+    errors : ItemErrors
+        Of the estimates.
+    gates : sequence of callable
+        What the candidates passed: each maps frequencies to the probability that an item is lost
+        there, at most.
+    k, threshold, confidence
+        As for `HeavyHitterProtocol.find`.
+
+    Returns
+    -------
+    Found
+        The items, most frequent first.
     """
     noise = errors.beyond((1 - confidence) / considered)
     least = (
@@ -66,7 +87,22 @@ def listed(
 
 
 def nothing(universe: Universe, confidence: float, n: int) -> Found:
-    """The list from too few reports to say anything."""
+    """The list from too few reports to say anything.
+
+    Parameters
+    ----------
+    universe : Universe
+        What items are made of.
+    confidence : float
+        What was asked for, strictly between 0 and 1.
+    n : int
+        The number of reports, at least 0.
+
+    Returns
+    -------
+    Found
+        A list without items, whose noise is infinite.
+    """
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
     return Found(

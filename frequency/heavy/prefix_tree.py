@@ -173,11 +173,37 @@ class Prefixes(Mixture):
     # ----------------------------------------------------------------------------- the server half
 
     def level_users(self, aggregate: Aggregate, level: Level) -> int:
-        """How many users reported on a level."""
+        """How many users reported on a level.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports.
+        level : Level
+            One of ``levels``.
+
+        Returns
+        -------
+        int
+            At least 0.
+        """
         return int(aggregate.counts[level.first : level.parts.stop].sum())
 
     def tables(self, aggregate: Aggregate, level: Level) -> list[PartEstimates]:
-        """What the parts of a level say that somebody reported on."""
+        """The estimates of those parts of a level that somebody reported on.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports.
+        level : Level
+            One of ``levels``.
+
+        Returns
+        -------
+        list of PartEstimates
+            In the order of the parts; empty if nobody reported on the level.
+        """
         users = self._users(aggregate)
         total = float(users[level.first : level.parts.stop].sum())
         return [
@@ -196,7 +222,21 @@ class Prefixes(Mixture):
     ) -> Floats:
         """Estimates for all prefixes of the level that ``step`` bits make of each parent.
 
-        Shape (parents, 2^step).
+        Parameters
+        ----------
+        level : Level
+            Whose prefixes are estimated.
+        tables : list of PartEstimates
+            What `tables` found for the level; at least one.
+        parents : numpy.ndarray of uint64
+            Shape (parents,): prefixes that are ``step`` bits shorter.
+        step : int
+            How many bits are appended, at least 1.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (parents, 2^step): estimated fractions of the users.
         """
         low = np.arange(1 << step, dtype=np.uint64)
         high = parents << np.uint64(step)
@@ -215,12 +255,27 @@ class Prefixes(Mixture):
     def resolved(
         self, tables: list[PartEstimates], prefixes: Words, estimates: Floats, least: float
     ) -> Floats:
-        """Estimates of hashed prefixes less what heavy prefixes lend them by sharing cells.
+        """Estimates of hashed prefixes less what heavy prefixes add to them by sharing cells.
 
-        The heavy ones have estimates of ``least`` and more.
+        The heavy ones have estimates of ``least`` and more. A linear system among the heavy ones
+        alone is solved: the others were selected by their noise, which is no frequency that could
+        be shared.
 
-        A linear system among the heavy ones alone: the others were selected by their noise, which
-        is no loan.
+        Parameters
+        ----------
+        tables : list of PartEstimates
+            What `tables` found for the level.
+        prefixes : numpy.ndarray of uint64
+            Shape (prefixes,).
+        estimates : numpy.ndarray of float64
+            Shape (prefixes,), from `children`.
+        least : float
+            The estimate from which on a prefix is heavy.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (prefixes,): corrected estimates.
         """
         heavy = np.flatnonzero(estimates >= least)
         heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
@@ -238,10 +293,20 @@ class Prefixes(Mixture):
     def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
         """The variance that sharing cells with others adds to an estimate.
 
-        It is the sum of the others' squared frequencies over the number of cells.
+        It is the sum of the others' squared frequencies over the number of cells. These squares are
+        estimated by those of the cells' frequencies, and taken three deviations higher.
 
-        These squares are estimated by those of the cells' frequencies, and taken three deviations
-        higher.
+        Parameters
+        ----------
+        level : Level
+            One of ``levels``.
+        tables : list of PartEstimates
+            What `tables` found for it.
+
+        Returns
+        -------
+        float
+            A squared fraction of the users; 0 for a level without hashing.
         """
         if not level.functions:
             return 0.0

@@ -262,7 +262,25 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
 
 def code_of(bits: int, symbol: int | None) -> Code:
-    """The code of these symbols, or the best one. ValueError for symbols without room."""
+    """The code of these symbols, or the best one. ValueError for symbols without room.
+
+    Parameters
+    ----------
+    bits : int
+        The length of an item, 1 .. 64.
+    symbol : int or None
+        The length of a symbol; None: `Code.best`.
+
+    Returns
+    -------
+    Code
+        The code of such items.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+    """
     return Code.best(bits) if symbol is None else Code(bits, symbol)
 
 

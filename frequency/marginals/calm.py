@@ -53,6 +53,20 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
 
     >>> covering(4, 2, 3)
     ((0, 1, 2), (0, 1, 3), (0, 2, 3))
+
+    Parameters
+    ----------
+    attributes : int
+        How many there are.
+    covered : int
+        How many must be together, 1 <= covered.
+    size : int
+        How many a set has, covered <= size <= attributes.
+
+    Returns
+    -------
+    tuple of tuples of int
+        The sets, the numbers of their attributes ascending.
     """
     left = dict.fromkeys(combinations(range(attributes), covered))
     blocks = []
@@ -74,7 +88,25 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
 
 
 def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
-    """GRR or OUE, whichever has the lower variance for so many cells."""
+    """GRR or OUE, whichever has the lower variance for so many cells.
+
+    Parameters
+    ----------
+    cells : int
+        The number of cells, at least 1.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+
+    Returns
+    -------
+    Oracle
+        GRR or OUE over the cells.
+
+    Raises
+    ------
+    ValueError
+        An epsilon out of range.
+    """
     grr, oue = GRR(cells, epsilon), OUE(cells, epsilon)
     return grr if cells == 1 or grr.difference_variance(1) <= oue.difference_variance(1) else oue
 
@@ -215,12 +247,23 @@ class CALMEstimate(MarginalEstimate):
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
-    """The marginals of views that agree, are proper, and are nearest to some by least squares.
+    """The marginals that agree, are proper, and are nearest to some by least squares.
 
-    The distances are weighted by the views' precisions.
+    The distances are weighted by the views' precisions. Dykstra's algorithm alternates between
+    marginals that agree and tables that are not negative; what is left below 0 by then is mixed
+    away with the uniform marginals, which keeps the agreement.
 
-    Dykstra's algorithm between what agrees and what is not negative; what is left below 0 by then
-    is mixed away with the uniform marginals, which keeps the agreement.
+    Parameters
+    ----------
+    overlap : Overlap
+        The views, and how precise each is.
+    tables : sequence of numpy.ndarray of float64
+        The marginal of each view, one axis an attribute.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        Of the same shapes: non-negative, of sum 1, and equal where views overlap.
     """
     domain, views = overlap.domain, overlap.views
     shapes = [table.shape for table in tables]
@@ -287,7 +330,17 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
     """The distribution of most entropy with these marginals, by iterative scaling.
 
-    One axis an attribute of the domain.
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    known : dict of tuple of str to numpy.ndarray of float64
+        The marginal of each set of attributes, one axis an attribute: non-negative, of sum 1.
+
+    Returns
+    -------
+    tuple
+        The distribution, one axis an attribute of the domain, and how the scaling ended.
     """
     result = np.full(domain.shape, 1 / domain.size)
     places = [

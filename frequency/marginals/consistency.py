@@ -101,7 +101,17 @@ class Overlap:
     def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
         """The marginal of attributes that a view holds together; it sums to 1.
 
-        One axis an attribute, in the order asked for.
+        Parameters
+        ----------
+        effects : dict of tuple of str to numpy.ndarray of float64
+            What `effects` found.
+        attributes : tuple of str
+            In the order asked for.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            One axis an attribute, in that order.
         """
         shape = self.domain.project(attributes).shape
         result = np.full(shape, 1 / math.prod(shape))
@@ -112,7 +122,22 @@ class Overlap:
 
 
 def effect(table: Floats, held: Names, names: Names) -> Floats:
-    """The effect of some of a table's attributes, one axis each, in the order given."""
+    """The effect of some of a table's attributes: what no fewer of them explain.
+
+    Parameters
+    ----------
+    table : numpy.ndarray of float64
+        A marginal, one axis an attribute.
+    held : tuple of str
+        The attributes of the table's axes.
+    names : tuple of str
+        Those whose effect is asked for, in the order asked for.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        One axis for each of ``names``, of mean 0 along each axis.
+    """
     axes = tuple(axis for axis, name in enumerate(held) if name not in names)
     result: Floats = table.sum(axis=axes) if axes else table
     left = [name for name in held if name in names]

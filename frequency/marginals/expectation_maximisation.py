@@ -184,7 +184,17 @@ class AttributeWise(Channel):
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         """The fractions of reports in each cell of a marginal of up to k attributes, n > 0.
 
-        One axis an attribute.
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports, of which there is at least one.
+        attributes : tuple of str
+            Different names, at most k.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            One axis an attribute, of sum 1.
         """
         part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
         start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])

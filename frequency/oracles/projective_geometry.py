@@ -22,7 +22,20 @@ from mechdesign._support.randomness import BitSource
 
 
 def points(q: int, t: int) -> int:
-    """The number of points, and of hyperplanes, of the projective space of F_q^t; 0 for t = 0."""
+    """The number of points, and of hyperplanes, of the projective space of F_q^t.
+
+    Parameters
+    ----------
+    q : int
+        The order of the field, at least 2.
+    t : int
+        The dimension, at least 0.
+
+    Returns
+    -------
+    int
+        (q^t - 1) / (q - 1): 0 for t = 0.
+    """
     number: int = (q**t - 1) // (q - 1)
     return number
 

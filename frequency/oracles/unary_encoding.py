@@ -86,7 +86,20 @@ class BitVector(PureOracle):
 
 
 def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
-    """Rows of words as rows of bytes with the bits of items beyond the domain cleared."""
+    """Rows of words as rows of bytes with the bits of items beyond the domain cleared.
+
+    Parameters
+    ----------
+    words : numpy.ndarray of uint64
+        Shape (users, ceil(domain / 64)).
+    domain : int
+        The number of bits to keep, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+        Shape (users, ceil(domain / 8)).
+    """
     bits = words.astype("<u8").view(np.uint8)[:, : -(-domain // 8)]
     if domain % 8:
         bits[:, -1] &= (1 << domain % 8) - 1

@@ -58,7 +58,20 @@ class Part:
 
 
 def look(protocol: bytes, paths: tuple[str, ...]) -> list[Footer | str]:
-    """What each file says of itself, or why it is refused, given the pickled channel."""
+    """The footer of each file, or why it is refused.
+
+    Parameters
+    ----------
+    protocol : bytes
+        The pickled channel.
+    paths : tuple of str
+        The files to look at; no report is read.
+
+    Returns
+    -------
+    list of Footer or str
+        One entry for each file: its footer, or the reason as text.
+    """
     channel, found = _unpickled(protocol), list[Footer | str]()
     for path in paths:
         try:
@@ -69,10 +82,24 @@ def look(protocol: bytes, paths: tuple[str, ...]) -> list[Footer | str]:
 
 
 def count(protocol: bytes, batch: int, task: Task) -> Part:
-    """Read and count a task, given the pickled channel.
+    """Read and count a task.
 
     The reports of small files are counted together, as a count costs as the counts are many, but
     those of a file only when it has been read to its end. A file alone is counted as it is read.
+
+    Parameters
+    ----------
+    protocol : bytes
+        The pickled channel.
+    batch : int
+        How many reports to hold at a time, at least 1.
+    task : tuple of FilePiece
+        Small files as wholes, or one piece of a large one.
+
+    Returns
+    -------
+    Part
+        The counts, and one entry for each piece: refused ones add nothing.
     """
     channel = _unpickled(protocol)
     counts = np.zeros(channel._shape, dtype=np.int64)
@@ -121,7 +148,18 @@ def narrowed(counts: Counts) -> Counts:
 
 
 def merge(first: Part, second: Part) -> Part:
-    """Two parts as one."""
+    """Two parts as one.
+
+    Parameters
+    ----------
+    first, second : Part
+        Counts of the same shape.
+
+    Returns
+    -------
+    Part
+        Their sum, in as few bytes as it needs, and the entries of both.
+    """
     counts = np.add(first.counts, second.counts, dtype=np.int64)
     return Part(narrowed(counts), first.entries + second.entries)
 
@@ -143,7 +181,24 @@ def settle(part: Part) -> Part:
 
 
 def pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[FilePiece]:
-    """A file in pieces of about so many reports, whose sizes add up to that of the file."""
+    """A file in pieces of about so many reports.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    footer : Footer
+        What it says of itself.
+    size : int
+        Its length in bytes, shared out among the pieces.
+    reports : int
+        How many reports each piece but the last has at least. Row groups are not split.
+
+    Returns
+    -------
+    iterator of FilePiece
+        All row groups, each in one piece; the sizes add up to that of the file.
+    """
     first = held = before = 0
     for k, here in enumerate(footer.groups):
         held += here

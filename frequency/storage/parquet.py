@@ -225,7 +225,25 @@ def read_reports(
 
 
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
-    """What a file says of itself; RefusedFile unless it is of this channel. No report is read."""
+    """What a file says of itself. No report is read.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    channel : Channel
+        Of which it must hold reports.
+
+    Returns
+    -------
+    Footer
+        Its row groups and digest.
+
+    Raises
+    ------
+    RefusedFile
+        It holds no reports of this channel, or is damaged.
+    """
     with (
         _refusing(),
         open(path, "rb") as stream,
@@ -242,11 +260,35 @@ def batches(
     tally: Counter[str] | None,
     digest: str | None = None,
 ) -> Iterator[Reports]:
-    """The possible reports of some row groups (None: all), at most ``batch`` at a time.
+    """The possible reports of some row groups.
 
-    Those that nobody can have sent go to the tally. RefusedFile when damaged, which may show only
-    after the last batch; or, if there is a ``digest``, when the file is not the one whose `Footer`
-    has it.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    channel : Channel
+        Of which it must hold reports.
+    groups : sequence of int or None
+        The numbers of the row groups; None: all.
+    batch : int
+        How many reports come at a time at most, at least 1.
+    tally : collections.Counter or None
+        Counts reports that nobody can have sent, under their reasons; None: the first raises.
+    digest : str, optional
+        The file must be the one whose `Footer` has it; None: any file of the channel.
+
+    Returns
+    -------
+    iterator of structured numpy.ndarray
+        Reports of the channel's ``report_dtype``.
+
+    Raises
+    ------
+    RefusedFile
+        The file is of another channel, damaged, or another than the digest's. Damage may show only
+        after the last batch.
+    InvalidReport
+        Without a tally: a report that nobody can have sent.
     """
     with _refusing():
         stream = pa.OSFile(os.fsencode(path))  # a name may hold any bytes

@@ -41,7 +41,25 @@ class Pool(ABC):
 
     @abstractmethod
     def submit(self, function: Callable[[_T], _R], argument: _T) -> Any:
-        """A future of ``function(argument)``."""
+        """Call a function, now or later.
+
+        Parameters
+        ----------
+        function : callable
+            A pure one: it may be called again where a worker was lost.
+        argument : object
+            What it is called with; it can be pickled, and so can the function.
+
+        Returns
+        -------
+        object
+            A future of ``function(argument)``, for `finished` and `result`.
+
+        Raises
+        ------
+        WorkersLost
+            Nobody is left to do the work.
+        """
 
     @abstractmethod
     def finished(self, futures: Collection[Any]) -> Collection[Any]:
@@ -130,7 +148,27 @@ def follow(parent: int) -> None:
 
 
 def in_order(pool: Pool, function: Callable[[_T], _R], arguments: Iterator[_T]) -> Iterator[_R]:
-    """``map(function, arguments)``, some calls ahead of whoever takes the results."""
+    """``map(function, arguments)``, some calls ahead of whoever takes the results.
+
+    Parameters
+    ----------
+    pool : Pool
+        Where the calls run.
+    function : callable
+        A pure function.
+    arguments : iterator
+        Taken as `Pool.width` allows.
+
+    Returns
+    -------
+    iterator
+        The results, in the order of the arguments.
+
+    Raises
+    ------
+    WorkersLost
+        Nobody is left to do the work.
+    """
     waiting: deque[Any] = deque()
     try:
         while True:
