@@ -53,7 +53,12 @@ def main() -> None:
         }
         said = {name: worker.ask("probes").get("value", {}) for name, worker in workers.items()}
         with tqdm(desc="rows", disable=None) as bar:
-            results = measured(workers, size, lambda row: (bar.set_postfix_str(row), bar.update()))
+
+            def report(row: str) -> None:
+                bar.set_postfix_str(row)
+                bar.update()
+
+            results = measured(workers, size, report)
     options.out.write_text(page(PEERS, records, said, results, size))
 
 

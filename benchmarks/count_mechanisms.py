@@ -15,9 +15,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from importlib.metadata import version
 
 import cvxpy
-import highspy
 import numpy as np
 from tqdm import tqdm
 
@@ -149,22 +149,25 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     quick = parser.parse_args().quick
-    packages = (
-        f"highspy {highspy.Highs().version()}, cvxpy {cvxpy.__version__}, numpy {np.__version__}"
-    )
+    packages = f"highspy {version('highspy')}, cvxpy {cvxpy.__version__}, numpy {np.__version__}"
     print(f"Python {platform.python_version()}, {packages}")
     repeats = 3
     table("Draws, n = 16", ("randomness", "draws"), draws(1_000_000 if quick else 10_000_000, 5))
-    head = ("n", "alpha", "loss", "properties", "design and certificate, s", "gap")
-    table("Design", head, times((8, 32) if quick else (8, 16, 32, 64, 128, 256), repeats))
-    head = ("n", "cvxpy with HiGHS, s", "here before certification, s", "ratio")
+    table(
+        "Design",
+        ("n", "alpha", "loss", "properties", "design and certificate, s", "gap"),
+        times((8, 32) if quick else (8, 16, 32, 64, 128, 256), repeats),
+    )
     table(
         "L0 with WH + RM + CM, alpha = 9/10, against plain cvxpy",
-        head,
+        ("n", "cvxpy with HiGHS, s", "here before certification, s", "ratio"),
         against_cvxpy((32,) if quick else (32, 64, 128), repeats),
     )
-    head = ("designs", "gap exactly 0", "slowest", "others")
-    table("Proofs over the grid", head, proofs(SIZES[:6] if quick else SIZES))
+    table(
+        "Proofs over the grid",
+        ("designs", "gap exactly 0", "slowest", "others"),
+        proofs(SIZES[:6] if quick else SIZES),
+    )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.oracles.count_mean_sketch import Sketch
+from frequency.oracles.count_mean_sketch import HashedSketch, Sketch
 
 EPSILON = 1.1
 SMALL, LARGE = 1 << 10, 1 << 16
@@ -186,7 +186,7 @@ def squared_errors(oracle: Oracle, values: np.ndarray, items: int, repeats: int)
     truth = np.bincount(values, minlength=items)[:items] / len(values)
     result = np.empty((repeats, items))
     for k in tqdm(range(repeats), desc=type(oracle).__name__, leave=False, disable=None):
-        fresh = replace(oracle, seed=k) if isinstance(oracle, Sketch) else oracle
+        fresh = replace(oracle, seed=k) if isinstance(oracle, HashedSketch | JLOracle) else oracle
         aggregate = fresh.aggregate(fresh.privatize(values, np.random.default_rng([2, k])))
         found = fresh.estimate(aggregate, np.arange(items) if items < oracle.domain else None)
         result[k] = (found.frequencies - truth) ** 2
@@ -245,9 +245,12 @@ def main() -> None:
         f"Python {platform.python_version()}, numpy {np.__version__}, {load}; epsilon = {EPSILON}"
     )
 
-    head = ("D", "users", "aggregate, s", "estimate, s", "both, s", "peak memory, GiB")
-    table("OLH server at its largest, epsilon = ln 3", head, large(1 << (18 if quick else 22)))
-    head = (
+    table(
+        "OLH server at its largest, epsilon = ln 3",
+        ("D", "users", "aggregate, s", "estimate, s", "both, s", "peak memory, GiB"),
+        large(1 << (18 if quick else 22)),
+    )
+    head: tuple[str, ...] = (
         "oracle",
         "D",
         "users",

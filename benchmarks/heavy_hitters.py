@@ -81,9 +81,7 @@ def top(counts: np.ndarray) -> np.ndarray:
 def clients(protocol: HeavyHitterProtocol, values: object, n: int) -> list[str]:
     rates = []
     for source in (np.random.default_rng(3), None):
-        rates.append(
-            f"{n / seconds(lambda source=source: protocol.privatize(values, source)) / 1e6:.1f}"
-        )
+        rates.append(f"{n / seconds(lambda: protocol.privatize(values, source)) / 1e6:.1f}")
     return rates
 
 
@@ -261,13 +259,14 @@ def squares(
                 fresh.channel.oracle, fresh.channel.of_oracle(kept), np.arange(items)
             )
         else:
+            assert isinstance(asked, OneBit | Oracle)
             estimate = asked.estimate(aggregate)
         result[seed] = ((estimate.frequencies[:items] - truth) ** 2).mean()
     return result
 
 
 def one_bit(n: int, repeats: int) -> Iterator[list[str]]:
-    originals = {
+    originals: dict[str, tuple[Oracle | SuccinctHistogram, int]] = {
         "GRR(16)": (GRR(16, LN2), 16),
         "HRR(1024)": (HRR(1024, LN2), 1024),
         "OLH(1024)": (OLH(1024, LN2), 1024),
@@ -278,7 +277,7 @@ def one_bit(n: int, repeats: int) -> Iterator[list[str]]:
     }
     for name, (original, items) in originals.items():
         values = np.random.default_rng(1).choice(items, n, p=zipf(items))
-        wrapped = OneBit(original)
+        wrapped: OneBit = OneBit(original)
         rounds = 6 * repeats if items < 128 else repeats
         tried = [squares(protocol, values, items, rounds) for protocol in (original, wrapped)]
         before, after = (value.mean() for value in tried)

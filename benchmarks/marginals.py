@@ -59,19 +59,15 @@ def speed(n: int) -> None:
         rng = np.random.default_rng(d)
         protocol, records = InpHT(binary(d), k, EPSILON), records_of(d, n, rng)
         setup = seconds(
-            lambda protocol=protocol: (
-                InpHT(protocol.domain, protocol.k, EPSILON).channel.part_weights
-            ),
+            lambda: InpHT(protocol.domain, protocol.k, EPSILON).channel.part_weights,
             1,
         )
-        client = seconds(
-            lambda protocol=protocol, records=records, rng=rng: protocol.privatize(records, rng)
-        )
+        client = seconds(lambda: protocol.privatize(records, rng))
         reports = protocol.privatize(records, rng)
-        server = seconds(lambda protocol=protocol, reports=reports: protocol.aggregate(reports))
+        server = seconds(lambda: protocol.aggregate(reports))
         aggregate, views = protocol.aggregate(reports), protocol.domain.views(k)
 
-        def all_marginals(protocol=protocol, aggregate=aggregate, views=views):
+        def all_marginals() -> list[tuple[np.ndarray, np.ndarray]]:
             estimate = protocol.estimate(aggregate)
             return [(estimate.marginal(view), estimate.variances(view)) for view in views]
 

@@ -16,7 +16,9 @@ import argparse
 import math
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 from tqdm import tqdm
@@ -38,7 +40,7 @@ from rangeq.local.optimisation import describe
 N = 1 << 26
 
 
-def table(title: str, head: list[str], rows: list[list[str]]) -> None:
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     print(f"\n## {title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
     for row in rows:
         print(f"| {' | '.join(row)} |")
@@ -150,9 +152,8 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     domain = protocol.domain
     values = np.minimum((rng.beta(2, 5, users) * domain).astype(np.int64), domain - 1)
     start = time.process_time()
-    total = sum(
-        protocol.aggregate(protocol.privatize(part, rng)) for part in np.array_split(values, 16)
-    )
+    parts = np.array_split(values, 16)
+    total = reduce(add, (protocol.aggregate(protocol.privatize(part, rng)) for part in parts))
     collected = time.process_time()
     estimate = protocol.estimate(total)
     _ = estimate.frequencies
@@ -186,7 +187,7 @@ def main() -> None:
         ([1 << 14, 1 << 16], 1 << 20) if quick else ([1 << 16, 1 << 20, 1 << 22], 1 << 24)
     )
     domain = domains[-1]
-    protocols = [
+    protocols: list[RangeProtocol] = [
         HierarchicalHistogram(domain, 1.1, 4, "HRR"),
         HaarHRR(domain, 1.1),
         HierarchicalHistogram(domain, 1.1, 16, "OLH"),

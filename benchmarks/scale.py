@@ -199,7 +199,8 @@ def main() -> None:
     options = parser.parse_args()
     many, some = (10**6, 10**5) if options.quick else (10**8, 4 * 10**6)
     repeats = 1 if options.quick else 3
-    costs, rates = [], []
+    costs = []
+    rates: list[tuple[str, int, Cost, Cost]] = []
     for name in tqdm(protocols(), unit="protocol"):
         protocol, _ = protocols()[name]
         n = many if name in REQUIRED else some
@@ -210,7 +211,7 @@ def main() -> None:
             estimating, state = alone(estimated, name, place)
             if name in REQUIRED:
                 two = best_of(repeats, counted, name, place, 2)
-                rates.append([name, n, counting, two])
+                rates.append((name, n, counting, two))
         finally:
             shutil.rmtree(place)
         costs.append(

@@ -16,6 +16,8 @@ import csv
 import math
 import sys
 from collections import Counter
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +141,7 @@ def main() -> None:
         message = oracle.reports_to_bytes(oracle.privatize(values[site::SITES], rng))
         received = message[:-1] if options.csv is None and site == 0 else message
         aggregates.append(oracle.aggregate(oracle.reports_from_bytes(received, tally)).to_bytes())
-    total = sum(oracle.aggregate_from_bytes(message) for message in aggregates)
+    total = reduce(add, map(oracle.aggregate_from_bytes, aggregates))
     estimate = oracle.estimate(total)
     print(
         f"\n{SITES} sites, {estimate.n} reports, refused: {dict(tally)}; an aggregate takes"

@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
 from rangeq.grids.queries import grouped
 
-if __package__:  # of the repository; else a script beside it
+if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
     from examples.sweeps import add_arguments, apart, sweep
 else:
     from sweeps import add_arguments, apart, sweep
@@ -88,7 +88,7 @@ class Study:
 
     @property
     def systems(self) -> list[type[ConjunctionProtocol]]:
-        of_paper = (
+        of_paper: list[type[ConjunctionProtocol]] = (
             [Uniform, MSW, RangeCALM, LHIO, TDG, HDG]
             if self.quick
             else [Uniform, MSW, RangeCALM, HIO, LHIO, TDG, HDG]
@@ -342,7 +342,7 @@ def figure_3(study: Study) -> Figure:
     def point(study: Study, kind: str, c: float) -> Point:
         return (
             study.people(kind, c=int(c)),
-            asked[c],
+            asked[int(c)],
             lambda system: system([int(c)] * study.d, 1.0, study.n),
         )
 
@@ -366,7 +366,7 @@ def figure_4(study: Study) -> Figure:
     def point(study: Study, kind: str, d: float) -> Point:
         return (
             study.people(kind, d=int(d)),
-            asked[d],
+            asked[int(d)],
             lambda system: system([study.c] * int(d), 1.0, study.n),
         )
 
@@ -389,7 +389,7 @@ def figure_5(study: Study) -> Figure:
     def point(study: Study, kind: str, number: float) -> Point:
         return (
             study.people(kind, d=d),
-            asked[number],
+            asked[int(number)],
             lambda system: system([study.c] * d, 1.0, study.n),
         )
 
@@ -435,7 +435,7 @@ def of_granularity(
     """The errors of HDG along epsilon, with granularities g1 and g2, or those of the guideline."""
     records, sizes = study.people(kind, d=d), [study.c] * d
     true, study = [truth(records, asked[d])], replace(study, rng=rng)
-    chosen = (
+    chosen: dict[str, Any] = (
         {}
         if granularity is None
         else {"line_granularity": granularity[0], "granularity": granularity[1]}
@@ -672,7 +672,7 @@ def main() -> None:
     )
     add_arguments(parser)
     options = parser.parse_args()
-    less = {"n": 100_000, "repeats": 1, "queries": 60} if options.quick else {}
+    less: dict[str, Any] = {"n": 100_000, "repeats": 1, "queries": 60} if options.quick else {}
     where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
     study = Study(np.random.default_rng(options.seed), options.quick, **less, sweep=where)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -18,9 +18,9 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ from frequency.heavy import (
     plot,
 )
 
-if __package__:  # of the repository; else a script beside it
+if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
     from examples.sweeps import add_arguments, apart, sweep
 else:
     from sweeps import add_arguments, apart, sweep
@@ -104,7 +104,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
         protocol.aggregate(protocol.privatize(values[site::SITES], rng)).to_bytes()
         for site in range(SITES)
     ]
-    found = protocol.find(sum(protocol.aggregate_from_bytes(message) for message in messages))
+    found = protocol.find(reduce(operator.add, map(protocol.aggregate_from_bytes, messages)))
     print(
         f"{n} users type a town's name, epsilon = {epsilon:g}, {protocol.report_bits} bits each,"
         f" {SITES} sites\n"
@@ -184,7 +184,8 @@ def error(protocol: Protocol, people: People, rng: np.random.Generator) -> float
         held[people.items.astype(np.int64)] = people.counts
         estimate = protocol.estimate(protocol.simulate(held, rng))
         return float(np.abs(estimate.frequencies - held / people.n).max())
-    total = sum(protocol.aggregate(protocol.privatize(batch, rng)) for batch in people.batches())
+    aggregates = (protocol.aggregate(protocol.privatize(batch, rng)) for batch in people.batches())
+    total = reduce(operator.add, aggregates)
     if isinstance(protocol, OneBit) and isinstance(protocol.inner, Oracle):
         truth = np.zeros(protocol.inner.domain)
         truth[people.items.astype(np.int64)] = people.counts / people.n

@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ from frequency.marginals import (
 )
 from frequency.marginals.association import statistic
 
-if __package__:  # of the repository; else a script beside it
+if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
     from examples.sweeps import add_arguments, apart, sweep
 else:
     from sweeps import add_arguments, apart, sweep
@@ -406,7 +406,7 @@ def figure_4_4(study: Study, people: People) -> Figure:
 def figure_4_5(study: Study, people: People) -> Figure:
     dimensions = (8, 10) if study.quick else (8, 12, 16)
     values = (0.4, 0.8, 1.2) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
-    kinds = (InpEM, MargPS, InpHT)
+    kinds: tuple[type[MarginalProtocol], ...] = (InpEM, MargPS, InpHT)
     figure, panels = grid(
         1,
         len(dimensions),
@@ -477,7 +477,7 @@ def figure_4_8(study: Study, people: People) -> Figure:
             color=STYLES[kind.__name__][0],
             label=kind.__name__,
         )
-        label = "95 % critical value with the protocol's noise" if kind is MargPS else None
+        label = "95 % critical value with the protocol's noise" if kind is MargPS else ""
         axes.hlines(
             [test.critical for test in tests],
             place + offset - 0.125,
@@ -522,11 +522,13 @@ def learned(
     """The true mutual information in total of the trees that are learned from the reports of each
     sample of people.
     """
-    protocol, totals = kind(people.domain, 2, epsilon), []
-    for counts in samples:
+    protocol = kind(people.domain, 2, epsilon)
+
+    def total(counts: Array) -> float:
         tree = chow_liu(protocol.estimate(protocol.simulate(counts, rng)))
-        totals.append(tree.total(lambda a, b, counts=counts: people.marginal(counts, (a, b))))
-    return totals
+        return tree.total(lambda a, b: people.marginal(counts, (a, b)))
+
+    return [total(counts) for counts in samples]
 
 
 def figure_4_9(study: Study, people: People) -> Figure:
@@ -625,7 +627,7 @@ def table(study: Study, people: People) -> None:
         " exp(ε) = 3"
     )
     print("protocol  bits  predicted  measured")
-    kinds = (*SIX, InpOLH)
+    kinds: tuple[type[MarginalProtocol], ...] = (*SIX, InpOLH)
     errors = replace(study, repeats=20).errors(
         people.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table"
     )
@@ -677,7 +679,7 @@ def main() -> None:
     exponents = (15, 17) if options.quick else (16, 17, 18, 19)
     epsilons = (0.4, 1.4) if options.quick else (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     title = f"{watching.name}, exp(ε) = 3"
-    figures = {
+    figures: dict[str, Callable[[], Figure]] = {
         "4.2": lambda: figure_4_2(study, people),
         "4.3": lambda: against(
             study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int

@@ -39,7 +39,9 @@ def apart(rng: np.random.Generator, *case: object) -> np.random.Generator:
     """A generator for this case alone: it depends on the seed of ``rng`` and on the case, not on
     what has been drawn before.
     """
-    seed = rng.bit_generator.seed_seq.entropy
+    seeds = rng.bit_generator.seed_seq
+    assert isinstance(seeds, np.random.SeedSequence)
+    seed = seeds.entropy
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(repr(case).encode())))
 
 

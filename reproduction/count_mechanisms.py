@@ -10,11 +10,12 @@ from __future__ import annotations
 import csv
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction as Q
 from functools import cache, partial
 from itertools import chain, combinations, pairwise, product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -71,7 +72,7 @@ class Often(Property):
     def __init__(self, outputs: Iterable[int], probability: Q) -> None:
         self.outputs, self.probability = tuple(outputs), probability
 
-    def constraints(self, at, privacy):
+    def constraints(self, at: np.ndarray, privacy: Privacy) -> Iterator[Constraints]:
         yield Constraints(
             at[list(self.outputs)].T.copy(), (Q(1),) * len(self.outputs), self.probability, False
         )
@@ -82,7 +83,7 @@ class Derivable(Property):
 
     short = "DERIVABLE"
 
-    def constraints(self, at, privacy):
+    def constraints(self, at: np.ndarray, privacy: Privacy) -> Iterator[Constraints]:
         cells = np.stack([at[:, 1:-1].ravel(), at[:, :-2].ravel(), at[:, 2:].ravel()], axis=1)
         yield Constraints(
             cells, (1 + privacy.alpha**2, -privacy.alpha, -privacy.alpha), Q(0), False
@@ -94,8 +95,8 @@ def optimum(
     alpha: Q,
     properties: Iterable[str | Property] = (),
     loss: Loss | None = None,
-    neighbours: str = "adjacent",
-):
+    neighbours: Literal["adjacent", "all"] = "adjacent",
+) -> Design:
     found: Design = design(n, Privacy(alpha, neighbours), loss or L0(), properties)
     if found.certificate.gap:
         raise ArithmeticError(f"n = {n}, alpha = {alpha}: not proved optimal")
@@ -176,7 +177,7 @@ def table_2_3(settings: Settings) -> Outcome:
             (
                 "pick-up and drop-off are strongly correlated "
                 f"(over 0.4; the printed table: {pearson(printed):.2f})"
-            ): (pearson(mine) > 0.4),
+            ): float(pearson(mine)) > 0.4,
         },
         remarks=(
             "Trips of March 2019; the printed table is called a sample. Its NN of 0.20 does not go"
@@ -693,10 +694,8 @@ def theorem_10(settings: Settings) -> Outcome:
             found = optimum(1, alpha, (), loss(prior=(1 / (1 + odds), odds / (1 + odds))))
             inside.append(found.mechanism.table == rr and rr[0][0] == 1 / (1 + alpha))
         for odds in (alpha / 2, (alpha + 1) / 2):
-            found = optimum(
-                1, alpha, (), loss(prior=(1 / (1 + odds), odds / (1 + odds)))
-            ).mechanism.table
-            blind = found == ((1, 1), (0, 0))
+            found = optimum(1, alpha, (), loss(prior=(1 / (1 + odds), odds / (1 + odds))))
+            blind = found.mechanism.table == ((Q(1), Q(1)), (Q(0), Q(0)))
             between.append(blind == (odds < 1 / alpha))
             true.append(blind == (odds < alpha))
     return judged(
@@ -863,7 +862,9 @@ def lemma_14(settings: Settings) -> Outcome:
 
 
 def lemma_15(settings: Settings) -> Outcome:
-    rows, bound, attained, odd = [], [], [], []
+    rows: list[tuple[int, Q, Q, Q]] = []
+    odd: list[tuple[int, Q, Q, Q]] = []
+    bound, attained = [], []
     for n, root in product(range(2, 6 if settings.quick else 10), (Q(1, 2), Q(9, 10))):
         alpha = root**2  # half powers are exact
         printed = (1 - alpha) / (1 + alpha - 2 * root ** (n + 2))
@@ -1474,7 +1475,7 @@ def by_input(
     of: Callable[[Mechanism, tuple[Q, ...]], float],
     mechanisms: Callable[[int, Q], dict[str, Mechanism]],
     p: Sequence[Q] = TENTHS,
-):
+) -> dict[tuple[Q, int], dict[str, np.ndarray]]:
     """(alpha, n) -> mechanism -> what is measured, at every p of binomial counts."""
     return {
         (alpha, n): {

@@ -25,6 +25,7 @@ from rangeq.grids import (
     MSW,
     TDG,
     ConjunctionProtocol,
+    PairwiseEstimate,
     RangeCALM,
     Uniform,
     granularities,
@@ -83,7 +84,10 @@ SYSTEMS: dict[str, Callable[..., ConjunctionProtocol]] = {
     "TDG": TDG,
     "HDG": HDG,
 }
-AS_PUBLISHED = {"MSW, EMS": partial(MSW, smooth=True), "CALM, norm-sub": NormSubCALM}
+AS_PUBLISHED: dict[str, Callable[..., ConjunctionProtocol]] = {
+    "MSW, EMS": partial(MSW, smooth=True),
+    "CALM, norm-sub": NormSubCALM,
+}
 """Baselines that are weaker than here, and come near what the paper's figures show."""
 
 
@@ -214,13 +218,15 @@ def equation_9(_: Settings) -> Outcome:
             rows.append([epsilon, f, f"{left:.3e}", f"{right:.3e}"])
     # A group of n / m of n people, held of whom have the value
     for n, m, held in ((12, 3, 5), (20, 4, 6)):
-        size, f = n // m, Fraction(held, n)
+        size, share = n // m, Fraction(held, n)
         chances = [
             Fraction(math.comb(held, k) * math.comb(n - held, size - k), math.comb(n, size))
             for k in range(size + 1)
         ]
-        variance = sum(chance * (Fraction(k, size) - f) ** 2 for k, chance in enumerate(chances))
-        sampling &= variance == Fraction(m - 1, n - 1) * f * (1 - f)
+        variance = sum(
+            chance * (Fraction(k, size) - share) ** 2 for k, chance in enumerate(chances)
+        )
+        sampling &= variance == Fraction(m - 1, n - 1) * share * (1 - share)
     return Outcome(
         "4 m e^eps / (n (e^eps - 1)^2) + m f / n for noise, (m-1)/(n-1) f (1-f) for sampling",
         "both, exactly",
@@ -239,11 +245,17 @@ def guideline(_: Settings) -> Outcome:
             minimize_scalar(cost, bounds=(0.1, 1e4), method="bounded", options={"xatol": 1e-9}).x
         )
 
+    def error_1(noise: float, g: float) -> float:
+        return 2 * g * noise + (ALPHA1 / g) ** 2
+
+    def error_2(noise: float, g: float) -> float:
+        return g * g * noise + (2 * ALPHA2 / g) ** 2
+
     for epsilon in (0.2, 1.0, 2.0):
         users, e = 1e6 / 21, math.exp(epsilon)
         noise = e / (users * (e - 1) ** 2)
-        g1 = least(lambda g, noise=noise: 2 * g * noise + (ALPHA1 / g) ** 2)
-        g2 = least(lambda g, noise=noise: g * g * noise + (2 * ALPHA2 / g) ** 2)
+        g1 = least(partial(error_1, noise))
+        g2 = least(partial(error_2, noise))
         cube = users * (e - 1) ** 2 * ALPHA1**2 / (2 * e)
         apart["g1"].append(g1 / cube ** (1 / 3))
         apart["g1, twice"].append(g1 / (2 * cube) ** (1 / 3))
@@ -282,9 +294,9 @@ def table_2(_: Settings) -> Outcome:
         return [granularities(d, round(10**lg), tenths / 10, 64) for tenths in range(2, 21, 2)]
 
     for line in PRINTED_TABLE.splitlines():
-        d, lg, *values = line.split()
+        first, second, *values = line.split()
         printed = list(zip(map(int, values[::2]), map(int, values[1::2]), strict=True))
-        found = row(int(d), float(lg))
+        found = row(int(first), float(second))
         same += sum(a == b for a, b in zip(found, printed, strict=True))
         cells += len(printed)
     for d, lg in (
@@ -346,6 +358,7 @@ def algorithm_2(settings: Settings) -> Outcome:
     true = truth(records, asked)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
     estimate = protocol.estimate(protocol.simulate(records, at.rng))
+    assert isinstance(estimate, PairwiseEstimate)
     groups = list(grouped(protocol.attributes, *asked)[1])
     errors = {}
     for name, update in (
@@ -376,6 +389,7 @@ def thresholds(settings: Settings) -> Outcome:
     records, asked = at.people("normal"), at.asked(4)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
     estimate = protocol.estimate(protocol.simulate(records, at.rng))
+    assert isinstance(estimate, PairwiseEstimate)
     apart = 0.0
     for queries in grouped(protocol.attributes, *asked)[1]:
         quadrants = estimate.quadrants(queries)
@@ -478,7 +492,13 @@ def figure_1_hio(settings: Settings) -> Outcome:
     at = study(settings, 12, 400_000)
     epsilons = (0.4, 2.0)
     asked = [at.asked(2)]
-    systems = {"HIO": HIO, "LHIO": LHIO, "Uni": Uniform, "CALM": RangeCALM, "HDG": HDG}
+    systems: dict[str, Callable[..., ConjunctionProtocol]] = {
+        "HIO": HIO,
+        "LHIO": LHIO,
+        "Uni": Uniform,
+        "CALM": RangeCALM,
+        "HDG": HDG,
+    }
     found = sweep(at, epsilons, lambda kind, e: Setting(at.people(kind), asked, [2], e), systems)
     ratio = [
         [found["HIO", kind, 2][k] / found["LHIO", kind, 2][k] for kind in at.kinds]
@@ -793,7 +813,12 @@ def guideline_figure(several: tuple[int, ...], settings: Settings) -> Outcome:
 def components(settings: Settings) -> Outcome:
     at = study(settings, 22)
     asked = [at.asked(several) for several in (2, 4)]
-    systems = {"ITDG": InconsistentTDG, "TDG": TDG, "IHDG": InconsistentHDG, "HDG": HDG}
+    systems: dict[str, Callable[..., ConjunctionProtocol]] = {
+        "ITDG": InconsistentTDG,
+        "TDG": TDG,
+        "IHDG": InconsistentHDG,
+        "HDG": HDG,
+    }
     with np.errstate(all="ignore"):
         found = sweep(
             at, EPSILONS, lambda kind, e: Setting(at.people(kind), asked, [2, 4], e), systems
@@ -847,7 +872,7 @@ def spread_of_errors(system: type[TDG], settings: Settings) -> Outcome:
             )
     return Outcome(
         "drawn only",
-        "medians " + ", ".join(row[3] for row in rows),
+        "medians " + ", ".join(str(row[3]) for row in rows),
         Verdict.NOT_REPRODUCED,
         "The text states nothing of the distribution; ours is below. Epsilon = 1.",
         table(["data", "attributes", "10 %", "median", "90 %", "largest"], rows),
@@ -1089,6 +1114,7 @@ def figure_18(settings: Settings) -> Outcome:
     for epsilon in (0.4, 1.0, 2.0):
         protocol = HDG([at.c] * at.d, epsilon, at.n)
         estimate = protocol.estimate(protocol.simulate(at.people("normal"), at.rng))
+        assert isinstance(estimate, PairwiseEstimate)
         quadrants = np.concatenate(
             [
                 estimate.quadrants(queries)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
 import numpy as np
+from associations import population, rates
 from scipy.linalg import hadamard
 from scipy.stats import binom
 
-from benchmarks.associations import population, rates
 from examples.marginal_figures import (
     DEPENDENT,
     INDEPENDENT,
@@ -584,7 +584,9 @@ def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
     counts = trips.draw(1 << 18, work.rng)
     protocol = InpHT(trips.domain, 2, LN3)
     seen = pearson(protocol.estimate(protocol.simulate(counts, work.rng)))
-    true = {(a, b): pearson(trips.marginal(counts, (a, b))) for a, b in combinations(names, 2)}
+    true = {
+        (a, b): float(pearson(trips.marginal(counts, (a, b)))) for a, b in combinations(names, 2)
+    }
     strong = [("Night_pick", "Night_drop"), ("M_pick", "M_drop"), ("CC", "Tip"), ("Toll", "Far")]
     rest = [value for pair, value in true.items() if pair not in strong]
     at = {name: k for k, name in enumerate(names)}
@@ -1265,7 +1267,7 @@ def figure_4_10(settings: Settings) -> Outcome:
         (8, 9) if settings.quick else (8, 9, 10, 12),
         19 if settings.quick else 24,
     )
-    n, found = 1 << exponent, {}
+    n, found = 1 << exponent, dict[str, list[float]]()
     for t in range(1, 5):
         found[f"t = {t}"] = []
         for power in powers:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import SupportsFloat
+
+import numpy as np
 
 
 class Verdict(Enum):
@@ -95,8 +98,8 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 def judged(
     theirs: str,
     ours: str,
-    printed: Mapping[str, bool],
-    true: Mapping[str, bool] | None = None,
+    printed: Mapping[str, bool | np.bool],
+    true: Mapping[str, bool | np.bool] | None = None,
     remarks: str = "",
     detail: str = "",
 ) -> Outcome:
@@ -128,7 +131,7 @@ def judged(
     )
 
 
-def figures(values: Iterable[object], places: int = 4) -> list[str]:
+def figures(values: Iterable[SupportsFloat], places: int = 4) -> list[str]:
     return [f"{float(value):.{places}f}" for value in values]
 
 
@@ -136,7 +139,7 @@ def series(
     title: str,
     corner: str,
     x: Iterable[object],
-    rows: Mapping[str, Iterable[object]],
+    rows: Mapping[str, Iterable[SupportsFloat]],
     places: int = 4,
 ) -> str:
     """A table under its title: a row for each name, a column for each x."""

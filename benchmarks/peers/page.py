@@ -280,9 +280,8 @@ def draws(results: Results, size: Size) -> str:
 
 
 def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
-    from peers.adapters import Absent, here
-
     from mechdesign.losses import L0, L1
+    from peers.adapters import Absent, here
 
     def lines() -> Iterator[list[str]]:
         for kind, cells in rows.items():
@@ -295,7 +294,7 @@ def counts(rows: Mapping[str, Mapping[str, Answers]]) -> str:
                 if error := error_of(answers):
                     yield [kind, label, f"fails: {error}", "", "", ""]
                     continue
-                offs = {}
+                offs: dict[int, int] = {}
                 for true, tally in enumerate(answers[0]["value"]):
                     for answer, count in tally.items():
                         off = abs(int(answer) - true)

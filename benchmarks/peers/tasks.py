@@ -133,6 +133,7 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
                 if "error" in answer:
                     del asked[label]
 
+    options: dict[str, Any]
     spent = {"users": size.users, "budget": size.patience, "least": size.least}
     for kind in ORACLES:
         for domain in DOMAINS:

@@ -20,7 +20,10 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from itertools import accumulate, pairwise
+from types import ModuleType
+from typing import Any
 
 from peers.adapters import Absent
 
@@ -28,7 +31,7 @@ MOST_USERS = 100_000
 MOST_REPEATS = 200
 
 
-def seconds(call) -> float:
+def seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -69,18 +72,18 @@ def mean_and_error(values: list[float]) -> list[float]:
     return [mean, (sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)) ** 0.5]
 
 
-def prepared(adapter, values: list[int]):
+def prepared(adapter: ModuleType, values: list[int]) -> Any:
     return getattr(adapter, "prepared", list)(values)
 
 
-def part(adapter, name: str):
+def part(adapter: ModuleType, name: str) -> Any:
     """A function of the adapter."""
     if not hasattr(adapter, name):
         raise Absent(name)
     return getattr(adapter, name)
 
 
-def affordable(work, budget: float) -> int:
+def affordable(work: Callable[[int], object], budget: float) -> int:
     """How many users (or draws) ``work`` can do within the budget, at most `MOST_USERS`; the first
     call warms up.
     """
@@ -97,8 +100,8 @@ def affordable(work, budget: float) -> int:
 # ------------------------------------------------------------------------------------------ tasks
 
 
-def versions(adapter, packages: list[str]) -> dict[str, str]:
-    found = {}
+def versions(adapter: ModuleType, packages: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
     for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
@@ -107,19 +110,19 @@ def versions(adapter, packages: list[str]) -> dict[str, str]:
     return {"python": sys.version.split()[0], **found}
 
 
-def features(adapter) -> dict[str, str | None]:
+def features(adapter: ModuleType) -> dict[str, str | None]:
     """For every feature None, or why it does not work."""
     return {name: answer(call).get("error") for name, call in adapter.FEATURES.items()}
 
 
-def probes(adapter) -> dict[str, dict]:
+def probes(adapter: ModuleType) -> dict[str, dict[str, Any]]:
     return {name: answer(call) for name, call in part(adapter, "PROBES").items()}
 
 
-def client(adapter, budget: float, **options) -> dict[str, float]:
+def client(adapter: ModuleType, budget: float, **options: Any) -> dict[str, float]:
     """Users a second."""
 
-    def ready():
+    def ready() -> tuple[Any, Any, int]:
         oracle = part(adapter, "oracle")(**options)
         values = prepared(adapter, values_of(people(options["domain"], MOST_USERS)))
         users = affordable(lambda count: oracle.privatize(values[:count]), budget)
@@ -129,10 +132,10 @@ def client(adapter, budget: float, **options) -> dict[str, float]:
     return {"rate": users / seconds(lambda: oracle.privatize(values))}
 
 
-def server(adapter, users: int, **options) -> dict[str, float]:
+def server(adapter: ModuleType, users: int, **options: Any) -> dict[str, float]:
     """Users a second, from reports to the estimates of all items."""
 
-    def ready():
+    def ready() -> tuple[Any, Any]:
         oracle = part(adapter, "oracle")(**options)
         reports = oracle.privatize(prepared(adapter, values_of(people(options["domain"], users))))
         oracle.estimate(reports[:10])  # compiled and imported when first called
@@ -142,14 +145,17 @@ def server(adapter, users: int, **options) -> dict[str, float]:
     return {"rate": users / seconds(lambda: oracle.estimate(reports))}
 
 
-def accuracy(adapter, users: int, budget: float, least: int, **options) -> dict[str, object]:
+def accuracy(
+    adapter: ModuleType, users: int, budget: float, least: int, **options: Any
+) -> dict[str, object]:
     """Squared error of all items, and the mean estimate of the items that nobody holds, each with
     its standard error.
     """
     counts = people(options["domain"], users)
     values = prepared(adapter, values_of(counts))
     make = part(adapter, "oracle")
-    squares, biases, start = [], [], time.perf_counter()
+    squares: list[float] = []
+    biases, start = [], time.perf_counter()
     while len(squares) < least or (
         time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
     ):
@@ -163,10 +169,10 @@ def accuracy(adapter, users: int, budget: float, least: int, **options) -> dict[
     return {"repeats": len(squares), "mse": mean_and_error(squares), "bias": mean_and_error(biases)}
 
 
-def draws(adapter, budget: float, **options) -> dict[str, float]:
+def draws(adapter: ModuleType, budget: float, **options: Any) -> dict[str, float]:
     """Private counts a second."""
 
-    def ready():
+    def ready() -> tuple[Any, int]:
         draw = part(adapter, "noise")(**options)
         return draw, affordable(lambda count: draw(3, count), budget)
 
@@ -174,7 +180,9 @@ def draws(adapter, budget: float, **options) -> dict[str, float]:
     return {"rate": count / seconds(lambda: draw(3, count))}
 
 
-def distribution(adapter, true: list[int], each: int, **options) -> list[dict[str, int]]:
+def distribution(
+    adapter: ModuleType, true: list[int], each: int, **options: Any
+) -> list[dict[str, int]]:
     """For every true count, how often each answer came."""
     draw = part(adapter, "noise")(**options)
     tallies = []
@@ -186,12 +194,15 @@ def distribution(adapter, true: list[int], each: int, **options) -> list[dict[st
     return tallies
 
 
-def ranges(adapter, users: int, budget: float, least: int, **options) -> dict[str, object]:
+def ranges(
+    adapter: ModuleType, users: int, budget: float, least: int, **options: Any
+) -> dict[str, object]:
     """Squared error of all ranges of at least a cell, in people, and seconds of a release."""
     counts = people(options["domain"], users)
     release = part(adapter, "ranges")(**options)
     release(counts)
-    squares, times, start = [], [], time.perf_counter()
+    squares: list[float] = []
+    times, start = [], time.perf_counter()
     while len(squares) < least or (
         time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
     ):
@@ -209,7 +220,9 @@ def ranges(adapter, users: int, budget: float, least: int, **options) -> dict[st
     return {"repeats": len(squares), "mse": mean_and_error(squares), "times": times}
 
 
-def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict[str, object]:
+def quantiles(
+    adapter: ModuleType, users: int, budget: float, least: int, **options: Any
+) -> dict[str, object]:
     """Squared distance, in fractions of the people, from each quantile asked for to the ranks of
     the cell answered.
     """
@@ -219,7 +232,8 @@ def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict
     below = [0]
     for count in counts:
         below.append(below[-1] + count)
-    squares, times, start = [], [], time.perf_counter()
+    squares: list[float] = []
+    times, start = [], time.perf_counter()
     while len(squares) < least or (
         time.perf_counter() - start < budget and len(squares) < MOST_REPEATS
     ):
@@ -234,7 +248,7 @@ def quantiles(adapter, users: int, budget: float, least: int, **options) -> dict
     return {"repeats": len(squares), "mse": mean_and_error(squares), "times": times}
 
 
-def heavy(adapter, users: int, k: int, seed: int, **options) -> dict[str, float]:
+def heavy(adapter: ModuleType, users: int, k: int, seed: int, **options: Any) -> dict[str, float]:
     """Seconds of the clients and the server, and how many of the k most frequent items are among at
     most k that are found.
     """
@@ -242,9 +256,9 @@ def heavy(adapter, users: int, k: int, seed: int, **options) -> dict[str, float]
     weights = [(rank + 1) ** -1.5 for rank in range(len(support))]
     values = random.Random(seed + 2).choices(support, weights, k=users)
     protocol = part(adapter, "heavy")(**options)
-    reports: list = []
+    reports: list[Any] = []
     spent = seconds(lambda: reports.append(protocol.privatize(values)))
-    found: list = []
+    found: list[Any] = []
     server = seconds(lambda: found.append(protocol.find(reports[0], k)))
     return {
         "client": users / spent,
@@ -253,7 +267,7 @@ def heavy(adapter, users: int, k: int, seed: int, **options) -> dict[str, float]
     }
 
 
-TASKS = {
+TASKS: dict[str, Callable[..., object]] = {
     task.__name__: task
     for task in (
         versions,
@@ -273,7 +287,7 @@ TASKS = {
 _KEPT: dict[str, object] = {}
 
 
-def kept(task: str, options: dict, ready):
+def kept(task: str, options: dict[str, Any], ready: Callable[[], Any]) -> Any:
     """What is made once for all repeats of a task: of the last few tasks only, since reports can be
     large.
     """
@@ -285,7 +299,7 @@ def kept(task: str, options: dict, ready):
     return _KEPT[key]
 
 
-def answer(call) -> dict:
+def answer(call: Callable[[], object]) -> dict[str, Any]:
     try:
         return {"value": call()}
     except Absent:

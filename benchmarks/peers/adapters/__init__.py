@@ -27,12 +27,17 @@ prepared(values)
 A kind that the library has not got raises `Absent`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 
 class Absent(LookupError):
     """The library does not offer this."""
 
 
-def choice(table, kind):
+def choice(table: Mapping[str, Any], kind: str) -> Any:
     """What ``table`` holds for this kind."""
     if kind not in table:
         raise Absent(kind)

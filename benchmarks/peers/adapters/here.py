@@ -1,10 +1,16 @@
 """This project."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from itertools import count
 from math import exp
+from typing import TYPE_CHECKING
 
 from peers.adapters import choice
+
+if TYPE_CHECKING:
+    from mechdesign import Mechanism
 
 SEEDS = count(1)
 ALPHA = Fraction(9, 10)  # of counts, where errors are compared
@@ -68,7 +74,7 @@ def oracle(kind, domain, epsilon):
     )
 
 
-def theory(kind, domain, epsilon, counts):
+def theory(kind: str, domain: int, epsilon: float, counts: list[int]) -> float:
     """The mean squared error that theory has for this oracle."""
     import numpy as np
 
@@ -85,7 +91,7 @@ def alpha_of(epsilon):
     return ALPHA if abs(exp(-epsilon) - ALPHA) < 1e-12 else Privacy.from_epsilon(epsilon).alpha
 
 
-def table(kind, n, alpha):
+def table(kind: str, n: int, alpha: Fraction) -> Mechanism:
     """A mechanism of mechdesign for counts 0 .. n."""
     from mechdesign import Privacy, design, named
     from mechdesign.losses import L1, L2

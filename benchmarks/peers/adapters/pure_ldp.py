@@ -31,11 +31,11 @@ def oracle(kind, domain, epsilon):
     import pure_ldp.frequency_oracles as pure
 
     def pair(name, keep=lambda report: report, **options):
-        sides = (
+        client, server = (
             getattr(pure, f"{name}{side}")(epsilon, domain, index_mapper=identity, **options)
             for side in ("Client", "Server")
         )
-        return Pair(*sides, domain, keep)
+        return Pair(client, server, domain, keep)
 
     def sketch(hadamard):
         server = pure.CMSServer(epsilon, 64, 1024, is_hadamard=hadamard)
