@@ -475,12 +475,6 @@ class Channel(ABC):
         """
 
 
-def sums_of_signs(sums: npt.NDArray[np.int64], n: int) -> bool:
-    """Whether n signs, each counted in one cell, can have these sums."""
-    total = sum(abs(int(value)) for value in sums.ravel())
-    return total <= n and (n - total) % 2 == 0
-
-
 def smallest_integer(largest: int) -> str:
     """The numpy type of the narrowest unsigned integer that holds 0 .. largest, little-endian."""
     return next(f"<u{size}" for size in (1, 2, 4, 8) if largest < 1 << (8 * size))

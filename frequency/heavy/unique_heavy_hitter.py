@@ -11,8 +11,6 @@ import numpy.typing as npt
 import scipy
 
 from frequency.algebra.error_correcting_codes import Code
-from frequency.algebra.exact_draws import uniform
-from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.exceptions import InvalidValue
@@ -53,12 +51,14 @@ class CodeSign(SignChannel):
     code: Code
     text: bool = False
 
-    number: ClassVar[str] = "index"
     largest_domain: ClassVar[int] = 1 << 64
 
     @property
-    def _numbers(self) -> int:
-        return self.code.length
+    def _indices(self) -> dict[str, range]:
+        return {"index": range(self.code.length)}
+
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        return self.code.minus(items.astype(np.uint64), *index)
 
     def _details(self) -> dict[str, Any]:
         return {
@@ -67,38 +67,6 @@ class CodeSign(SignChannel):
             "text": self.text,
             **super()._details(),
         }
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        index = uniform(len(items), self.code.length, source)
-        minus = self.code.minus(items.astype(np.uint64), index) ^ self._choice.draw(
-            len(items), source
-        )
-        reports["index"], reports["sign"] = index, 1 - 2 * minus
-
-    def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item."""
-        reports = np.zeros(users, dtype=self.report_dtype)
-        reports["index"], reports["sign"] = (
-            uniform(users, self.code.length, source),
-            1 - 2 * uniform(users, 2, source),
-        )
-        return reports
-
-    @property
-    def _likelihoods(self) -> tuple[tuple[Any, ...], ...]:
-        return (self._choice.likelihoods,)
-
-    def _blank(self, coins: Coins) -> Reports:
-        reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["index"], reports["sign"] = (
-            coins.uniform(0, self.code.length),
-            1 - 2 * coins.uniform(1, 2),
-        )
-        return reports
-
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
-        minus = self.code.minus(items.astype(np.uint64), reports["index"].astype(np.int64))
-        return (reports["sign"] == 1 - 2 * minus).astype(np.int64)
 
     def audit(self) -> Audit:
         # The place does not depend on the item; given it, one sign has weight ``truth`` and the

@@ -16,16 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
 from frequency.core.mixture import Mixture, weights_of
 from frequency.marginals.domain import LARGEST, Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 
 Index = tuple[int, ...]
@@ -51,27 +48,27 @@ class Phase(SignChannel):
     shift) mod domain: + in the first half.
     """
 
-    number: ClassVar[str] = "shift"
+    @property
+    def _shifts(self) -> int:
+        return 1 if self.domain <= 2 else self.domain
 
     @property
-    def _numbers(self) -> int:
-        return 1 if self.domain <= 2 else self.domain
+    def _indices(self) -> dict[str, range]:
+        return {"shift": range(self._shifts)}
+
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        (shift,) = index
+        return (items + shift) % self.domain >= self.half
 
     @property
     def half(self) -> int:
         """How many phases, from 0 on, are the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        shift = uniform(len(items), self._numbers, source)
-        minus = (items + shift) % self.domain >= self.half
-        reports["shift"] = shift
-        reports["sign"] = 1 - 2 * (minus ^ self._choice.draw(len(items), source).astype(np.bool_))
-
     def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         truth = float(self._choice.p)
-        users = rng.multinomial(held, np.full(self._numbers, 1 / self._numbers))  # (phases, shifts)
-        place = (np.arange(self.domain)[:, None] + np.arange(self._numbers)) % self.domain
+        users = rng.multinomial(held, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
+        place = (np.arange(self.domain)[:, None] + np.arange(self._shifts)) % self.domain
         plus = rng.binomial(users, np.where(place < self.half, truth, 1 - truth))
         return (2 * plus - users).sum(axis=0)
 
@@ -93,7 +90,7 @@ class Phase(SignChannel):
         """
         signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         sums = aggregate.counts.astype(np.float64)
-        if self._numbers < self.domain:  # with two phases the other shift would tell the opposite
+        if self._shifts < self.domain:  # with two phases the other shift would tell the opposite
             sums = np.array([sums[0], -sums[0]]) / 2
         seen = np.fft.fft(sums) / (aggregate.n * self.contrast)
         signal = np.fft.fft(signs) / self.domain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie, UnaryBits, uniform
+from frequency.algebra.exact_draws import UnaryBits, uniform
 from frequency.algebra.finite_field import walsh_hadamard
-from frequency.algebra.hash_functions import Coins, PublicBits, features
+from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer, sums_of_signs
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import Oracle, checked_users, variance_of
-from frequency.core.tally import Sample, bits, public, signs
+from frequency.core.tally import Sample, bits, public
+from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -129,48 +131,21 @@ class Sketch(Oracle):
         return np.arange(self.domain) if items is None else items
 
 
-class SignSketch(Sketch):
-    """Sketches by public random sign functions, one of which each user draws.
-
-    A report is the function's index and, by randomised response, the sign of the user's item.
-    """
-
-    @property
-    @abstractmethod
-    def _rows(self) -> int:
-        """The number of sign functions to choose from, each as likely."""
-
-    @cached_property
-    def _choice(self) -> TruthOrLie:
-        return TruthOrLie.within(self.max_ratio, 2)
-
-    @property
-    def _contrast(self) -> Fraction:
-        """The mean of a reported sign times the true one."""
-        return self._choice.p - self._choice.q
+class SignSketch(SignChannel, Sketch):
+    """Sketches by public random sign functions, one of which each user draws."""
 
     def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
-        return squares / float(self._contrast) ** 2 - own - float(self.confusion) * (squares - own)
+        return squares / self.contrast**2 - own - float(self.confusion) * (squares - own)
 
     def second_moment(self, aggregate: Aggregate) -> float:
         # The square of a row's sum is, on average, its number of reports and a share of every pair
         # of users with the same item.
-        n, rows = aggregate.n, self._rows
+        n, rows = aggregate.n, math.prod(map(len, self._indices.values()))
         if not n:
             return 1.0
         square = float((aggregate.counts.astype(np.float64) ** 2).sum())
-        moment = (rows * (square - n) / float(self._contrast) ** 2 + n) / n**2
+        moment = (rows * (square - n) / self.contrast**2 + n) / n**2
         return min(1.0, max(moment, 1 / self.domain))
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        return sums_of_signs(aggregate.counts, aggregate.n)
-
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return [signs(n, counts, 1 / self._rows)]
-
-    @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return (self._choice.likelihoods,)
 
     def audit(self) -> Audit:
         # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
@@ -271,83 +246,20 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
         See `HashedSketch`.
     """
 
-    @property
-    def _rows(self) -> int:
-        return self.hashes * (self.width - 1)
-
     def _details(self) -> dict[str, Any]:
-        return {**self._functions, "truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+        return {**self._functions, **super()._details()}
 
     @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype(
-            [
-                ("hash", smallest_integer(self.hashes - 1)),
-                ("index", smallest_integer(self.width - 1)),
-                ("sign", "i1"),
-            ]
-        )
+    def _indices(self) -> dict[str, range]:
+        return {"hash": range(self.hashes), "index": range(1, self.width)}
 
-    @property
-    def report_bits(self) -> int:
-        return (self.hashes - 1).bit_length() + self.width.bit_length()
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        users = len(items)
-        hash_ = uniform(users, self.hashes, source)
-        index = 1 + uniform(users, self.width - 1, source)
-        minus = (
-            np.bitwise_count(index & self._cells_of(hash_, items))
-            ^ self._choice.draw(users, source)
-        ) & 1
-        reports["hash"], reports["index"], reports["sign"] = hash_, index, 1 - 2 * minus
-
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        index, sign = reports["index"], reports["sign"]
-        return (
-            (reports["hash"] < self.hashes)
-            & (index >= 1)
-            & (index < self.width)
-            & ((sign == 1) | (sign == -1))
-        )
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.hashes, self.width)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        cell = reports["hash"].astype(np.int64) * self.width + reports["index"]
-        return (
-            np.bincount(cell, weights=reports["sign"], minlength=self.hashes * self.width)
-            .astype(np.int64)
-            .reshape(self._shape)
-        )
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        return super()._consistent(aggregate) and not aggregate.counts[:, 0].any()
-
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return super()._samples(n, counts[:, 1:])
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        hash_, coefficient = index
+        return np.bitwise_count(coefficient & self._cells_of(hash_, items)) & 1
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
-        return self._look_up(table, items) / (aggregate.n * float(self._contrast))
-
-    def _blank(self, coins: Coins) -> Reports:
-        reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["hash"], reports["index"] = (
-            coins.uniform(0, self.hashes),
-            1 + coins.uniform(1, self.width - 1),
-        )
-        reports["sign"] = 1 - 2 * coins.uniform(2, 2)
-        return reports
-
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
-        cell = self._cells_of(reports["hash"].astype(np.int64), items)
-        return (
-            reports["sign"]
-            == 1 - 2 * (np.bitwise_count(reports["index"] & cell).astype(np.int64) & 1)
-        ).astype(np.int64)
+        return self._look_up(table, items) / (aggregate.n * self.contrast)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
-from frequency.algebra.hash_functions import Coins, PublicBits, features
+from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
 from frequency.oracles.count_mean_sketch import SignSketch, checked_size
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
@@ -61,55 +58,20 @@ class JLOracle(SignSketch):
     def confusion(self) -> Fraction:
         return Fraction(1, self.rows)
 
-    @property
-    def _rows(self) -> int:
-        return self.rows
-
     @cached_property
     def _matrix(self) -> PublicBits:
         return PublicBits("projection", self.seed, self.rows)
 
     def _details(self) -> dict[str, Any]:
-        return {
-            "rows": self.rows,
-            "seed": self.seed,
-            "truth": str(self._choice.truth),
-            "lie": str(self._choice.lie),
-        }
+        return {"rows": self.rows, "seed": self.seed, **super()._details()}
 
     @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("row", smallest_integer(self.rows - 1)), ("sign", "i1")])
+    def _indices(self) -> dict[str, range]:
+        return {"row": range(self.rows)}
 
-    @property
-    def report_bits(self) -> int:
-        return (self.rows - 1).bit_length() + 1
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        row = uniform(len(items), self.rows, source)
-        minus = self._matrix.bits(row, features(items)) ^ self._choice.draw(len(items), source)
-        reports["row"], reports["sign"] = row, 1 - 2 * minus
-
-    def _blank(self, coins: Coins) -> Reports:
-        reports = np.zeros(len(coins), dtype=self.report_dtype)
-        reports["row"], reports["sign"] = coins.uniform(0, self.rows), 1 - 2 * coins.uniform(1, 2)
-        return reports
-
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
-        minus = self._matrix.bits(reports["row"].astype(np.int64), features(items)).astype(np.int64)
-        return (reports["sign"] == 1 - 2 * minus).astype(np.int64)
-
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["row"] < self.rows) & ((reports["sign"] == 1) | (reports["sign"] == -1))
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.rows,)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(reports["row"], weights=reports["sign"], minlength=self.rows).astype(
-            np.int64
-        )
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        (row,) = index
+        return self._matrix.bits(row, features(items))
 
     def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)
@@ -121,4 +83,4 @@ class JLOracle(SignSketch):
             x, cube = features(chosen[start : start + step])
             minus = self._matrix.bits(rows[:, None], (x[None], cube[None]))
             result[start : start + step] = total - 2 * (sums @ minus)
-        return result / (aggregate.n * float(self._contrast))
+        return result / (aggregate.n * self.contrast)

@@ -1,34 +1,41 @@
-"""Channels that send a public random number and a sign, by randomised response."""
+"""Channels that send a public random index and a sign there, by randomised response."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie
+from frequency.algebra.exact_draws import TruthOrLie, uniform
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer, sums_of_signs
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.tally import Sample, signs
+from mechdesign._support.arrays import Items
+from mechdesign._support.randomness import BitSource
 
 
 class SignChannel(Channel):
-    """A public uniform number, and a sign that depends on it and on the item.
+    """A public uniform index, and the sign that the item has there.
 
-    A report is the number and ``sign`` (+1 or -1). The counts are the sums of the signs of each
-    number.
+    A report has a field for each number of the index, and ``sign`` (+1 or -1). The counts are the
+    sums of the signs of each index.
     """
-
-    number: ClassVar[str]
-    """What the number is called in a report."""
 
     @property
     @abstractmethod
-    def _numbers(self) -> int:
-        """How many numbers there are, from 0 on."""
+    def _indices(self) -> dict[str, range]:
+        """The fields of an index, and the numbers that each may be, all as likely."""
+
+    @abstractmethod
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        """1 where the item's sign at an index is -1, else 0; broadcast against each other."""
 
     @cached_property
     def _choice(self) -> TruthOrLie:
@@ -41,31 +48,82 @@ class SignChannel(Channel):
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([(self.number, smallest_integer(self._numbers - 1)), ("sign", "i1")])
+        fields = [(name, smallest_integer(r.stop - 1)) for name, r in self._indices.items()]
+        return np.dtype([*fields, ("sign", "i1")])
 
     @property
     def report_bits(self) -> int:
-        return (self._numbers - 1).bit_length() + 1
+        return sum((len(numbers) - 1).bit_length() for numbers in self._indices.values()) + 1
 
     def _details(self) -> dict[str, Any]:
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
 
+    def _fill(self, reports: Reports, index: Sequence[Items], minus: npt.NDArray[Any]) -> None:
+        for name, numbers in zip(self._indices, index, strict=True):
+            reports[name] = numbers
+        reports["sign"] = 1 - 2 * minus.astype(np.int64)
+
+    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+        users = len(items)
+        index = [r.start + uniform(users, len(r), source) for r in self._indices.values()]
+        minus = self._minus(items, *index).astype(np.int64)
+        self._fill(reports, index, minus ^ self._choice.draw(users, source))
+
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item: a fair coin for the sign."""
+        reports = np.zeros(users, dtype=self.report_dtype)
+        index = [r.start + uniform(users, len(r), source) for r in self._indices.values()]
+        self._fill(reports, index, uniform(users, 2, source))
+        return reports
+
     def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports[self.number] < self._numbers) & (
-            (reports["sign"] == 1) | (reports["sign"] == -1)
-        )
+        possible = (reports["sign"] == 1) | (reports["sign"] == -1)
+        for name, numbers in self._indices.items():
+            possible &= (reports[name] >= numbers.start) & (reports[name] < numbers.stop)
+        return possible
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        return (self._numbers,)
+        return tuple(numbers.stop for numbers in self._indices.values())
 
     def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(
-            reports[self.number], weights=reports["sign"], minlength=self._numbers
-        ).astype(np.int64)
+        shape, names = self._shape, list(self._indices)
+        cell = reports[names[0]]
+        for name, size in zip(names[1:], shape[1:], strict=True):
+            cell = cell.astype(np.int64) * size + reports[name]
+        sums = np.bincount(cell, weights=reports["sign"], minlength=math.prod(shape))
+        return sums.astype(np.int64).reshape(shape)
+
+    def _drawn(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The counts without those of indices that are never drawn."""
+        drawn = tuple(slice(numbers.start, numbers.stop) for numbers in self._indices.values())
+        return counts[drawn]
 
     def _consistent(self, aggregate: Aggregate) -> bool:
-        return sums_of_signs(aggregate.counts, aggregate.n)
+        sums = np.abs(aggregate.counts.astype(object))
+        total = int(sums.sum())
+        if total <= aggregate.n and (aggregate.n - total) % 2 == 0:
+            return total == int(self._drawn(sums).sum())
+        return False
 
     def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return [signs(n, counts, 1 / self._numbers)]
+        drawn = self._drawn(counts)
+        return [signs(n, drawn, 1 / drawn.size)]
+
+    @property
+    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._choice.likelihoods,)
+
+    def _blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        index = [
+            numbers.start + coins.uniform(place, len(numbers))
+            for place, numbers in enumerate(self._indices.values())
+        ]
+        self._fill(reports, index, coins.uniform(len(index), 2))
+        return reports
+
+    def _likelihood(self, reports: Reports, items: Items) -> Items:
+        index = [reports[name].astype(np.int64) for name in self._indices]
+        minus = self._minus(items, *index).astype(np.int64)
+        return (reports["sign"] == 1 - 2 * minus).astype(np.int64)

@@ -98,6 +98,10 @@ class SubsetSelection(BitVector, CellOracle):
             np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size
         )
 
+    @property
+    def cells(self) -> int:
+        return self.size
+
     def _cells(self, reports: Reports) -> Items:
         held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 from rangeq.core.cuts import Cuts
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse
@@ -35,18 +32,13 @@ class HaarLevel(SignChannel, Oracle):
     half of them, with signs.
     """
 
-    number: ClassVar[str] = "index"
-
     @property
-    def _numbers(self) -> int:
-        return self.domain // 2
+    def _indices(self) -> dict[str, range]:
+        return {"index": range(self.domain // 2)}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        index = uniform(len(items), self._numbers, source)
-        minus = (
-            np.bitwise_count(index & (items >> 1)) ^ items ^ self._choice.draw(len(items), source)
-        ) & 1
-        reports["index"], reports["sign"] = index, 1 - 2 * minus
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        (coefficient,) = index
+        return (np.bitwise_count(coefficient & (items >> 1)) ^ items) & 1
 
     def differences(self, aggregate: Aggregate) -> Floats:
         """Left less right fraction of each node, unbiased."""
