@@ -233,6 +233,11 @@ class PureOracle(Oracle):
 class CellOracle(PureOracle):
     """A report adds one to each of a fixed number of an aggregate's counts: those of its cells."""
 
+    @property
+    def cells(self) -> int:
+        """How many counts each report adds to."""
+        return 1
+
     @abstractmethod
     def _cells(self, reports: Reports) -> Items:
         """The flat indices of the counts that each report adds to: shape (users, cells)."""

@@ -5,16 +5,14 @@ Source: thesis 4.3.2.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel
 from frequency.core.oracle import Oracle
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
@@ -27,63 +25,9 @@ LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
 
 
-class InputProtocol(MarginalProtocol):
-    """A frequency oracle over all records; a marginal's cell is the sum of the records in it.
-
-    There are at most 2^22 different records.
-    """
-
-    def __post_init__(self) -> None:
-        size = getattr(self.domain, "size", 0)
-        if size > LARGEST:
-            raise ValueError(
-                f"{type(self).__name__} counts every record by itself: {size} are more than"
-                f" {LARGEST}"
-            )
-        super().__post_init__()
-
-    @property
-    @abstractmethod
-    def channel(self) -> Oracle:
-        """The oracle over all records, one of `Records`."""
-
-    @property
-    def _attributes(self) -> tuple[tuple[str, int], ...]:
-        return tuple((name, self.domain[name]) for name in self.domain)
-
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        result: Floats = np.bincount(
-            cells, weights=self.channel._frequencies(aggregate, None)
-        ).astype(np.float64)
-        return result
-
-    def _linear_variance(
-        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
-    ) -> Floats:
-        cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        frequencies = self.channel._frequencies(aggregate, None)
-        # A few sums at a time: each takes as many numbers as there are records.
-        parts = [
-            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
-            for row in weights
-        ]
-        return np.concatenate(parts)
-
-    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        names = self.checked(attributes)
-        cells = self.domain.cells(np.arange(self.domain.size), names)
-        shape = self.domain.project(names).shape
-        even = np.full(self.domain.size, 1 / self.domain.size)
-        rows = (cells == cell for cell in range(int(np.prod(shape))))
-        return np.concatenate(
-            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
-        ).reshape(shape)
-
-
 @dataclass(frozen=True)
-class Records(Channel):
-    """A channel whose items are the records of some attributes: others may have as many records.
+class Records(Oracle):
+    """An oracle whose items are the records of some attributes: others may have as many records.
 
     Attributes
     ----------
@@ -119,6 +63,66 @@ class RecordsBySketch(Records, HadamardCountMeanSketch):
     """`frequency.HadamardCountMeanSketch` over records."""
 
 
+class InputProtocol(MarginalProtocol):
+    """A frequency oracle over all records; a marginal's cell is the sum of the records in it.
+
+    There are at most 2^22 different records.
+    """
+
+    def __post_init__(self) -> None:
+        size = getattr(self.domain, "size", 0)
+        if size > LARGEST:
+            raise ValueError(
+                f"{type(self).__name__} counts every record by itself: {size} are more than"
+                f" {LARGEST}"
+            )
+        super().__post_init__()
+
+    oracle: ClassVar[type[Records]]
+    """Of the whole record."""
+
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the oracle, besides its domain, epsilon and attributes."""
+        return {}
+
+    @cached_property
+    def channel(self) -> Records:
+        """The oracle over all records."""
+        attributes = tuple((name, self.domain[name]) for name in self.domain)
+        return self.oracle(
+            self.domain.size, self.epsilon, **self._parameters(), attributes=attributes
+        )
+
+    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        result: Floats = np.bincount(
+            cells, weights=self.channel._frequencies(aggregate, None)
+        ).astype(np.float64)
+        return result
+
+    def _linear_variance(
+        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
+    ) -> Floats:
+        cells = self.domain.cells(np.arange(self.domain.size), attributes)
+        frequencies = self.channel._frequencies(aggregate, None)
+        # A few sums at a time: each takes as many numbers as there are records.
+        parts = [
+            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
+            for row in weights
+        ]
+        return np.concatenate(parts)
+
+    def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
+        names = self.checked(attributes)
+        cells = self.domain.cells(np.arange(self.domain.size), names)
+        shape = self.domain.project(names).shape
+        even = np.full(self.domain.size, 1 / self.domain.size)
+        rows = (cells == cell for cell in range(int(np.prod(shape))))
+        return np.concatenate(
+            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
+        ).reshape(shape)
+
+
 @dataclass(frozen=True)
 class InpRR(InputProtocol):
     """InpRR: a bit for every possible record, each perturbed by itself.
@@ -136,9 +140,7 @@ class InpRR(InputProtocol):
         More than 2^22 different records.
     """
 
-    @cached_property
-    def channel(self) -> Oracle:
-        return RecordsByOUE(self.domain.size, self.epsilon, attributes=self._attributes)
+    oracle: ClassVar[type[Records]] = RecordsByOUE
 
 
 @dataclass(frozen=True)
@@ -158,9 +160,7 @@ class InpPS(InputProtocol):
         More than 2^22 different records.
     """
 
-    @cached_property
-    def channel(self) -> Oracle:
-        return RecordsByGRR(self.domain.size, self.epsilon, attributes=self._attributes)
+    oracle: ClassVar[type[Records]] = RecordsByGRR
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,7 @@ class InpOLH(InputProtocol):
         More than 2^22 different records.
     """
 
-    @cached_property
-    def channel(self) -> Oracle:
-        return RecordsByOLH(self.domain.size, self.epsilon, attributes=self._attributes)
+    oracle: ClassVar[type[Records]] = RecordsByOLH
 
 
 @dataclass(frozen=True)
@@ -212,8 +210,7 @@ class InpHTCMS(InputProtocol):
     hashes: int = 5
     width: int = 256
 
-    @cached_property
-    def channel(self) -> Oracle:
-        return RecordsBySketch(
-            self.domain.size, self.epsilon, self.hashes, self.width, attributes=self._attributes
-        )
+    oracle: ClassVar[type[Records]] = RecordsBySketch
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"hashes": self.hashes, "width": self.width}

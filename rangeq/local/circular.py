@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
-from frequency.core.tally import Sample, public
-from mechdesign import Audit
+from frequency.core.public_draw import PublicDraw
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
@@ -28,7 +27,7 @@ from rangeq.local.hierarchy import ORACLES, per_user
 
 
 @dataclass(frozen=True)
-class Blocks(Channel):
+class Blocks(PublicDraw):
     """A circle of ``domain`` items, turned by a random angle and cut into equal blocks.
 
     A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
@@ -37,6 +36,8 @@ class Blocks(Channel):
 
     blocks: int
     oracle: str
+
+    fields: ClassVar[tuple[str, str]] = ("angle", "block")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,47 +70,22 @@ class Blocks(Channel):
         )
 
     @property
-    def report_bits(self) -> int:
-        return (self.width - 1).bit_length() + self.base.report_bits
+    def _settings(self) -> tuple[int, ...]:
+        return (self.width,)
 
     @property
-    def _batch(self) -> int:
-        return self.base._batch
+    def _probabilities(self) -> tuple[Floats, ...]:
+        return (np.full(self.width, 1 / self.width),)
+
+    def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
+        return (uniform(users, self.width, source),)
+
+    def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
+        (angle,) = setting
+        return (items + angle) % self.domain // self.width
 
     def _details(self) -> dict[str, Any]:
         return {"width": self.width, "blocks": {**self.base.parameters}}
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        angle = uniform(len(items), self.width, source)
-        reports["angle"] = angle
-        self.base._privatize((items + angle) % self.domain // self.width, reports["block"], source)
-
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["angle"] < self.width) & self.base._possible(reports["block"])
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.width, *self.base._shape)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        cells = self.base._cells(reports["block"]) + reports["angle"].astype(np.int64)[
-            :, None
-        ] * math.prod(self.base._shape)
-        return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        counts = aggregate.counts.reshape(self.width, -1)
-        if (counts < 0).any() or (counts.sum(axis=0, dtype=np.float64) >= 2.0**63).any():
-            return False
-        together = Aggregate(
-            self.base._signature, aggregate.n, counts.sum(axis=0).reshape(self.base._shape)
-        )
-        if not self.base._consistent(together):
-            return False
-        # Those of each angle too are whole reports, and no report has a cell twice.
-        cells = max(1, int(counts.sum()) // max(1, aggregate.n))
-        reports, rest = np.divmod(counts.sum(axis=1), cells)
-        return not rest.any() and bool((counts.max(axis=1) <= reports).all())
 
     def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How many reports support the block that begins at each item: shape (domain,)."""
@@ -128,21 +104,6 @@ class Blocks(Channel):
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
         return result
-
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        cells = getattr(self.base, "size", 1)  # of each report
-        turned = counts.reshape(self.width, -1).sum(axis=1) // cells
-        angles = public(n, turned, np.full(self.width, 1 / self.width))
-        if cells == 1:
-            return [angles, *super()._samples(n, counts)]
-        own = zip(counts, turned.tolist(), strict=True)
-        return [
-            angles,
-            *(sample for row, users in own for sample in self.base._samples(users, row)),
-        ]
-
-    def audit(self) -> Audit:
-        return self.base.audit()  # the angle does not depend on the item
 
 
 @dataclass(frozen=True)

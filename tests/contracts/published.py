@@ -205,7 +205,7 @@ def _(channel: WaveCells, report, item):
     for wave, asked, value in zip(channel.waves, report["waves"].tolist(), records, strict=True):
         chance *= Fraction(wave.deck.tolist().count(asked), len(wave.deck))
         cell = cell * wave.arcs + int(wave.arc(np.array([asked]), np.array([int(value)]))[0])
-    return chance * probability(channel.oracle, report["cell"], cell)
+    return chance * probability(channel.base, report["cell"], cell)
 
 
 @probability.register

@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
-from frequency.core.tally import Sample, public
+from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
-from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource, bit_source
 from rangeq.grids.cells import Edges
@@ -136,7 +135,7 @@ class Wave:
 
 
 @dataclass(frozen=True)
-class WaveCells(Channel):
+class WaveCells(PublicDraw):
     """The cell of the arcs of random waves, over one or two attributes, that holds the record.
 
     A report is the configurations, public and independent of the record, and ``cell``, the report
@@ -146,10 +145,11 @@ class WaveCells(Channel):
 
     waves: tuple[Wave, ...]
 
+    fields: ClassVar[tuple[str, str]] = ("waves", "cell")
     largest_domain: ClassVar[int] = LARGEST**2
 
     @cached_property
-    def oracle(self) -> SubsetSelection:
+    def base(self) -> SubsetSelection:
         """Which cell it is."""
         return SubsetSelection(math.prod(self.arcs), self.epsilon)
 
@@ -161,92 +161,43 @@ class WaveCells(Channel):
     @property
     def information(self) -> float:
         """What a report tells of each orthonormal function of the cells: see `information`."""
-        return information(self.oracle)
+        return information(self.base)
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:
         number = smallest_integer(max(wave.configurations for wave in self.waves) - 1)
-        return np.dtype([("waves", number, (len(self.waves),)), ("cell", self.oracle.report_dtype)])
+        return np.dtype([("waves", number, (len(self.waves),)), ("cell", self.base.report_dtype)])
 
     @property
-    def report_bits(self) -> int:
-        return (
-            sum((wave.configurations - 1).bit_length() for wave in self.waves)
-            + self.oracle.report_bits
-        )
+    def _settings(self) -> tuple[int, ...]:
+        return tuple(wave.configurations for wave in self.waves)
 
     @property
-    def _batch(self) -> int:
-        return self.oracle._batch
+    def _probabilities(self) -> tuple[Floats, ...]:
+        return tuple(wave.probabilities for wave in self.waves)
+
+    def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
+        return tuple(wave.deck[uniform(users, len(wave.deck), source)] for wave in self.waves)
+
+    def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
+        records = np.unravel_index(items, tuple(wave.size for wave in self.waves))
+        cell = np.zeros(len(items), dtype=np.int64)
+        for wave, configuration, values in zip(self.waves, setting, records, strict=True):
+            cell = cell * wave.arcs + wave.arc(configuration, values)
+        return cell
 
     def _details(self) -> dict[str, Any]:
         waves = [
             {"size": wave.size, "arcs": wave.arcs, "phases": list(wave.phases)}
             for wave in self.waves
         ]
-        return {"waves": waves, "cells": {**self.oracle.parameters}}
-
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        records = np.unravel_index(items, tuple(wave.size for wave in self.waves))
-        cell = np.zeros(len(items), dtype=np.int64)
-        for axis, (wave, values) in enumerate(zip(self.waves, records, strict=True)):
-            configuration = wave.deck[uniform(len(items), len(wave.deck), source)]
-            reports["waves"][:, axis] = configuration
-            cell = cell * wave.arcs + wave.arc(configuration, values)
-        self.oracle._privatize(cell, reports["cell"], source)
-
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        known = reports["waves"] < np.array([wave.configurations for wave in self.waves])
-        return known.all(axis=1) & self.oracle._possible(reports["cell"])
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (*(wave.configurations for wave in self.waves), self.oracle.domain)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        asked = np.zeros(len(reports), dtype=np.int64)
-        for axis, wave in enumerate(self.waves):
-            asked = asked * wave.configurations + reports["waves"][:, axis]
-        cells = self.oracle._cells(reports["cell"]) + self.oracle.domain * asked[:, None]
-        return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
-
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        counts, k = aggregate.counts, self.oracle.size
-        if (
-            (counts < 0).any()
-            or counts.sum(dtype=np.float64) > 1.5 * k * aggregate.n
-            or k * aggregate.n > 1 << 62
-        ):
-            return False  # what follows sums up to less than 2^63
-        # Whole reports of each configuration, none with a cell twice.
-        asked, rest = np.divmod(counts.sum(axis=-1), k)
-        return (
-            not rest.any()
-            and bool((counts.max(axis=-1) <= asked).all())
-            and int(asked.sum()) == aggregate.n
-        )
+        return {"waves": waves, "cells": {**self.base.parameters}}
 
     def held(self, counts: npt.NDArray[np.int64]) -> Floats:
         """See `Heard`."""
-        p, q, k = float(self.oracle.p), float(self.oracle.q), self.oracle.size
+        p, q, k = float(self.base.p), float(self.base.q), self.base.size
         result = (counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q)
         return result.reshape(*self._shape[:-1], *self.arcs)
-
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        asked, chances = counts.sum(axis=-1) // self.oracle.size, np.ones(())
-        for wave in self.waves:
-            chances = np.multiply.outer(chances, wave.probabilities)
-        configurations = public(n, asked, chances.ravel())
-        if self.oracle.size == 1:
-            return [configurations, *super()._samples(n, counts)]
-        own = zip(counts.reshape(-1, self.oracle.domain), asked.ravel().tolist(), strict=True)
-        return [
-            configurations,
-            *(sample for row, users in own for sample in self.oracle._samples(users, row)),
-        ]
-
-    def audit(self) -> Audit:
-        return self.oracle.audit()  # the configurations do not depend on the item
 
 
 def information(oracle: SubsetSelection) -> float:

@@ -131,7 +131,7 @@ def test_the_audit_is_the_worst_ratio_of_all_reports(
 ) -> None:
     channel = WaveGrid(list(sizes), epsilon).channel
     (cells,) = channel.parts
-    p, q, k, d = cells.oracle.p, cells.oracle.q, cells.oracle.size, cells.oracle.domain
+    p, q, k, d = cells.base.p, cells.base.q, cells.base.size, cells.base.domain
     records = list(itertools.product(*map(range, sizes)))
     worst = Fraction(0)
     within, without = p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k)
@@ -164,7 +164,7 @@ def test_reports_have_the_stated_probabilities() -> None:
         )
     bits = np.unpackbits(body["cell"]["bits"], axis=1, count=4, bitorder="little")
     held = int(bits[np.arange(len(bits)), inside].sum())
-    assert stats.binomtest(held, len(bits), float(cells.oracle.p)).pvalue > FALSE_ALARM
+    assert stats.binomtest(held, len(bits), float(cells.base.p)).pvalue > FALSE_ALARM
     both = np.bincount(
         body["waves"][:, 0].astype(int) * 64 + body["waves"][:, 1], minlength=64 * 64
     ).reshape(64, 64)
@@ -188,11 +188,11 @@ def test_aggregates_and_scores_are_those_of_a_loop(epsilon: float) -> None:
             strict=True,
         )
     ):
-        p, q = float(part.oracle.p), float(part.oracle.q)
+        p, q = float(part.base.p), float(part.base.q)
         expected = np.zeros(heard.held.shape)
         for row in reports[reports["group"] == number]:
             body = row["body"][: part.report_dtype.itemsize].view(part.report_dtype)[0]
-            bits = np.unpackbits(body["cell"]["bits"], count=part.oracle.domain, bitorder="little")
+            bits = np.unpackbits(body["cell"]["bits"], count=part.base.domain, bitorder="little")
             expected[tuple(body["waves"])] += ((bits - q) / (p - q)).reshape(part.arcs)
         np.testing.assert_allclose(heard.held, expected, atol=1e-9)
         assert heard.places == group
@@ -204,7 +204,7 @@ def test_scores_are_unbiased_with_the_stated_information() -> None:
         cells = WaveCells(16, epsilon, (Wave(4, 2), Wave(4, 2)))
         n = 200_000
         reports = cells.privatize(np.full(n, 6), np.random.default_rng(7))
-        p, q = float(cells.oracle.p), float(cells.oracle.q)
+        p, q = float(cells.base.p), float(cells.base.q)
         bits = np.unpackbits(reports["cell"]["bits"], axis=1, count=4, bitorder="little")
         # The product of both waves
         scores = (bits - q) / (p - q) @ np.array([1.0, -1.0, -1.0, 1.0])
@@ -225,8 +225,8 @@ def test_four_cells_tell_what_theory_says() -> None:
             ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2,
         )
         (cells,) = WaveGrid([6, 6], epsilon).channel.parts
-        assert cells.information == information(cells.oracle) == pytest.approx(max(of_two, of_one))
-        assert cells.oracle.size == (2 if of_two > of_one else 1)
+        assert cells.information == information(cells.base) == pytest.approx(max(of_two, of_one))
+        assert cells.base.size == (2 if of_two > of_one else 1)
     assert WaveGrid([64, 7], 2.0).channel.waves == (Wave(64, 2), Wave(7, 2))
     assert WaveGrid([64, 7], 4.0).channel.waves == (Wave(64, 4), Wave(7, 2))
 
