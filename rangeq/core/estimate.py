@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -108,7 +109,49 @@ class Distribution:
         return checked_ends(first, last, len(self.frequencies))
 
 
-class RangeEstimate(Estimate, Distribution):
+class EstimatedDistribution(Distribution):
+    """A distribution whose ranges have confidence intervals, and so have its quantiles."""
+
+    @abstractmethod
+    def interval(
+        self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
+    ) -> ConfidenceInterval:
+        """Confidence intervals for the fractions in first .. last, each by itself."""
+
+    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+
+        Woodruff's interval. It reaches from the first item where the band's upper end reaches phi
+        to the first from which on its lower end does. An end is beyond the quantile only if the
+        band misses the cdf right there, so noise elsewhere widens the interval but never makes it
+        wrong.
+
+        Parameters
+        ----------
+        phi
+            In [0, 1]: a number, or an array.
+        confidence
+            In (0, 1), of the band at each item.
+
+        Returns
+        -------
+        tuple
+            The first and the last item, ints or arrays of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1] or a confidence outside of (0, 1).
+        """
+        last = np.arange(len(self.frequencies))
+        band = self.interval(np.zeros_like(last), last, confidence)
+        wanted = _fractions(phi)
+        return _plain(_first_reaching(band.high, wanted)), _plain(
+            _reaching_for_good(band.low, wanted)
+        )
+
+
+class RangeEstimate(Estimate, EstimatedDistribution):
     """The estimate of a range protocol: unbiased and linear, so that its errors are known.
 
     Values may be negative or exceed 1. `frequency.Estimate` is about single items and weighted sums
@@ -194,34 +237,6 @@ class RangeEstimate(Estimate, Distribution):
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
         return ConfidenceInterval(middle - half, middle + half)
 
-    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
-
-        Woodruff's interval. It reaches from the first item where the band's upper end reaches phi
-        to the first from which on its lower end does. An end is beyond the quantile only if the
-        band misses the cdf right there, so noise elsewhere widens the interval but never makes it
-        wrong.
-
-        Parameters
-        ----------
-        phi
-            In [0, 1]: a number, or an array.
-        confidence
-            In (0, 1), of the band at each item.
-
-        Returns
-        -------
-        tuple
-            The first and the last item, ints or arrays of the shape of ``phi``.
-
-        Raises
-        ------
-        ValueError
-            For a phi outside of [0, 1] or a confidence outside of (0, 1).
-        """
-        last = np.arange(len(self.frequencies))
-        return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
-
     def nonnegative(self) -> Distribution:
         """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.
 
@@ -242,16 +257,6 @@ class RangeEstimate(Estimate, Distribution):
             else np.zeros(0)
         )
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
-
-
-def crossings(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
-    """Where a band around the cdf crosses phi; see `RangeEstimate.quantile_interval`.
-
-    The first item where the band's upper end reaches phi, and the first from which on its lower end
-    does.
-    """
-    wanted = _fractions(phi)
-    return _plain(_first_reaching(band.high, wanted)), _plain(_reaching_for_good(band.low, wanted))
 
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:

@@ -18,7 +18,7 @@ from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational
-from rangeq.core.estimate import Distribution, RangeEstimate, crossings
+from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.intervals import checked_ends
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, round_up
@@ -146,7 +146,7 @@ class Shaped(Protocol):
         return ShapedEstimate(self.collection, aggregate)
 
 
-class ShapedEstimate(Distribution):
+class ShapedEstimate(EstimatedDistribution):
     """A distribution as smooth as the data say: the likeliest one under an adaptive prior.
 
     Non-negative and with sum 1; see `rangeq.local.circle_smoothing`. Estimates are biased toward
@@ -239,29 +239,6 @@ class ShapedEstimate(Distribution):
         return ConfidenceInterval(
             np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
         )
-
-    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
-
-        Parameters
-        ----------
-        phi
-            In [0, 1]: a number, or an array.
-        confidence
-            In (0, 1), of the band at each item.
-
-        Returns
-        -------
-        tuple
-            The first and the last item, ints or arrays of the shape of ``phi``.
-
-        Raises
-        ------
-        ValueError
-            For a phi outside of [0, 1] or a confidence outside of (0, 1).
-        """
-        last = np.arange(len(self.frequencies))
-        return crossings(self.interval(np.zeros_like(last), last, confidence), phi)
 
     def __repr__(self) -> str:
         return f"<ShapedEstimate of {len(self.frequencies)} items from {self.n} reports>"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign._support.arrays import Floats
+from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 
 class Kernel(NamedTuple):
@@ -76,10 +77,8 @@ heavy points.
 _RANK = 1e-5
 """Directions of less than this part of the largest prior variance are left out."""
 
-_TURNS, _TRIES, _GAIN = 60, 8, 1e-4
-"""Of Newton's method: rounds and shorter steps at most, and how little of the log-posterior a last
-round gains.
-"""
+_STEPS, _GAIN = 60, 1e-4
+"""Of Gauss-Newton: steps at most, and how little of the log-posterior the last one gains."""
 
 _NEGLIGIBLE = 1e-3
 """Kernels of less weight are left out of the covariance."""
@@ -132,37 +131,20 @@ class _Mode(NamedTuple):
 
 
 def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mode:
-    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w):
-    damped Gauss-Newton.
-    """
+    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w)."""
 
-    def at(w: Floats) -> tuple[float, Floats]:
+    def at(w: Floats, _: Floats | None) -> tuple[float, Floats]:
         h = even + root @ w
         p = np.exp(h - h.max())
         p /= p.sum()
         return float(scores @ p - 0.5 * p @ precision @ p - 0.5 * w @ w), p
 
-    def curvature(p: Floats) -> tuple[Floats, Floats]:
+    def around(w: Floats, p: Floats) -> Expansion:
         slopes = p[:, None] * root - np.outer(p, p @ root)
-        return slopes, slopes.T @ precision @ slopes + np.eye(root.shape[1])
-
-    w, damping = np.zeros(root.shape[1]), 1e-2
-    value, p = at(w)
-    slopes, hessian = curvature(p)
-    for _ in range(_TURNS):
         gradient = slopes.T @ (scores - precision @ p) - w
-        for _ in range(_TRIES):
-            step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), gradient)
-            new, moved = at(w + step)
-            if new > value:
-                break
-            damping *= 4
-        else:
-            break
-        gain, value, p, w, damping = new - value, new, moved, w + step, max(damping / 10, 1e-6)
-        slopes, hessian = curvature(p)
-        if gain < _GAIN:
-            break
+        return Expansion(slopes, gradient, slopes.T @ precision @ slopes + np.eye(len(w)))
+
+    _, value, p, (slopes, _, hessian) = climb(np.zeros(root.shape[1]), at, around, _STEPS, _GAIN)
     evidence = value - 0.5 * float(np.linalg.slogdet(hessian)[1])
     return _Mode(p, evidence, lambda: np.asarray(slopes @ np.linalg.solve(hessian, slopes.T)))
 

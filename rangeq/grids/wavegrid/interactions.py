@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 
 from mechdesign._support.arrays import Floats
+from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 Key = TypeVar("Key")
 
@@ -55,6 +56,9 @@ _OFF = 1e-3
 """How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would
 take too long to scale.
 """
+
+_GAIN = 1e-3
+"""How little of the log-posterior the last step towards a mode gains."""
 
 _EMPTY = 1e-9
 """Cells of less mass have no part in what scores of ranks are."""
@@ -222,65 +226,53 @@ class Pair:
         seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
         return np.asarray(self.precision * seen @ seen.T)
 
+    def _gradient(self, slopes: Floats, joint: Floats) -> Floats:
+        """Of the log-likelihood, in the coefficients."""
+        return np.asarray(slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel())
+
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
         """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
 
         Under theta ~ N(mean, 1 / precision).
         """
 
-        def penalised(theta: Floats, right: Floats | None) -> tuple[float, Floats, Floats]:
-            joint, new = scaled_to(fit.terms[0] @ theta @ fit.terms[1].T, *self.margins, right)
-            off = (
-                np.abs(joint.sum(axis=1) - self.margins[0]).sum()
-                + np.abs(joint.sum(axis=0) - self.margins[1]).sum()
+        psi, phi = fit.terms
+        weights, middle = precision.ravel(), mean.ravel()
+
+        def penalised(
+            theta: Floats, last: tuple[Floats, Floats] | None
+        ) -> tuple[float, tuple[Floats, Floats]]:
+            logarithms = psi @ theta.reshape(fit.theta.shape) @ phi.T
+            state = scaled_to(logarithms, *self.margins, fit.right if last is None else last[1])
+            off = sum(
+                np.abs(state[0].sum(axis=1 - axis) - margin).sum()
+                for axis, margin in enumerate(self.margins)
             )
             if off > _OFF:
-                return -np.inf, joint, new
-            return (
-                self.likelihood(joint) - 0.5 * float((precision * (theta - mean) ** 2).sum()),
-                joint,
-                new,
-            )
+                return -np.inf, state
+            penalty = 0.5 * float((weights * (theta - middle) ** 2).sum())
+            return self.likelihood(state[0]) - penalty, state
 
-        theta, damping, prior = fit.theta, 1e-3, np.diag(precision.ravel())
-        value, joint, right = penalised(theta, fit.right)
-        slopes = self.slopes(*fit.terms, joint)
-        information = self._information(slopes)
-        for _ in range(steps):
-            gradient = (
-                slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
-                - (precision * (theta - mean)).ravel()
-            )
-            hessian = information + prior
-            for _ in range(6):
-                step = np.linalg.solve(
-                    hessian + damping * np.diag(np.diag(hessian)), gradient
-                ).reshape(theta.shape)
-                new, moved, scaling = penalised(theta + step, right)
-                if new > value:
-                    break
-                damping = max(10 * damping, 1e-2)
-            else:
-                break
-            gain, value, joint, right, theta, damping = (
-                new - value,
-                new,
-                moved,
-                scaling,
-                theta + step,
-                damping / 10,
-            )
-            slopes = self.slopes(*fit.terms, joint)
-            information = self._information(slopes)
-            if gain < 1e-3:
-                break
-        pull = (
-            information @ theta.ravel()
-            + slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel()
+        def around(theta: Floats, state: tuple[Floats, Floats]) -> Expansion:
+            slopes = self.slopes(psi, phi, state[0])
+            gradient = self._gradient(slopes, state[0]) - weights * (theta - middle)
+            return Expansion(slopes, gradient, self._information(slopes) + np.diag(weights))
+
+        theta, _, (joint, right), (slopes, _, hessian) = climb(
+            fit.theta.ravel(), penalised, around, steps, _GAIN
         )
-        covariance = np.asarray(np.linalg.inv(information + prior), dtype=np.float64)
+        information = self._information(slopes)
+        pull = information @ theta + self._gradient(slopes, joint)
+        covariance = np.asarray(np.linalg.inv(hessian), dtype=np.float64)
         return Interaction(
-            fit.terms, theta, joint, right, self.likelihood(joint), information, pull, covariance
+            fit.terms,
+            theta.reshape(fit.theta.shape),
+            joint,
+            right,
+            self.likelihood(joint),
+            information,
+            pull,
+            covariance,
         )
 
 
