@@ -192,7 +192,7 @@ def hoeffding(settings: Settings) -> Outcome:
     """Claim 2.6 by its proof: n independent numbers in [-c, c]."""
     runs, n, d, epsilon = 100 if settings.quick else 1000, 500, 64, 1.0
     oracle = JLOracle(d, epsilon, rows=256, seed=1)
-    rng, c = np.random.default_rng(5), 1 / float(oracle._contrast)
+    rng, c = np.random.default_rng(5), 1 / oracle.contrast
     columns = signs(oracle, d)
     values = rng.integers(0, d, n)
     mean = (columns.T @ columns[:, values] / oracle.rows).mean(axis=1)
