@@ -119,10 +119,28 @@ class Source:
 def answered(
     protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float
 ) -> Iterator[Answer]:
-    """The answers to questions, (name, text) as on the command line; without any, what the protocol
-    is for.
+    """The answers to questions as on the command line.
 
-    ValueError for a question that is none, or not one for this protocol.
+    Parameters
+    ----------
+    protocol : RangeProtocol, ConjunctionProtocol, Oracle or any other
+        Of which the aggregate is.
+    aggregate : Aggregate
+        What was counted.
+    asked : list of (str, str)
+        Names and texts of the questions; none: those that the protocol is for.
+    confidence : float
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    iterator of Answer
+        One for each thing asked.
+
+    Raises
+    ------
+    ValueError
+        A question that is none, or not one for this protocol.
     """
     if isinstance(protocol, OneBit) and isinstance(protocol.channel, Oracle):
         protocol = protocol.channel

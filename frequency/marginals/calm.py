@@ -362,7 +362,7 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
         iterations += 1
         if iterations % 100 == 0:
             if discrepancy > 0.99 * before:
-                break  # it goes round in circles: no distribution has all of these marginals
+                break  # the steps repeat: no distribution has all of these marginals
             before = discrepancy
     return result, Reconstruction(iterations, discrepancy <= _TOLERANCE, discrepancy)
 

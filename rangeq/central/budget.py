@@ -32,11 +32,24 @@ def geometric(h: int) -> list[Fraction]:
 
 
 def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
-    """Shares w >= 0 of sum 1 for a small sum of gains[i] / (sum over l >= i of sizes[l] w[l]^2).
+    """Shares of epsilon for a small average variance of a tree with inference.
 
-    That is not convex: a level without a share is a tree without it, and every such tree may have
-    its own minimum. So the search starts from equal shares and from the trees that keep every k-th
+    Shares w >= 0 of sum 1 for a small sum of gains[i] / (sum over l >= i of sizes[l] w[l]^2). That
+    is not convex: a level without a share is a tree without it, and every such tree may have its
+    own minimum. So the search starts from equal shares and from the trees that keep every k-th
     level.
+
+    Parameters
+    ----------
+    sizes : numpy.ndarray of float64
+        Shape (height,): the cells below a node of each level.
+    gains : numpy.ndarray of float64
+        Shape (height,): what a unit of variance of each level's contrasts adds, times ``sizes``.
+
+    Returns
+    -------
+    list of Fraction
+        One share for each level from the top; the last is above 0.
     """
     h = len(sizes)
     if h == 1:

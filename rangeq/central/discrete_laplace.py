@@ -75,8 +75,9 @@ class DiscreteLaplace:
 
     @cached_property
     def _digits(self) -> list[Words]:
-        """For each digit of U, the first words of the powers it stands for. The entry of the digit
-        0, a power of 1, is not used.
+        """For each digit of U, the first words of the powers it stands for.
+
+        The entry of the digit 0, a power of 1, is not used.
         """
         tables = []
         for place in range(0, self._shift, _DIGIT):
@@ -88,7 +89,20 @@ class DiscreteLaplace:
         return tables
 
     def draw(self, size: int, source: BitSource) -> Ints:
-        """``size`` independent draws, int64, shape (size,)."""
+        """Independent draws of the noise.
+
+        Parameters
+        ----------
+        size : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (size,).
+        """
         result = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             part = result[start : start + _CHUNK]
@@ -97,7 +111,20 @@ class DiscreteLaplace:
         return result
 
     def geometric(self, size: int, source: BitSource) -> Ints:
-        """Independent draws of G with ``Pr[G >= k] = alpha^k``, k >= 0: int64, shape (size,)."""
+        """Independent draws of G with ``Pr[G >= k] = alpha^k``, k >= 0.
+
+        Parameters
+        ----------
+        size : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (size,).
+        """
         result = self._table_draw(source(size), source)
         beyond = np.flatnonzero(result == self._length)
         while len(beyond):
@@ -117,8 +144,9 @@ class DiscreteLaplace:
         return result.astype(np.int64)
 
     def _slow(self, prefix: int, source: BitSource) -> int:
-        """The obvious definition: extend U = prefix / 2^64 by words until no power lies inside its
-        cell.
+        """The obvious definition of a draw from the table.
+
+        U = prefix / 2^64 is extended by words until no power lies inside its cell.
         """
         words = 1
         while True:
@@ -150,8 +178,9 @@ class DiscreteLaplace:
         return result
 
     def _below(self, exponent: int, prefix: int, source: BitSource) -> bool:
-        """Whether U < alpha^exponent, where U = prefix / 2^64 is extended by words until it is
-        known.
+        """Whether U < alpha^exponent.
+
+        U = prefix / 2^64 is extended by words until that is known.
         """
         words = 1
         while (power := self._leading(exponent, words)) == prefix:

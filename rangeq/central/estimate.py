@@ -17,7 +17,6 @@ from rangeq.core.node_decomposition import added_up
 from rangeq.core.tree import Tree
 
 Answer: TypeAlias = float | Floats
-"""One for each range: a number for two numbers, an array for arrays."""
 """A float for a range given by two integers, an array for ranges given by arrays."""
 
 
@@ -30,7 +29,23 @@ class Released(Protocol):
         ...
 
     def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
-        """The variance of the answers to ranges a .. b."""
+        """The variance of the answers to ranges a .. b.
+
+        Parameters
+        ----------
+        a, b : array_like
+            Integers or integer arrays that broadcast, 0 <= a <= b < domain.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared users, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            Other ends.
+        """
         ...
 
 

@@ -161,7 +161,25 @@ class Hierarchy(CentralMechanism):
 
 
 def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed."""
+    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed.
+
+    Parameters
+    ----------
+    domain : int
+        The number of cells, at least 1.
+    branching : int or sequence of int
+        An integer of at least 2, or a sequence of them from the root down.
+
+    Returns
+    -------
+    tuple of int
+        From the root down.
+
+    Raises
+    ------
+    ValueError
+        The product of the branchings does not reach the domain, or that of all but the first does.
+    """
     if isinstance(branching, int):
         branching = Tree.of(domain, branching).branching
     below = math.prod(branching[1:])

@@ -16,7 +16,7 @@ LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
 
 LARGEST_TOTAL = 1 << 52
-"""People that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
+"""Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
 and in floats.
 """
 
@@ -38,7 +38,22 @@ class InvalidHistogram(ValueError):
 def fraction(value: float | Rational, name: str) -> Fraction:
     """A float as the binary number that it is; anything else must be exact.
 
-    ValueError for infinities and NaN.
+    Parameters
+    ----------
+    value : float, Fraction, int, str or Decimal
+        The number.
+    name : str
+        What it is called in error messages.
+
+    Returns
+    -------
+    Fraction
+        The same number.
+
+    Raises
+    ------
+    ValueError
+        An infinity, NaN, or what is no number.
     """
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
@@ -48,7 +63,25 @@ def fraction(value: float | Rational, name: str) -> Fraction:
 
 
 def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
-    """``counts`` as int64, or InvalidHistogram."""
+    """Counts as int64, checked.
+
+    Parameters
+    ----------
+    counts : array_like
+        Shape (domain,): integers >= 0 of an integer type, of sum at most 2^52.
+    domain : int
+        The number of cells, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (domain,).
+
+    Raises
+    ------
+    InvalidHistogram
+        Anything else.
+    """
     if isinstance(counts, np.ma.MaskedArray):
         raise InvalidHistogram("a masked array has counts that are missing")
     try:

@@ -41,15 +41,36 @@ class Spectrum(NamedTuple):
     contrasts: tuple[Fraction, ...]
 
     def variance(self, first: Integers, last: Integers) -> Floats:
-        """The variances of the sums over first .. last, of any one shape: O(height) for each."""
+        """The variances of the sums over ranges: O(height) for each.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Integer arrays of one shape, 0 <= first <= last < leaves.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape.
+        """
         share = (last - first + 1) / self.tree.leaves
         contrasts = np.array([float(variance) for variance in self.contrasts])
         return share**2 * float(self.everything) + self.tree._range(first, last, contrasts)
 
     def mean(self, moments: Sequence[Fraction], d: int = 1) -> Fraction:
-        """The mean variance of queries of these `Tree.moments`.
+        """The mean variance of the queries of a workload, exactly.
 
-        With d dimensions: of all boxes of such queries.
+        Parameters
+        ----------
+        moments : sequence of Fraction
+            `Tree.moments` of the workload.
+        d : int, default 1
+            The dimensions: with several, of all boxes of such queries.
+
+        Returns
+        -------
+        Fraction
+            In the unit of the variances.
         """
         total = self.everything * (moments[0] / self.tree.leaves) ** d
         for (above, below), width, variance in zip(
@@ -62,16 +83,39 @@ class Spectrum(NamedTuple):
 def tree_over(domain: int, fanouts: Sequence[int]) -> Tree:
     """The tree with so many children of each node from the top.
 
-    That of a single cell gets a second, which nobody asks for.
+    Parameters
+    ----------
+    domain : int
+        The number of cells, at least 1.
+    fanouts : sequence of int
+        From the root down.
+
+    Returns
+    -------
+    Tree
+        That of a single cell gets a second leaf, which nobody asks for.
     """
     return Tree(domain, (max(2, fanouts[0]), *fanouts[1:]))
 
 
 def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Spectrum:
-    """Least squares on a tree whose level l has noise of variance variances[l].
+    """The spectrum of least squares on a tree whose root is not asked.
 
-    None: the level is not asked. The root is not, so the total is what the top nodes sum to. With d
-    dimensions: a tree that splits each in this way.
+    So the total is what the top nodes sum to.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    variances : sequence of Fraction or None
+        The variance of the noise of each level from the top; None: the level is not asked.
+    d : int, default 1
+        The dimensions: a tree that splits each in this way.
+
+    Returns
+    -------
+    Spectrum
+        Exactly.
     """
     precisions = contrast_precisions(
         tree, [Fraction(0) if v is None else 1 / v for v in variances], d
@@ -84,7 +128,23 @@ def tree_spectrum(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) 
 
 
 def average_of_nodes(tree: Tree, variances: Sequence[Fraction | None], d: int = 1) -> Fraction:
-    """The mean variance over all ranges, or boxes, as sums of the fewest nodes."""
+    """The mean variance over all ranges, or boxes, as sums of the fewest nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    variances : sequence of Fraction or None
+        The variance of the noise of each level from the top; None: the level is not asked, and
+        counts as without noise.
+    d : int, default 1
+        The dimensions: with several, the mean over all boxes.
+
+    Returns
+    -------
+    Fraction
+        Exactly.
+    """
     used = zip(nodes_used(tree, root=False, d=d), variances, strict=True)
     return (
         sum((n * v for n, v in used if v is not None), Fraction(0))

@@ -27,7 +27,23 @@ def checked_ends(
 ) -> tuple[Integers, Integers]:
     """Both ends of ranges as int64 arrays of one shape.
 
-    InvalidRange for what is not a range. Empty arrays may be of any type.
+    Parameters
+    ----------
+    first, last : array_like
+        Integers, or arrays of integers that broadcast, 0 <= first <= last < domain. Empty arrays
+        may be of any type.
+    domain : int
+        The number of items, at least 1.
+
+    Returns
+    -------
+    tuple
+        The first and the last items, of the common shape.
+
+    Raises
+    ------
+    InvalidRange
+        Anything else; its ``index`` is the first bad range.
     """
     a, b = np.asarray(first), np.asarray(last)
     if any(ends.dtype.kind not in "iu" and ends.size for ends in (a, b)):

@@ -59,7 +59,22 @@ def added_up(
 ) -> Any:
     """The values of the nodes that make up first .. last, added up; see `runs`.
 
-    ``cumulated`` are the prefix sums of the values of each level's nodes, the empty sum first.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    cumulated : sequence of numpy.ndarray
+        The prefix sums of the values of each level's nodes, the empty sum first: shape (nodes of
+        the level + 1,).
+    first, last : numpy.ndarray of int64
+        Checked ends of ranges, of one shape.
+    root : bool, default True
+        False: the root is not known, and its children make up the whole range.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the ends' shape.
     """
     parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
     return sum(
@@ -78,6 +93,23 @@ def variance_of_nodes(
     """The variance of `added_up` for independent nodes, whose variance depends on their level.
 
     Infinite variances count only where a level is used.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    per_node : sequence of float or numpy.ndarray of float64
+        Shape (height,): the variance of a node of each level. Infinite ones count only where a
+        level is used.
+    first, last : numpy.ndarray of int64
+        Checked ends of ranges, of one shape.
+    root : bool, default True
+        False: the root is not known, and its children make up the whole range.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the ends' shape.
     """
     total = np.zeros(first.shape)
     for level, variance in enumerate(per_node):
@@ -92,8 +124,29 @@ def nodes_used(
 ) -> list[int]:
     """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
 
-    O(height). With d dimensions: boxes of a grid of domain^d cells, by a tree that splits each
-    dimension like this one.
+    In O(height) steps.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    workload : str, default "all ranges"
+        "ranges", "all ranges" or "prefixes".
+    root : bool, default True
+        False: the root is not known, and its children make up the whole range.
+    d : int, default 1
+        The dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like
+        this one.
+
+    Returns
+    -------
+    list of int
+        One number for each level 1 .. height.
+
+    Raises
+    ------
+    ValueError
+        An unknown workload.
     """
     inside = [
         blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
@@ -106,7 +159,25 @@ def nodes_used(
 
 
 def average_nodes(tree: Tree, workload: str) -> Floats:
-    """How many nodes of each level a query of a workload uses on average."""
+    """How many nodes of each level a query of a workload uses on average.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (height,).
+
+    Raises
+    ------
+    ValueError
+        An unknown workload.
+    """
     return np.array(
         [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
     )
@@ -115,7 +186,24 @@ def average_nodes(tree: Tree, workload: str) -> Floats:
 def squared_nodes(tree: Tree, workload: str) -> Floats:
     """The mean over a workload of the squared number of nodes used of each level.
 
-    O(height * branching).
+    In O(height * branching) steps.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (height,).
+
+    Raises
+    ------
+    ValueError
+        An unknown workload.
     """
     total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
     for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):

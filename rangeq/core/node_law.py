@@ -55,8 +55,15 @@ class NodeLaw(NamedTuple):
 
         Parameters
         ----------
-        number, fraction
-            How many nodes there are in the sum, and the fraction of the users that are in them.
+        number : int or numpy.ndarray
+            How many nodes there are in the sum.
+        fraction : float or numpy.ndarray
+            The fraction of the users that are in them, 0 to 1.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared fractions of the population, of the common shape.
         """
         m, f = number, fraction
         own = m * self.other + (self.own - self.other) * f

@@ -214,15 +214,49 @@ class AdditiveProtocol(RangeProtocol):
         """The variance of a single item's estimate, the mean over items.
 
         Of a light item of an even population, whatever ``frequency``.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            Decides the shape alone.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            A squared fraction of the population, shaped like ``frequency``.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
         """
         item = np.arange(self.domain)
         mean = float(self._own_range_variance(item, item, self._expected_users(n)).mean())
         return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """See `Oracle.difference_variance`. O(domain log domain), and O(domain) memory.
+        """See `Oracle.difference_variance`, of an even population.
 
-        Of an even population. Infinite if the levels that users report on leave an item unknown.
+        In O(domain log domain) steps and O(domain) memory.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        held : int, optional
+            How many items occur, the first ones, at least 2; None: all of the domain.
+
+        Returns
+        -------
+        float
+            Infinite if the levels that users report on leave an item unknown.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
         """
         # The mean over pairs is 2 / (d - 1) times the sum of squares about the mean: that of the
         # items' variances, less the variance of their sum over d.
@@ -387,8 +421,22 @@ def before(values: Floats) -> Floats:
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
     """The root of a mean variance over a workload for n users of an even population.
 
-    ``variance`` is that of independent samples; what disjoint samples of n users share is taken
-    off.
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    n : int
+        The number of users, at least 1.
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+    variance : float
+        The mean variance for independent samples; what disjoint samples of n users share is taken
+        off.
+
+    Returns
+    -------
+    float
+        A fraction of the population.
     """
     held = np.arange(1, domain + 1) / domain
     all_prefixes = held[::-1] * domain  # how often each item is in a prefix

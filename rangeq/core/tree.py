@@ -374,7 +374,20 @@ class Tree:
 
 
 def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
-    """Values of items (..., items) with zeros behind them: (..., size)."""
+    """Values of items with zeros behind them.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Shape (..., items).
+    size : int
+        At least the number of items.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., size).
+    """
     result = np.zeros((*values.shape[:-1], size), dtype=values.dtype)
     result[..., : values.shape[-1]] = values
     return result
@@ -383,9 +396,24 @@ def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
     """The mean of a quadratic form over a workload.
 
-    From its values at all prefixes, at the sum of all prefixes, and at all items. A range is the
-    difference of two of the domain + 1 prefixes, the empty one included, and over all pairs i < j
-    the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
+    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
+    all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
+
+    Parameters
+    ----------
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+    prefixes : numpy.ndarray of float64
+        Shape (domain,): the form at each prefix.
+    sums : float
+        The form at the sum of all prefixes.
+    items : numpy.ndarray of float64
+        Shape (domain,): the form at each single item.
+
+    Returns
+    -------
+    float
+        0 for a workload without queries.
     """
     domain = len(prefixes)
     if workload == "prefixes":
@@ -397,7 +425,20 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
 
 
 def spread(weights: Floats, frequencies: Floats) -> Floats:
-    """The variance of the weight of a random member of a population: weights (queries, items)."""
+    """The variance of the weight of a random member of a population.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray of float64
+        Shape (queries, items).
+    frequencies : numpy.ndarray of float64
+        Shape (items,): the fractions of the population.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (queries,).
+    """
     result: Floats = weights**2 @ frequencies - (weights @ frequencies) ** 2
     return result
 
@@ -408,11 +449,10 @@ def inverse(values: Floats) -> Floats:
 
 
 def _bounded(contrasts: Floats) -> tuple[Floats, float]:
-    """The contrasts with a very large number for infinity, and a bound that only multiples of that
-    number exceed.
+    """The contrasts with a very large number for infinity, and a bound.
 
-    Large rather than infinite, so that what padding makes certain comes out as certain: unknowns
-    cancel.
+    Only multiples of that number exceed the bound. Large rather than infinite, so that what padding
+    makes certain comes out as certain: unknowns cancel.
     """
     known = np.isfinite(contrasts)
     if known.all():

@@ -30,8 +30,19 @@ def contrast_precisions(
 ) -> npt.NDArray[Any]:
     """The precisions Q_1 .. Q_height of contrasts among the children of nodes, for each level.
 
-    ``precisions`` are those of each level's own estimates; fractions stay exact. With d dimensions:
-    of a grid, split in each of them like this tree.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    precisions : sequence or numpy.ndarray of float64
+        Shape (height,): those of each level's own estimates, at least 0. Fractions stay exact.
+    d : int, default 1
+        The dimensions: of a grid that is split in each of them like this tree.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (height,), of the type of the precisions.
     """
     result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
     for level in range(tree.height - 2, -1, -1):
@@ -42,7 +53,18 @@ def contrast_precisions(
 def consistent(
     tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0
 ) -> Floats:
-    """The leaves of `consistent_levels`: shape (leaves,)."""
+    """The leaves of `consistent_levels`.
+
+    Parameters
+    ----------
+    tree, estimates, precisions, root
+        As for `consistent_levels`.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (leaves,).
+    """
     return consistent_levels(tree, estimates, precisions, root)[-1]
 
 
@@ -56,6 +78,8 @@ def consistent_levels(
 
     Parameters
     ----------
+    tree : Tree
+        The tree.
     estimates : sequence of numpy.ndarray
         One array for each level 1 .. height: shape (nodes of the level,).
     precisions : sequence of float or numpy.ndarray of float64
@@ -66,8 +90,9 @@ def consistent_levels(
 
     Returns
     -------
-    The nodes of each level 1 .. height. Where no level tells the children of a node apart, they
-    share equally.
+    list of numpy.ndarray of float64
+        One array for each level 1 .. height: shape (nodes of the level,). Where no level tells the
+        children of a node apart, they share equally.
     """
     q = contrast_precisions(tree, precisions)
     best: list[Floats] = [np.zeros(0)] * tree.height

@@ -10,7 +10,25 @@ from mechdesign._support.text import shown
 
 
 def queries(domain: int, workload: str) -> int:
-    """How many queries a workload has; ValueError for an unknown one."""
+    """How many queries a workload has.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    int
+        At least 0.
+
+    Raises
+    ------
+    ValueError
+        An unknown workload.
+    """
     counts = {
         "ranges": domain * (domain - 1) // 2,
         "all ranges": domain * (domain + 1) // 2,
@@ -22,7 +40,22 @@ def queries(domain: int, workload: str) -> int:
 
 
 def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
-    """How many pairs (block, query) there are with the block inside the query."""
+    """How many pairs (block, query) there are with the block inside the query.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    size : int
+        The items of a block, at least 1.
+    workload : str, default "all ranges"
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    int
+        Exactly.
+    """
     full = domain // size
     first = size * (full * (full - 1) // 2)
     if workload == "prefixes":
@@ -36,8 +69,20 @@ def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
 def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
     """How many triples (query, item of it, item of it) there are with both items in one block.
 
-    Divided by ``size``: the sum over all queries of their squared lengths after averaging over
-    blocks.
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    size : int
+        The items of a block, at least 1.
+    workload : str, default "all ranges"
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    int
+        Exactly. Divided by ``size``: the sum over all queries of their squared lengths after
+        averaging over blocks.
     """
     full, rest = divmod(domain, size)
     if workload == "prefixes":

@@ -48,7 +48,25 @@ class RecordChannel(Mixture):
         }
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``, by a shortcut if any."""
+        """An aggregate distributed as ``aggregate(privatize(records))``, by a shortcut if any.
+
+        Parameters
+        ----------
+        records : array_like, DataFrame or mapping
+            See `Attributes.table`.
+        rng : numpy.random.Generator, optional
+            A Generator, or None for a fresh one.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as there are records.
+
+        Raises
+        ------
+        InvalidValue
+            The first value that its attribute does not have.
+        """
         table = self._items(records)
         bit_source(rng)  # refuses what is not a generator
         generator = np.random.default_rng() if rng is None else rng
@@ -104,7 +122,21 @@ class GridChannel(RecordChannel):
         return self.grids[part].cell_of(items)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
-        """Unbiased estimates of the cells of a grid, shaped as it is; even without reports."""
+        """Unbiased estimates of the cells of a grid.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports.
+        part : int
+            The number of the grid.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shaped as the grid: fractions of the population, all records being as frequent if nobody
+            reported on the grid.
+        """
         grid, level = self.grids[part], self._level(aggregate, part)
         if not level.n:
             return grid.even

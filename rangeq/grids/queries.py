@@ -33,9 +33,25 @@ class Queries(NamedTuple):
 
 
 def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
-    """One query, a list of (attribute, first, last), as three arrays of shape (1, lambda).
+    """One query as three arrays, which `grouped` takes.
 
-    `grouped` takes these.
+    Parameters
+    ----------
+    attributes : Attributes
+        Those that there are.
+    query : sequence
+        (attribute, first, last) for each attribute that matters: by name or by place, a closed
+        range.
+
+    Returns
+    -------
+    tuple
+        Shapes (1, lambda): places, first and last values. The ranges are not checked yet.
+
+    Raises
+    ------
+    InvalidRange
+        What is no query, or an attribute that is not there.
     """
     if not isinstance(query, Sequence) or isinstance(query, str) or not query:
         raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")

@@ -84,9 +84,10 @@ class Smoothing:
     def _solved(
         self, prior: Floats, heights: Floats
     ) -> tuple[Floats, Floats, Floats, Floats, Spectrum]:
-        """For these variances of frequencies and jumps: the variances of y's frequencies but for
-        the jumps; the jumps' precision from y, posterior covariance and mean; and what y has
-        besides them.
+        """What follows from these variances of frequencies and jumps.
+
+        The variances of y's frequencies but for the jumps; the jumps' precision from y, posterior
+        covariance and mean; and what y has besides them.
         """
         total = prior + self._noise
         scaled = self._jumps / total
@@ -112,8 +113,9 @@ class Smoothing:
             self._strengths = self._strengths * np.sqrt(fit / np.maximum(expected, 1e-300))
 
     def _new_lines(self) -> bool:
-        """Whether some frequency stands out of the decreasing spectrum; it gets the strength that
-        explains it.
+        """Whether some frequency exceeds the decreasing spectrum.
+
+        It gets the strength that explains it.
         """
         prior = self._strengths @ self._spectra + self._lines
         total, _, _, _, rest = self._solved(prior, self._heights)
@@ -178,8 +180,9 @@ class Smoothing:
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats, Floats]:
-        """The variances of ranges by length but for the jumps, prefix sums of what jumps leave
-        unknown, and the jumps' covariance.
+        """The variances of ranges by length but for the jumps, and the jumps' part.
+
+        That is prefix sums of what jumps leave unknown, and the jumps' covariance.
 
         Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
         total^2))^(-1/2), by Fisher's information, for one part of each octave.
@@ -202,7 +205,18 @@ class Smoothing:
         return np.maximum(covariances[0] - covariances, 0.0), sums, covariance
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
-        """The posterior variances of the sums over first .. last, shaped as these."""
+        """The posterior variances of the sums over first .. last.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Arrays of one shape, 0 <= first <= last < domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape.
+        """
         by_length, sums, covariance = self._curve
         lean = sums[:, last + 1] - sums[:, first]
         return np.asarray(
@@ -217,8 +231,9 @@ def _updated(root: Floats, precision: Floats) -> Floats:
 
 
 def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance: relative to each deviation, as
-    they differ by far.
+    """A matrix whose product with its transpose is the covariance.
+
+    Relative to each deviation, as they differ by far.
     """
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
@@ -227,8 +242,9 @@ def _root(covariance: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
-    """The spectra that the prior mixes, (parts, frequencies), and the transforms of the jumps,
-    (some, frequencies).
+    """The spectra that the prior mixes, and the transforms of the jumps.
+
+    Shapes (parts, frequencies) and (some, frequencies).
 
     A distribution that is smooth on an interval is not smooth around a circle: it is so but for
     multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6, a

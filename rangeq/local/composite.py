@@ -111,8 +111,9 @@ class Composite(ConsistentTree):
 
     @cached_property
     def _axes(self) -> tuple[Floats, Floats]:
-        """Of a report by the mechanism about evenly spread inputs: precisions, shape (k - 1,), of
-        directions, (k, k - 1).
+        """The precisions and directions of a report by the mechanism about evenly spread inputs.
+
+        Precisions of shape (k - 1,), and the directions that they are of, shape (k, k - 1).
         """
         matrix = self.mechanism.matrix
         seen = matrix.mean(axis=1)
@@ -142,8 +143,9 @@ class Composite(ConsistentTree):
         return users[0] * self._axes[0] + contrast_precisions(self.tree, self._below(users))[0]
 
     def _precisions(self, users: Floats) -> Floats:
-        """Along the axes of the first level, then of contrasts below it: shape (k - 1 + height -
-        1,).
+        """The precisions along the axes of the first level, then of contrasts below it.
+
+        Shape (k - 1 + height - 1,).
         """
         return np.concatenate(
             [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
@@ -252,8 +254,9 @@ def checked_local(mechanism: Mechanism) -> Mechanism:
 
 
 def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
-    """The mean over a workload of w w', w how much of each block a query covers: shape (blocks,
-    blocks).
+    """The mean over a workload of w w', w how much of each block a query covers.
+
+    Shape (blocks, blocks).
     """
     domain, block = blocks * width, np.arange(blocks)
     # A prefix covers the blocks before one, and of that 0, 1 / width, ..: so much in all; the last

@@ -141,8 +141,9 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def _per_user(self) -> Floats:
-        """For each level, the variance of a contrast of unit length from one user drawn at random
-        from an even population.
+        """For each level, the variance of a contrast of unit length from one user.
+
+        The user is drawn at random from an even population.
         """
         return np.array(
             [
@@ -206,6 +207,16 @@ def _below(values: Floats) -> Floats:
 def per_user(oracle: Oracle, held: int) -> float:
     """The variance of a unit contrast between nodes, from one user drawn at random.
 
-    The users are spread evenly over ``held`` nodes.
+    Parameters
+    ----------
+    oracle : Oracle
+        Over the nodes of a level.
+    held : int
+        Over how many nodes the users are spread evenly, at least 1.
+
+    Returns
+    -------
+    float
+        In squared fractions of one user.
     """
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

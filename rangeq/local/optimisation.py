@@ -35,10 +35,10 @@ best of the others is taken.
 """
 
 _FEW = 64
-"""The same on a circle, where the server looks at the bits of every user."""
+"""The same for circular hierarchies, where the server looks at the bits of every user."""
 
 _SAMPLE = 4096
-"""How many of the lowest frequencies of a circle to weigh one by one."""
+"""How many of the lowest frequencies of a circular domain to weigh one by one."""
 
 _STEPS = 10_000_000
 """How many contrasts the search for probabilities may look at in all."""
@@ -153,7 +153,7 @@ def optimise(
     candidates = [
         *_published(domain, epsilon),
         *_trees(domain, epsilon, workload),
-        *_circles(domain, epsilon, workload),
+        *_circular_hierarchies(domain, epsilon, workload),
     ]
     found = []
     with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
@@ -206,11 +206,11 @@ class CircleLevels:
     domain, epsilon, circle
         As for `CircularHistogram`.
     blocks : numpy.ndarray of int64
-        Shape (levels,): how many blocks each level cuts the circle into.
+        Shape (levels,): how many blocks each level cuts the circular domain into.
     oracles : tuple of Oracle
         The best oracle of each level.
     frequencies : numpy.ndarray of int64
-        The frequencies of the circle that are looked at.
+        The frequencies of the circular domain that are looked at.
     costs : numpy.ndarray of float64
         Shape (frequencies,): what a unit of variance at each adds to the mean over a workload.
     gains : numpy.ndarray of float64
@@ -228,14 +228,29 @@ class CircleLevels:
 
     @classmethod
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
-        """All divisors of the circle as numbers of blocks."""
+        """All divisors of the size of a circular domain as numbers of blocks.
+
+        Parameters
+        ----------
+        domain, circle : int
+            The number of items, and that with padding.
+        epsilon : float, Fraction, int, str or Decimal
+            The privacy loss of a report.
+        workload : str
+            "ranges", "all ranges" or "prefixes".
+
+        Returns
+        -------
+        CircleLevels
+            The levels, and their best oracles.
+        """
         blocks = np.array(divisors(circle))
         short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
         best = (
             best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
         )
         oracles, variances = zip(*best, strict=True)
-        frequencies, costs = _costs_on_a_circle(domain, circle, workload)
+        frequencies, costs = _circular_costs(domain, circle, workload)
         gains = (
             np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
             / np.array(variances)[:, None]
@@ -258,7 +273,9 @@ class CircleLevels:
         )
 
 
-def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[RangeProtocol]:
+def _circular_hierarchies(
+    domain: int, epsilon: float | Rational, workload: str
+) -> Iterator[RangeProtocol]:
     if domain > CircularHistogram.largest_domain:
         return
     for circle in sorted({max(domain, 2), round_up(domain), round_up(domain + domain // 8)}):
@@ -266,9 +283,10 @@ def _circles(domain: int, epsilon: float | Rational, workload: str) -> Iterator[
         yield levels.histogram(least_shares(levels.costs, levels.gains))
 
 
-def _costs_on_a_circle(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
-    """Frequencies 1 .. circle // 2, or a sample of them, and what a unit of variance of each adds
-    to the mean over a workload.
+def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
+    """What a unit of variance of each frequency of a circular domain adds to a workload's mean.
+
+    The frequencies are 1 .. circle // 2, or a sample of them.
     """
     length = np.arange(1, domain + 1)
     often = {
@@ -343,9 +361,25 @@ def best_oracle(
     kinds: Mapping[str, type[Oracle]] = ORACLES,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
-    """The oracle of least variance for a level with so many nodes, and its `per_user`.
+    """The oracle of least variance for a level with so many nodes.
 
-    ``held`` of the nodes are not padding; reports take at most ``bits``.
+    Parameters
+    ----------
+    nodes : int
+        How many nodes the level has, at least 1.
+    held : int
+        How many of them are not padding.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of a report.
+    kinds : mapping, default ORACLES
+        The oracles to choose from, by name.
+    bits : int, default 256
+        How many bits a report may take at most.
+
+    Returns
+    -------
+    tuple
+        The oracle, and its `per_user`.
     """
     made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
@@ -357,7 +391,19 @@ def best_oracle(
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
     """The probabilities of levels that minimise a tree's average variance over a workload.
 
-    ``variances`` are the `per_user` of each level.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    variances : numpy.ndarray of float64
+        Shape (height,): the `per_user` of each level.
+    workload : str
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (height,), of sum 1.
     """
     height = tree.height
     # What one user on a level adds to the precision of the contrasts of each level of parents
@@ -371,7 +417,19 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
 def least_shares(costs: Floats, information: Floats) -> Floats:
     """The shares, adding up to 1, of least costs @ 1 / (information @ shares).
 
-    Optimal to one part in 10^9. Shapes (contrasts,) and (contrasts, levels).
+    Optimal to one part in 10^9.
+
+    Parameters
+    ----------
+    costs : numpy.ndarray of float64
+        Shape (contrasts,): what a unit of variance of each contrast adds.
+    information : numpy.ndarray of float64
+        Shape (contrasts, levels): the precision that each level's users add.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (levels,), of sum 1.
     """
 
     def slope(precision: Floats) -> Floats:
@@ -405,7 +463,8 @@ def falling_shares(
 
     Returns
     -------
-    Shape (levels,).
+    numpy.ndarray of float64
+        Shape (levels,), of sum 1.
     """
     shares = start
     for _ in range(steps):
@@ -426,9 +485,25 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
     the trace sum |s - mean s|^2 / mean s: convex in every row, so that it is the largest for rows
     of two values, 1 and e^eps, where it is at most D (e^eps - 1)^2 / (4 e^eps). The sum of the
     squared errors of queries with the Gram matrix G is tr(G I^-1) >= (tr G^(1/2))^2 / tr I. With P
-    the prefixes, G is (D + 1) |P - mean P|^2 for all ranges, at least that of a circle, with the
-    eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for prefixes,
-    with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
+    the prefixes, G is (D + 1) |P - mean P|^2 for all ranges, at least that of a circular domain,
+    with the eigenvalues (D + 1) / (4 sin^2(pi f / D)); 1 less without single items; and |P|^2 for
+    prefixes, with the eigenvalues 1 / (4 sin^2(pi f / (2 D))).
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of a report, above 0.
+    n : int
+        The number of users, at least 1.
+    workload : str, default "ranges"
+        "ranges", "all ranges" or "prefixes".
+
+    Returns
+    -------
+    float
+        A fraction of the population; 0 for a single item.
     """
     if domain == 1:
         return 0.0

@@ -260,8 +260,9 @@ def _log_likelihood(counts: Floats, expected: Floats) -> float:
 
 
 def _smoothed(f: Floats) -> Floats:
-    """Each item averaged with its neighbours, weights 1 : 2 : 1; the first and last with the one
-    they have; sum 1.
+    """Each item averaged with its neighbours, weights 1 : 2 : 1; of sum 1.
+
+    The first and the last are averaged with the one neighbour they have.
     """
     if len(f) == 1:
         return f

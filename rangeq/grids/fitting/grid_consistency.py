@@ -19,8 +19,10 @@ _TOLERANCE = 1e-9
 
 
 class _Share(NamedTuple):
-    """What one grid says of an attribute: its number and axis; which cells of the axis begin a
-    block; |S| of each block.
+    """What one grid says of an attribute.
+
+    Its number and axis, which cells of the axis begin a block, |S| of each block, and the precision
+    of a cell.
     """
 
     grid: int
@@ -120,6 +122,16 @@ def clean(
     The two steps by turns until neither changes anything. Begins and ends with the step of
     non-negativity, norm-sub, which leaves no negative cell and a sum of 1; what then disagrees does
     so by less than 1e-9, or is what 50 rounds leave.
+
+    Parameters
+    ----------
+    grids, tables, precisions
+        As for `agreeing`.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        The tables, of the same shapes.
     """
     agreement = Agreement(grids, precisions)
     current = [_distribution(table) for table in tables]
@@ -144,6 +156,20 @@ def agreeing(
 
     Linear, so that cells may be negative, and what is unbiased stays so. Where cells are many and
     each mostly noise, that is far better for sums of them than `clean`.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Any, of one or more attributes each.
+    tables : sequence of numpy.ndarray of float64
+        The estimated frequencies of each grid's cells, shaped as the grid.
+    precisions : sequence of float or numpy.ndarray of float64
+        One over the variance of a cell of each grid; 0 for a grid that says nothing.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        The tables, of the same shapes.
     """
     shifted = [table + (1 - table.sum()) / table.size for table in tables]
     return Agreement(grids, precisions).apply(shifted)

@@ -12,8 +12,9 @@ from rangeq.grids.cells import Edges
 
 
 def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
-    """The cell before each boundary between values (0 .. size), and which part of it lies before
-    the boundary.
+    """The cell before each boundary between values, and which part of it lies before the boundary.
+
+    Boundaries are 0 .. size.
     """
     bounds = np.array(edges)
     cell = np.minimum(np.searchsorted(bounds, ends, side="right") - 1, len(edges) - 2)
@@ -32,7 +33,18 @@ class Line:
         return np.concatenate([[0.0], np.cumsum(self.cells)])
 
     def answers(self, left: Items, right: Items) -> Floats:
-        """The frequencies of left .. right."""
+        """The frequencies of ranges of values.
+
+        Parameters
+        ----------
+        left, right : numpy.ndarray of int64
+            Arrays of one shape, 0 <= left <= right < size.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape.
+        """
         return self._before(right + 1) - self._before(left)
 
     def _before(self, ends: Items) -> Floats:
@@ -56,10 +68,19 @@ class Plane:
         return result
 
     def quadrants(self, left: Items, right: Items) -> Floats:
-        """The frequencies inside and outside of both ranges: shape (queries, 2, 2), inside first.
+        """The frequencies inside and outside of both ranges.
 
-        For ends (queries, 2). They sum to the sum of the cells. None is negative if no cell is,
-        rounding left aside.
+        They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
+
+        Parameters
+        ----------
+        left, right : numpy.ndarray of int64
+            Shape (queries, 2): the ends of closed ranges, one of each attribute.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries, 2, 2): inside first, along the axis of each attribute.
         """
         (i, s), (j, t) = (
             _position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1]))

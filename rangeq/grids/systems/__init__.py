@@ -1,3 +1,1 @@
-"""Systems for conjunctions of ranges over several attributes, one a file, under their published
-names.
-"""
+"""Systems for conjunctions of ranges over several attributes, under their published names."""

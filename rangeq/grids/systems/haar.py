@@ -1,5 +1,6 @@
-"""HaarHRR2D: the tensor products of two attributes' Haar transforms (range queries, section 6;
-thesis 7.1.2).
+"""HaarHRR2D: the tensor products of two attributes' Haar transforms.
+
+Range queries, section 6; thesis 7.1.2.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from rangeq.local.haar import HaarLevel
 
 @dataclass(frozen=True)
 class HaarCoefficients(RecordChannel):
-    """One level of the Haar transform of one attribute, or one of each of two: a Hadamard
-    coefficient of it, as one bit.
+    """Signs of Haar coefficients: one bit from each user.
 
-    At level i >= 1 of an attribute padded to 2^h values, a user is under one of 2^(i - 1) nodes, on
-    its left or its right side. Two levels together have the pairs of nodes; the sign is + if both
-    sides are the same.
+    One level of the Haar transform of one attribute, or one of each of two, by a Walsh-Hadamard
+    coefficient. An attribute is padded to 2^h values. At its level i >= 1 a user is under one of
+    2^(i-1) nodes, on its left or its right side. Two levels together have the pairs of nodes; the
+    sign is + if both sides are the same.
     """
 
     @cached_property
@@ -77,11 +78,11 @@ def _of(alone: tuple[tuple[tuple[int, int]], ...], place: int) -> list[tuple[int
 
 @dataclass(frozen=True)
 class HaarHRR2D(ConjunctionProtocol):
-    """HaarHRR for pairs of attributes: levels of each attribute, shared by all its pairs, and pairs
-    of levels.
+    """HaarHRR for pairs of attributes.
 
-    Answers about one or two attributes are unbiased, and may be negative; those of more are put
-    together as in HDG.
+    Users report on a level of one attribute, shared by all its pairs, or on a pair of levels (range
+    queries, section 6; thesis 7.1.2). Answers about one or two attributes are unbiased, and may be
+    negative; those of more are put together as in HDG.
 
     Parameters
     ----------
@@ -138,11 +139,20 @@ class HaarHRR2D(ConjunctionProtocol):
 
 
 def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:
-    """The distribution with these tensor Haar coefficients, 0 where not given, and sum 1: shape
-    (2^h1, 2^h2).
+    """The distribution with these tensor Haar coefficients, and sum 1.
 
-    ``differences[i, m]`` has the nodes of level i - 1 and of level m - 1 (of the root alone for
-    level 0): left less right, of both.
+    Parameters
+    ----------
+    differences : dict of (int, int) to numpy.ndarray of float64
+        Of the nodes of level i - 1 and of level m - 1 (of the root alone for level 0) under the key
+        (i, m): left less right, of both. Those that are not given are 0.
+    heights : tuple of (int, int)
+        h1 and h2.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (2^h1, 2^h2).
     """
     h1, h2 = heights
     result = np.full((1 << h1, 1 << h2), 0.5 ** (h1 + h2))

@@ -20,8 +20,9 @@ from rangeq.grids.systems.tdg import TDG
 
 @dataclass(frozen=True)
 class HDG(TDG):
-    """HDG: TDG's grids, and for each attribute a 1-D grid of g1 cells; what a cell holds inside is
-    read off a response matrix.
+    """HDG: TDG's grids, and for each attribute a 1-D grid of g1 cells (section 4).
+
+    The frequencies inside a 2-D cell are read off a response matrix.
 
     Parameters
     ----------

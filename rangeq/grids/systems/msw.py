@@ -32,11 +32,10 @@ class AttributeWaves(RecordChannel):
 
 @dataclass(frozen=True)
 class MSW(ConjunctionProtocol):
-    """Multiplied square wave: every user reports on one attribute; a query's answer is the product
-    of its ranges' answers.
+    """Multiplied square wave: every user reports on one attribute (section 3.5).
 
-    Exact for independent attributes; blind to all correlation. An attribute that nobody reported on
-    counts as uniform.
+    A query's answer is the product of its ranges' answers: right for independent attributes,
+    without any account of correlation. An attribute that nobody reported on counts as uniform.
 
     Parameters
     ----------

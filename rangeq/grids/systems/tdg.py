@@ -93,8 +93,9 @@ class TDG(ConjunctionProtocol):
         return None
 
     def _granularities(self, name: str, places: int) -> tuple[int, ...]:
-        """Those of the grids of so many attributes, as given or by the guideline: for each
-        attribute, at most its size.
+        """The granularities of the grids of so many attributes, as given or by the guideline.
+
+        For each attribute, at most its size.
         """
         given, sizes = getattr(self, name), self.attributes.sizes
         if given is None:
@@ -139,7 +140,20 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike."""
+    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike.
+
+    Parameters
+    ----------
+    attributes : int
+        How many there are.
+    planes : dict of (int, int) to Plane
+        The distribution of each pair (j, k) with j < k; every attribute is in one.
+
+    Returns
+    -------
+    list of Line
+        One for each attribute.
+    """
     lines = []
     for place in range(attributes):
         said = [

@@ -28,7 +28,7 @@ from rangeq.core.tree import WORKLOADS
 from rangeq.local.circular import divisors, seen
 from rangeq.local.optimisation import (
     ORACLES,
-    _costs_on_a_circle,
+    _circular_costs,
     best_oracle,
     describe,
     least_rmse,
@@ -191,12 +191,12 @@ def test_probabilities_are_optimal(domain: int, branching: int, workload: str) -
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("circle", [2, 3, 12, 60, 64])
-def test_costs_on_a_circle_are_those_of_its_average_variance(circle: int, workload: str) -> None:
+def test_circular_costs_are_those_of_its_average_variance(circle: int, workload: str) -> None:
     """Without padding: the sum over frequencies of a cost over a precision is the mean variance
     over the workload.
     """
     protocol = CircularHistogram(circle, 1.0, circle)
-    frequencies, costs = _costs_on_a_circle(circle, circle, workload)
+    frequencies, costs = _circular_costs(circle, circle, workload)
     users = protocol._expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
     expected = protocol._average_variance(1000, workload)
@@ -212,9 +212,9 @@ def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
 ) -> None:
     """The mean variance, for any shares of the levels, within 1%."""
     circle, rng = 50_000, np.random.default_rng(0)
-    few, costs = _costs_on_a_circle(domain, circle, workload)
+    few, costs = _circular_costs(domain, circle, workload)
     monkeypatch.setattr(sys.modules["rangeq.local.optimisation"], "_SAMPLE", circle)
-    every, exact = _costs_on_a_circle(domain, circle, workload)
+    every, exact = _circular_costs(domain, circle, workload)
     assert len(few) < 0.55 * len(every) == 0.55 * circle / 2
     gains = np.array([seen(circle, circle // m)[1:] * m**0.1 for m in divisors(circle)])
     for shares in [
@@ -234,7 +234,7 @@ def test_shares_on_a_circle_are_optimal(circle: int, workload: str) -> None:
     better.
     """
     rng = np.random.default_rng(circle)
-    _, costs = _costs_on_a_circle(circle, circle, workload)
+    _, costs = _circular_costs(circle, circle, workload)
     gains = np.array([seen(circle, circle // m)[1:] for m in divisors(circle)])
 
     for variances in (np.ones(len(gains)), rng.uniform(0.5, 2, len(gains))):
