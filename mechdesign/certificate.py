@@ -1,10 +1,10 @@
 """A proof that a mechanism is optimal, and its check. Nothing here knows how the proof was found.
 
 The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear
-program ``min c x`` subject to rows ``a_r x >= b_r`` (some with equality). Multipliers y, not
-negative on inequalities, with ``sum_r y_r a_r <= c`` in every variable give ``c x >= sum_r y_r
-b_r`` for *every* such mechanism. The check rebuilds the program from the statement (privacy, loss,
-properties), evaluates both sides in integers, and compares.
+program ``min c x`` subject to constraints ``a_r x >= b_r`` (some with equality). Multipliers y, not
+negative on inequalities, with ``sum_r y_r a_r <= c`` in every variable give
+``c x >= sum_r y_r b_r`` for *every* such mechanism. The check rebuilds the program from the
+statement (privacy, loss, properties), evaluates both sides in integers, and compares.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The claim "this mechanism costs ``objective``; none with these properties costs less than
-    ``bound``", and its proof.
+    """An optimality claim about a mechanism, with its proof.
+
+    The claim is: this mechanism costs ``objective``, and none with these properties costs less than
+    ``bound``.
 
     Attributes
     ----------
@@ -61,7 +63,8 @@ class Certificate:
     bound
         An exact lower bound on the loss of every mechanism with these properties and this privacy.
     multipliers
-        The proof: name of a group of rows -> number of the row in it -> multiplier. Read-only.
+        The proof, read-only: name of a group of constraints -> number of the constraint in it ->
+        multiplier.
     """
 
     privacy: Privacy
@@ -72,19 +75,19 @@ class Certificate:
     multipliers: Mapping[str, Mapping[int, Fraction]]
 
     def __post_init__(self) -> None:
-        # The check below is only as exact as the numbers it is given: no floats, no integers that
-        # wrap around.
+        # The check below is exact only if the numbers given are: no floats, and no integers that
+        # overflow.
         store = object.__setattr__
         store(self, "properties", tuple(self.properties))
         store(self, "objective", exact(self.objective, "the objective"))
         store(self, "bound", exact(self.bound, "the bound"))
-        rows = {
+        checked = {
             str(name): MappingProxyType(
                 {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
             )
             for name, chosen in self.multipliers.items()
         }
-        store(self, "multipliers", MappingProxyType(rows))
+        store(self, "multipliers", MappingProxyType(checked))
 
     def __reduce__(self) -> tuple[object, ...]:
         multipliers = {name: dict(chosen) for name, chosen in self.multipliers.items()}
@@ -99,9 +102,7 @@ class Certificate:
 
     @property
     def gap(self) -> Fraction:
-        """objective - bound >= 0: how far from optimal the mechanism can be at most. 0 is a proof
-        of optimality.
-        """
+        """objective - bound >= 0: how far at most from optimal; 0 proves optimality."""
         return self.objective - self.bound
 
     @property
@@ -110,9 +111,7 @@ class Certificate:
         return self.gap == 0
 
     def verify(self, mechanism: Table) -> Verification:
-        """Check everything from scratch, in exact arithmetic: privacy, properties, loss, and the
-        bound.
-        """
+        """Check privacy, properties, loss and bound from scratch, in exact arithmetic."""
         try:
             return self._verified(mechanism)
         except (MechanismError, ValueError) as error:
@@ -195,9 +194,9 @@ def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction
         group = groups[name]
         terms = [int(c * scale_a) for c in group.coefficients]
         cells = group.cells[list(chosen)].tolist()
-        for line, value in zip(cells, chosen.values(), strict=True):
+        for row, value in zip(cells, chosen.values(), strict=True):
             whole = value.numerator * (scale_y // value.denominator)
-            for v, term in zip(line, terms, strict=True):
+            for v, term in zip(row, terms, strict=True):
                 pulled[v] += term * whole
         bound += group.bound * sum(chosen.values(), Fraction(0)) if group.bound else 0
     scale = scale_y * scale_a

@@ -104,8 +104,9 @@ class _Parser(argparse.ArgumentParser):
 AddCommand: TypeAlias = Callable[
     [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
 ]
-"""Adds a command, given its name, what runs it and returns the exit code, what it does, and an
-example.
+"""Adds a command, given its name, a function that runs it, a description and an example.
+
+The function returns the exit code.
 """
 
 
@@ -354,8 +355,9 @@ def _loss(options: argparse.Namespace) -> Loss:
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
-    """ValueError for a file to write that is there and not to be overwritten, or that cannot be
-    written, before any work.
+    """Raise ValueError, before any work, for a file that cannot or must not be written.
+
+    An existing file is overwritten only if the options say so.
     """
     for target in targets:
         if target is None:

@@ -38,8 +38,9 @@ _WORK = 1_000_000_000
 
 
 class Device:
-    """A mechanism read from ``path``. Raises ValueError, with the reason, for a file that is
-    damaged or lies.
+    """A mechanism read from ``path``.
+
+    Raises ValueError, with the reason, for a file that is damaged or makes a false claim.
 
     ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's
     randomness.
@@ -207,8 +208,9 @@ def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Release the counts named after the file, or those on standard input; 2 and a message if
-    anything is wrong.
+    """Release the counts named after the file, or those on standard input.
+
+    Returns the exit code: 2, after a message, if anything is wrong.
     """
     if not arguments or arguments[0].startswith("-"):
         print(

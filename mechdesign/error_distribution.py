@@ -1,6 +1,4 @@
-"""How wrong the answers are: the exact distribution of output minus input (thesis Figures
-6.9-6.13).
-"""
+"""The exact distribution of the error, output minus input (thesis Figures 6.9-6.13)."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ class ErrorDistribution:
         return cls({error: total / denominator for error, total in totals.items()})
 
     def tail(self, d: int = 0) -> Fraction:
-        """Pr[|error| > d]: the plain L0,d under this distribution of inputs; ``tail(0)`` is the
-        chance of a wrong answer.
-        """
+        """Pr[|error| > d], the plain L0,d; ``tail(0)`` is the chance of a wrong answer."""
         return sum((p for error, p in self.histogram.items() if abs(error) > d), Fraction(0))
 
     @property

@@ -109,8 +109,10 @@ def _duration(seconds: float) -> str:
 
 
 class InvalidCount(MechanismError, ValueError):
-    """A true count that the mechanism has no column for. ``index`` is the position of the first bad
-    one.
+    """A true count that the mechanism has no column for.
+
+    Attributes: ``index`` is the position of the first bad count, ``value`` that count, ``largest``
+    the largest that is allowed.
     """
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
@@ -122,6 +124,4 @@ class InvalidCount(MechanismError, ValueError):
 
 
 class InvalidFile(MechanismError, ValueError):
-    """A file is not a mechanism this version can trust: truncated, tampered with, or of another
-    format.
-    """
+    """A file that cannot be trusted: truncated, tampered with, or of another format."""

@@ -1,5 +1,6 @@
-"""A mechanism as a file. JSON is exact, and trusted only after everything in it has been checked
-again.
+"""A mechanism as a file.
+
+JSON is exact, and trusted only after everything in it has been checked again.
 
 The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
 claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
@@ -46,8 +47,9 @@ _KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
 
 
 def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
-    """Write ``path`` in the format of its suffix (.json, .csv, .npz), replacing it in one step or
-    not at all.
+    """Write ``path`` in the format of its suffix: .json, .csv or .npz.
+
+    An existing file is replaced in one step or not at all.
 
     Raises
     ------

@@ -20,17 +20,17 @@ from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
 
 PRIVACY = "privacy"
-"""The kind of constraints that state privacy."""
+"""The kind of the constraints that state privacy."""
 
 
 def mechanism_program(
     outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
 ) -> Program:
-    """The program whose optimum is the best mechanism with these properties (thesis 6.3, 6.4;
-    Theorem 9).
+    """The linear program of the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
 
-    Rows that the properties asked for already imply are left out: CH under CM, RH under RM, WH
-    under CH or CM, and the half of the privacy rows that row monotonicity makes weaker than itself.
+    Constraints that the properties asked for already imply are left out: CH under CM, RH under RM,
+    WH under CH or CM, and the half of the privacy constraints that row monotonicity makes weaker
+    than itself.
     """
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
     wanted = irredundant(properties)
@@ -62,12 +62,12 @@ def mechanism_program(
 def privacy_constraints(
     at: Integers, privacy: Privacy, row_monotone: bool = False, distance: int = 1
 ) -> Constraints:
-    """P[i, j] >= alpha^d P[i, j'] and the reverse for neighbours j, j' at ``distance`` d; P[i, j] =
-    P[i, j'] when alpha = 1.
+    """The privacy constraints of the neighbours j, j' at one ``distance`` d.
 
-    When the table is row monotone and the neighbours lie on one side of output i, only the farther
-    entry needs its row: the nearer one is at least as large, hence at least alpha^d times the
-    farther.
+    They are P[i, j] >= alpha^d P[i, j'] and the reverse, or P[i, j] = P[i, j'] when alpha = 1. When
+    the table is row monotone and the neighbours lie on one side of output i, only one of the two is
+    needed: the nearer entry is at least as large as the farther one, hence at least alpha^d times
+    it.
     """
     outputs, inputs = at.shape
     pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]

@@ -1,5 +1,6 @@
-"""What a wrong answer costs: |i - j|^p beyond a distance, or any table of costs; averaged over a
-prior or in the worst case.
+"""Losses: what a wrong answer costs, averaged over a prior or in the worst case.
+
+The cost is |i - j|^p beyond a distance, or any table of costs.
 
 Every loss here is the *plain* expectation of Definition 21 (thesis 6.2). The thesis also reports a
 scaled L0, eq. 6.1: (n + 1)/n times the plain one under the uniform prior, so that the uniform
@@ -190,8 +191,9 @@ def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
 
 
 def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[Fraction, ...]:
-    """Exact weights over ``inputs`` inputs: the uniform ones if None. InvalidPrior unless they are
-    a distribution over them.
+    """Exact weights over ``inputs`` inputs; the uniform ones if None.
+
+    Raises InvalidPrior unless they are a distribution over these inputs.
     """
     if weights is None:
         return (Fraction(1, inputs),) * inputs

@@ -19,8 +19,9 @@ from mechdesign.table import Table
 
 
 class Mechanism(Table):
-    """A randomised answer to a count: ``P[i, j] = Pr[output i | input j]``, exact, with the privacy
-    that it claims.
+    """A randomised answer to a count, as an exact table with a claim of privacy.
+
+    The table is ``P[i, j] = Pr[output i | input j]``.
 
     Immutable; equal when the tables and the claims are equal. A table may be rectangular; columns
     sum to exactly one. Constructing one does not check the claim: `audit` does, and `release`
@@ -106,15 +107,17 @@ class Mechanism(Table):
         )
 
     def properties(self) -> dict[str, bool]:
-        """Which of the seven properties of thesis 6.4 hold, exactly, by short name. None does for a
-        rectangular table but S.
+        """Which of the seven properties of thesis 6.4 hold, exactly, by short name.
+
+        Of these, a rectangular table can only have S.
         """
         square = self.outputs == self.inputs
         return {item.short: (square or item.short == "S") and item.holds(self) for item in SEVEN}
 
     def derivable_from_geometric(self) -> bool:
-        """Whether this is the geometric mechanism with its output remapped (Gupte and
-        Sundararajan's test, thesis 6.6.3).
+        """Whether this is the geometric mechanism with its output remapped.
+
+        The test is that of Gupte and Sundararajan (thesis 6.6.3).
 
         Every three adjacent entries of a row must satisfy (1 + alpha^2) P[i, j] >= alpha (P[i, j-1]
         + P[i, j+1]), and the mechanism must be alpha-private between adjacent counts, whatever
@@ -133,8 +136,9 @@ class Mechanism(Table):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One draw for each true count, exactly distributed as the table says; no float is
-        involved.
+        """One draw for each true count, exactly distributed as the table says.
+
+        No float is involved.
 
         Parameters
         ----------
@@ -159,8 +163,9 @@ class Mechanism(Table):
         return self.sampler.draw(counts, rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file, replacing it in one step. ``.json`` is exact and can be loaded; ``.csv``
-        and ``.npz`` are float views.
+        """Write a file, replacing it in one step.
+
+        ``.json`` is exact and can be loaded; ``.csv`` and ``.npz`` are float views.
 
         Raises
         ------

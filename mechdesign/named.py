@@ -1,5 +1,6 @@
-"""The named mechanisms in closed form, exact, and which of them theory recommends (thesis 6.5, 6.6,
-6.8).
+"""The named mechanisms in closed form, exact (thesis 6.5, 6.6, 6.8).
+
+`recommend` says which of them is optimal according to theory.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
 
 
 def geometric(n: int, alpha: Rational) -> Mechanism:
-    """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2): two-sided geometric
-    noise, clamped to 0 .. n.
+    """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2).
+
+    It adds two-sided geometric noise, clamped to 0 .. n.
 
     The unique optimum for L0 with no further properties (Theorem 12); its scaled L0 is 2 alpha / (1
     + alpha). (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|
@@ -39,8 +41,9 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
 
 
 def explicit_fair(n: int, alpha: Rational) -> Mechanism:
-    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3): optimal for L0 among fair mechanisms,
-    with all seven properties.
+    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3).
+
+    It is optimal for L0 among fair mechanisms, and has all seven properties.
 
     Every column holds the same powers of alpha: 0 once, and 1, 2, ... twice each; for odd n the
     last, (n+1)/2, only once. So y = 1 / (1 + 2 (alpha + ... + alpha^(n/2))) for even n, which is
@@ -60,23 +63,24 @@ def explicit_fair_power(i: int, j: int, n: int) -> int:
 
 
 def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
-    """UM (Definition 23): ignores its input and guesses. It claims perfect privacy, alpha = 1,
-    unless told otherwise.
+    """UM (Definition 23): a uniformly distributed output, whatever the input.
+
+    It claims perfect privacy, alpha = 1, unless told otherwise.
     """
     _check(n)
     return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
 
 
 def randomized_response(alpha: Rational) -> Mechanism:
-    """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10). GM and EM for n = 1
-    are the same mechanism.
+    """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10).
+
+    GM and EM for n = 1 are the same mechanism.
     """
     return geometric(1, alpha)
 
 
 def krr(k: int, alpha: Rational) -> Mechanism:
-    """k-ary (generalised) randomized response, GRR: local privacy over the items 0 .. k-1 (thesis
-    6.8).
+    """k-ary (generalised) randomized response, GRR: local privacy over items 0 .. k-1 (thesis 6.8).
 
     The truth with probability 1 / (1 + (k - 1) alpha), every other item with alpha times that.
     """
@@ -103,8 +107,7 @@ def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A mechanism with the least L0 among those with the properties asked for, and why it is that
-    one.
+    """A mechanism with the least L0 among those with the properties asked for.
 
     Attributes
     ----------
@@ -120,8 +123,9 @@ class Recommendation:
 
 
 def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> Recommendation:
-    """The best mechanism for L0 with these properties, following the flowchart of Figure 6.4;
-    closed forms where theory has them.
+    """The best mechanism for L0 with these properties, by the flowchart of Figure 6.4.
+
+    It is in closed form where theory has one.
 
     Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
     """

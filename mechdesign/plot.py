@@ -1,5 +1,4 @@
-"""Figures that compare mechanisms (thesis 6.3, 6.6.3, 6.7): tables as heat maps, losses, and
-errors.
+"""Figures that compare mechanisms: heat maps, losses and errors (thesis 6.3, 6.6.3, 6.7).
 
 Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes
 it, ``save(figure, "gm.png")`` does so in one step, and a notebook that has run
@@ -59,8 +58,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
-    """The tables side by side on one colour scale, from 0 to the largest entry of all (Figures 6.1,
-    6.6).
+    """The tables side by side on one colour scale (Figures 6.1, 6.6).
+
+    The scale is from 0 to the largest entry of all.
 
     Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are
     printed to two places, with a bare 0 for an exact zero. The tables may have different sizes, as
@@ -184,8 +184,9 @@ def l0_against_alpha(
 def error_histograms(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """How often each error, output minus input, occurs: a group of bars for every error in -n .. n
-    (Figure 6.13).
+    """How often each error, output minus input, occurs (Figure 6.13).
+
+    There is a group of bars for every error in -n .. n.
 
     Parameters
     ----------
@@ -228,8 +229,9 @@ def error_histograms(
 
 
 def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) -> Figure:
-    """The expected root mean square error when the count is of n independent bits, each 1 with
-    probability p (Figure 6.12).
+    """The root mean square error when the count is binomial, against p (Figure 6.12).
+
+    The count is of n independent bits, each 1 with probability p.
 
     Parameters
     ----------
@@ -257,8 +259,9 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) 
 def l0d_against_p(
     mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1
 ) -> Figure:
-    """The chance of an answer more than d steps off, for the counts of `rmse_against_p` (Figure
-    6.10, where d is 1).
+    """The chance of an answer more than d steps off, against p (Figure 6.10, where d is 1).
+
+    The counts are those of `rmse_against_p`.
 
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
     those of `rmse_against_p`; d is an integer >= 0 (else ValueError).
@@ -271,8 +274,7 @@ def l0d_against_p(
 def l0d_against_d(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """The chance of an answer more than d steps off for d = 0 .. n-1: the tail of each mechanism
-    (Figure 6.11).
+    """The chance of an answer more than d steps off, for d = 0 .. n-1 (Figure 6.11).
 
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
     those of `error_histograms`; a ValueError also when n = 0, which leaves no d.

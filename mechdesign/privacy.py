@@ -1,5 +1,6 @@
-"""The privacy budget: an exact alpha = exp(-epsilon), and which inputs are neighbours, or at which
-distance.
+"""Privacy: an exact alpha = exp(-epsilon), and which inputs are neighbours.
+
+Neighbours may be at different distances.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from mechdesign._support.numbers import Rational, exact, is_whole, whole
 from mechdesign._support.text import brief, shown
 
 EPSILON_LIMIT = 1024
-"""`Privacy.from_epsilon` treats a larger epsilon as this one: the private side, and e^-1024 is
-nothing already.
+"""`Privacy.from_epsilon` treats a larger epsilon as this one.
+
+That is on the private side, and e^-1024 is negligible already.
 """
 
 _LEAST = Fraction(1, 1 << 4096)
@@ -34,8 +36,9 @@ _SLACK = Decimal("0.999999940395355224609375")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Metric:
-    """A distance for every two inputs: at distance d, epsilon is allowed d times (metric privacy,
-    thesis 2.4.3 and its [61]).
+    """A distance for every two inputs: metric privacy (thesis 2.4.3 and its [61]).
+
+    At distance d, epsilon is allowed d times.
 
     A chain of shorter distances binds as well: ``|j - j'|`` for all pairs asks for what
     ``neighbours="adjacent"`` does. The table need not obey the triangle inequality.
@@ -189,9 +192,7 @@ class Privacy:
 
     @property
     def epsilon(self) -> float:
-        """-ln(alpha), rounded up: never less than what the mechanism may lose, between neighbours
-        at distance 1.
-        """
+        """-ln(alpha), rounded up: an upper bound on the loss between neighbours at distance 1."""
         if self.alpha == 1:
             return 0.0
         digits = 40 + self.alpha.denominator.bit_length() // 3
@@ -202,8 +203,9 @@ class Privacy:
         return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
-        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2),
-        smaller input first.
+        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2).
+
+        The smaller input of a pair comes first.
 
         Raises ValueError when an explicit pair names an input that does not exist, or a metric is
         over another number of inputs.
@@ -244,8 +246,9 @@ class Privacy:
         return reach * inputs - reach * (reach + 1) // 2
 
     def distances(self, inputs: int) -> npt.NDArray[np.int64]:
-        """How many times epsilon each of `pairs` may lose, shape (pairs,): 1 unless a `Metric` says
-        otherwise.
+        """How many times epsilon each of `pairs` may lose, shape (pairs,).
+
+        That is 1 unless a `Metric` says otherwise.
         """
         pairs = self.pairs(inputs)
         if not isinstance(self.neighbours, Metric):
@@ -313,8 +316,9 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction with the smallest denominator in [low, high], 0 < low <= high (continued
-    fractions).
+    """The fraction with the smallest denominator in [low, high], by continued fractions.
+
+    Both ends are above 0, and low <= high.
     """
     if not 0 < low <= high:
         raise ArithmeticError(f"no fraction lies between {brief(low, 20)} and {brief(high, 20)}")
@@ -333,8 +337,9 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 
 def exact_epsilon(epsilon: float | Rational) -> Fraction:
-    """An epsilon exactly, and nothing rounded: a float is the binary number that it is. ValueError
-    unless finite and at least 0.
+    """The exact epsilon, with nothing rounded: a float is the binary number that it is.
+
+    Raises ValueError unless it is finite and at least 0.
     """
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")

@@ -107,8 +107,9 @@ class Property(ABC):
 
     @property
     def text(self) -> str:
-        """What `resolve` turns back into this property: the short name, and a parameter after a
-        colon if there is one.
+        """What `resolve` turns back into this property.
+
+        It is the short name, and a parameter after a colon if there is one.
         """
         return self.short
 
@@ -186,8 +187,9 @@ class WeakHonesty(Property):
 
 
 class Symmetry(Property):
-    """S, eq. 6.9: P[i, j] = P[n-i, n-j]. For rectangular tables: last output and input in place of
-    n.
+    """S, eq. 6.9: P[i, j] = P[n-i, n-j].
+
+    For rectangular tables the last output and the last input take the place of n.
     """
 
     short = "S"
@@ -200,7 +202,8 @@ class Symmetry(Property):
 
 @dataclass(frozen=True, repr=False)
 class OutputRatio(Property):
-    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta;
+    """OR, thesis 7.1.3: neighbouring outputs of one input differ by a factor of at most 1/beta.
+
     beta is alpha unless given.
     """
 

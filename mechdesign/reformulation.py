@@ -1,19 +1,19 @@
-"""A program with fewer rows and the same optimum, for the solver; what it proves is carried back to
-the program as stated.
+"""A shorter program with the same optimum, for the solver, and the way back from its multipliers.
 
-`mechanism_program` states privacy as it is defined, by a row for every output and every two
-neighbours: about n^3 rows when all inputs are neighbours. Most of them follow from fewer:
+`mechanism_program` states privacy as it is defined, by a constraint for every output and every two
+neighbours: about n^3 constraints when all inputs are neighbours. Most of them are implied by fewer:
 
-- those of a pair of inputs, from a chain of pairs whose distances add up to no more than its own;
-- in a row monotone table, P[i, j] >= alpha^d P[i, j'], from the same with j farther from output i,
-  or with j' nearer to it;
-- where s inputs are all within distance d of each other, the s (s - 1) rows of an output, from 2 s
-  rows with one variable more, the floor: every P[i, j] is at least the floor, and the floor is at
-  least alpha^d times every P[i, j].
+- those of a pair of inputs, by those of a chain of pairs whose distances add up to no more than its
+  own;
+- in a row monotone table, P[i, j] >= alpha^d P[i, j'], by the same with j farther from output i, or
+  with j' nearer to it;
+- where s inputs are all within distance d of each other, the s (s - 1) constraints of an output, by
+  2 s constraints with one auxiliary variable more: every P[i, j] is at least the auxiliary
+  variable, which is at least alpha^d times every P[i, j].
 
-Combining rows of the last kind so that the floor cancels gives back the rows of the statement
-(Fourier and Motzkin's elimination), and so do their multipliers: hence a certificate never mentions
-floors.
+Combining constraints of the last kind so that the auxiliary variable cancels gives back the
+constraints of the statement (Fourier-Motzkin elimination), and so do their multipliers: hence a
+certificate never mentions auxiliary variables.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class Clique:
 class Compact:
     """A shorter program, and the way back.
 
-    Its groups are those of ``stated``, with only the rows ``kept`` of each, and then two for each
-    clique: above the floor, and below. Its variables are those of ``stated`` and then the floors:
-    one for each output, clique by clique. ``symmetry`` is the central reflection of all of them.
+    Its groups are those of ``stated``, with only the constraints ``kept`` of each, and then two for
+    each clique: above the auxiliary variables, and below. Its variables are those of ``stated`` and
+    then the auxiliary ones: one for each output, clique by clique. ``symmetry`` is the central
+    reflection of all of them.
     """
 
     program: Program
@@ -62,27 +63,27 @@ class Compact:
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Dual values of the program as stated, by name of group, from those of the shorter one, by
-        number of group.
+        """Dual values of the program as stated, from those of the shorter one.
 
-        They prove the same bound: every floor costs nothing, so at least as much is taken from the
-        rows above it as from the rows below it, and what is taken from both at once is taken from a
-        row of the statement.
+        The result is by name of group, ``multipliers`` by number of group. Both prove the same
+        bound. An auxiliary variable costs nothing, so the multipliers of the constraints above it
+        sum to at least as much as those below it. What is taken from a pair of both is taken from
+        a constraint of the statement instead.
         """
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}
             for kept, chosen in zip(self.kept, multipliers[: len(self.kept)], strict=True)
         ]
-        rows: dict[tuple[int, int], Fraction] = {}
+        found: dict[tuple[int, int], Fraction] = {}
         for c, clique in enumerate(self.cliques):
             above, below = multipliers[len(self.kept) + 2 * c : len(self.kept) + 2 * c + 2]
             for i in {r // len(clique.inputs) for r in below}:
                 for (j, k), value in _matched(clique, i, above, below).items():
                     cell = i * self.inputs + j, i * self.inputs + k
-                    rows[cell] = rows.get(cell, Fraction(0)) + value
+                    found[cell] = found.get(cell, Fraction(0)) + value
         for group, chosen in zip(self.stated.constraints, stated, strict=True):
-            if rows and group.kind == PRIVACY:
-                for r, value in _found(group, rows, self.stated.variables):
+            if found and group.kind == PRIVACY:
+                for r, value in _located(group, found, self.stated.variables):
                     chosen[r] = chosen.get(r, Fraction(0)) + value
         return {
             group.name: chosen
@@ -93,8 +94,9 @@ class Compact:
 def compact(
     program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
 ) -> Compact:
-    """The shorter form of a program of `mechanism_program`, which had these arguments;
-    ``row_monotone`` if RM is among its rows.
+    """The shorter form of a program of `mechanism_program`, which had these arguments.
+
+    ``row_monotone`` says whether RM is among its properties.
     """
     pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
     distance = np.full((inputs, inputs), _UNRELATED)
@@ -107,7 +109,7 @@ def compact(
     shortest = np.where(needed, distance, _UNRELATED)
     groups, kept = list[Constraints](), list[Integers]()
     for group in program.constraints:
-        rows = np.arange(len(group.cells))
+        numbers = np.arange(len(group.cells))
         if group.kind == PRIVACY:
             (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
             keep = needed[j, k]
@@ -115,19 +117,16 @@ def compact(
                 farther, nearer = np.clip(j + np.sign(j - i), 0, inputs - 1), k + np.sign(i - k)
                 keep &= (farther == j) | (shortest[farther, k] > distance[j, k])
                 keep &= (nearer == k) | (shortest[j, nearer] > distance[j, k])
-            rows = np.flatnonzero(keep)
-        groups.append(replace(group, cells=group.cells[rows]))
-        kept.append(rows)
+            numbers = np.flatnonzero(keep)
+        groups.append(replace(group, cells=group.cells[numbers]))
+        kept.append(numbers)
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
-    floors = program.variables + np.arange(len(cliques) * outputs).reshape(len(cliques), outputs)
+    extra = program.variables + np.arange(len(cliques) * outputs).reshape(len(cliques), outputs)
     for c, clique in enumerate(cliques):
-        cells, floor = at[:, list(clique.inputs)], floors[c][:, None]
-        groups.append(Constraints.at_least(cells, floor).named(f"above floor {c}"))
-        groups.append(
-            Constraints.at_least(floor, cells, privacy.alpha**clique.distance).named(
-                f"below floor {c}"
-            )
-        )
+        cells, auxiliary = at[:, list(clique.inputs)], extra[c][:, None]
+        below = Constraints.at_least(auxiliary, cells, privacy.alpha**clique.distance)
+        groups.append(Constraints.at_least(cells, auxiliary).named(f"above auxiliary {c}"))
+        groups.append(below.named(f"below auxiliary {c}"))
     mirrored = [
         Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance)
         for each in cliques
@@ -136,15 +135,17 @@ def compact(
     # `reduce_by_symmetry` finds out.
     image = [cliques.index(each) if each in cliques else c for c, each in enumerate(mirrored)]
     symmetry = np.concatenate(
-        [reflection(outputs, inputs, program.variables), floors[image, ::-1].ravel()]
+        [reflection(outputs, inputs, program.variables), extra[image, ::-1].ravel()]
     )
-    lean = Program(program.cost + (Fraction(0),) * floors.size, tuple(groups))
-    return Compact(lean, symmetry, program, tuple(kept), tuple(cliques), inputs)
+    shorter = Program(program.cost + (Fraction(0),) * extra.size, tuple(groups))
+    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs)
 
 
 def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
-    """The pairs of neighbours without a detour that is no longer: chains of them make up all
-    others, as distances are positive.
+    """The pairs of neighbours that no chain of other pairs implies.
+
+    A chain implies a pair if its distances add up to no more than that of the pair. Distances are
+    positive, so chains of the pairs that are left imply all others.
     """
     needed = distance < _UNRELATED
     for via in range(len(distance)):
@@ -153,8 +154,9 @@ def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
-    """The pairs to equate when neighbours must look alike: of one input and the next, where those
-    are all neighbours.
+    """The pairs to equate when neighbours must have equal columns.
+
+    These are each input and the next, where those are all neighbours; else all pairs.
     """
     needed = distance < _UNRELATED
     following = np.eye(len(distance), k=1, dtype=np.bool_)
@@ -162,8 +164,9 @@ def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
-    """Cliques whose floors halve the rows that they stand for: among those that are all of the
-    neighbours of some input.
+    """Cliques whose auxiliary variables at least halve the number of constraints.
+
+    They are sought among the sets of an input and all its neighbours within some distance.
     """
     found = dict[Clique, None]()
     for length in np.unique(distance[needed]).tolist():
@@ -180,8 +183,10 @@ def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
 def _matched(
     clique: Clique, output: int, above: Mapping[int, Fraction], below: Mapping[int, Fraction]
 ) -> dict[tuple[int, int], Fraction]:
-    """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), that the multipliers around one
-    floor stand for.
+    """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), without auxiliary variable.
+
+    ``above`` and ``below`` are the multipliers of the constraints around the auxiliary variable of
+    ``output``, by number of the constraint in its group.
     """
     size = len(clique.inputs)
     supply = [
@@ -198,21 +203,25 @@ def _matched(
             need -= taken
             if left > taken:
                 supply.append((j, left - taken))
-            if j != k:  # P[i, j] >= alpha^d P[i, j] goes without saying
+            if j != k:  # P[i, j] >= alpha^d P[i, j] always holds
                 found[j, k] = found.get((j, k), Fraction(0)) + taken
     return found
 
 
-def _found(
-    group: Constraints, rows: Mapping[tuple[int, int], Fraction], variables: int
+def _located(
+    group: Constraints, multipliers: Mapping[tuple[int, int], Fraction], variables: int
 ) -> list[tuple[int, Fraction]]:
-    """Which of ``rows``, by the variables on their two sides, are in a group, and where."""
+    """The multipliers of the constraints of a group, by the number of the constraint.
+
+    ``multipliers`` are given by the variables on the two sides of a constraint; those of
+    constraints of other groups are left out.
+    """
     codes = group.cells[:, 0] * variables + group.cells[:, 1]
     order = np.argsort(codes)
-    wanted = np.array([a * variables + b for a, b in rows])
+    wanted = np.array([a * variables + b for a, b in multipliers])
     place = order[np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)]
     return [
         (r, value)
-        for r, code, value in zip(place.tolist(), wanted, rows.values(), strict=True)
+        for r, code, value in zip(place.tolist(), wanted, multipliers.values(), strict=True)
         if codes[r] == code
     ]

@@ -31,8 +31,9 @@ _UNDECIDED = -1
 
 
 class Sampler:
-    """Draws from the columns of ``weights / denominator`` (rows are outputs; every column sums to
-    ``denominator``).
+    """Draws from the columns of ``weights / denominator``.
+
+    Rows are outputs; every column sums to ``denominator``.
     """
 
     def __init__(self, weights: Sequence[Sequence[int]], denominator: int) -> None:
@@ -66,8 +67,9 @@ class Sampler:
         return np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
 
     def _cells(self, thresholds: Words) -> npt.NDArray[np.int32]:
-        """The output for each leading ``_bits`` bits of a word, or _UNDECIDED where the rest
-        matters.
+        """The output for each value of the leading ``_bits`` bits of a word.
+
+        It is _UNDECIDED where the other bits matter.
         """
         first = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         last = first + np.uint64((1 << (64 - self._bits)) - 1)
@@ -82,8 +84,9 @@ class Sampler:
     def draw(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One output for each input in ``counts``; same shape. InvalidCount before anything is
-        drawn.
+        """One output for each input in ``counts``; same shape.
+
+        Raises InvalidCount before anything is drawn.
         """
         source = bit_source(rng)
         inputs = checked_counts(counts, len(self._rests) - 1)
@@ -137,8 +140,9 @@ def checked_counts(
     largest: int,
     refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
 ) -> npt.NDArray[np.int64]:
-    """``counts`` as int64 in 0 .. largest, or ``refusal(position, value, largest)`` for the first
-    that is not such an integer.
+    """``counts`` as int64 in 0 .. largest.
+
+    Raises ``refusal(position, value, largest)`` for the first that is not such an integer.
     """
     values = np.asarray(counts)
     if isinstance(counts, np.ma.MaskedArray):

@@ -165,8 +165,9 @@ class Table:
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.float64]:
-        """The table as floats, shape (outputs, inputs), read-only: for plots and other tools, never
-        for privacy.
+        """The table as floats, shape (outputs, inputs), read-only.
+
+        It is for plots and other tools, never for privacy.
         """
         matrix = np.array(
             [[weight / self.denominator for weight in row] for row in self.weights],
@@ -207,8 +208,9 @@ class Table:
         return Audit(ratio, 1 / alpha**distance, *where)
 
     def loss(self, loss: Loss) -> Fraction:
-        """The exact expected cost under the loss's prior, or the worst expected cost over inputs
-        (Definition 21).
+        """The exact expected cost under the loss's prior, or in the worst case (Definition 21).
+
+        The worst case is the largest expected cost over inputs.
 
         This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
         """
@@ -230,8 +232,9 @@ class Table:
         )
 
     def scaled_l0(self, d: int = 0) -> Fraction:
-        """The thesis's L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior. L0,0
-        of the uniform mechanism is 1.
+        """The scaled L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior.
+
+        L0,0 of the uniform mechanism is 1.
 
         Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can
         be wrong.
@@ -244,8 +247,9 @@ class Table:
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
-        """The distribution of the error (output minus input) for inputs drawn from ``prior``
-        (uniform if None).
+        """The distribution of the error, output minus input, for inputs drawn from ``prior``.
+
+        The prior is uniform if None.
         """
         weights = prior_over(self.inputs, prior)
         return ErrorDistribution.of(self.weights, self.denominator, weights)
@@ -253,8 +257,9 @@ class Table:
     def posterior(
         self, prior: Sequence[Rational] | None = None
     ) -> tuple[tuple[Fraction, ...] | None, ...]:
-        """Pr[input j | output i] for inputs drawn from ``prior`` (uniform if None): a row for each
-        output.
+        """Pr[input j | output i] for inputs drawn from ``prior``: a row for each output.
+
+        The prior is uniform if None.
 
         The row of an output that never occurs is None.
         """

@@ -1,3 +1,1 @@
-"""What the three packages share and users do not call: text, numbers, files, randomness, linear
-algebra.
-"""
+"""Internals that the three packages share: text, numbers, files, randomness, linear algebra."""

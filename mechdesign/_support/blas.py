@@ -16,8 +16,10 @@ _R = TypeVar("_R")
 
 
 def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function during which BLAS, numpy's and scipy's, has one thread, and afterwards as many as
-    before.
+    """Wrap a function so that BLAS, numpy's and scipy's, has one thread while it runs.
+
+    Afterwards it has as many as before. The number is that of the process: what other threads
+    compute meanwhile may be slowed down, but is not changed.
 
     The number is the process's: what other threads of it compute meanwhile is slowed down, and no
     more.

@@ -1,4 +1,4 @@
-"""Exact rationals and whole numbers from what people type.
+"""Exact rationals and whole numbers from what users type.
 
 Wherever this library promises an exact answer it refuses binary floats: ``0.9`` is not nine tenths,
 and a privacy parameter that silently differs from the one that was meant is a privacy bug.
@@ -17,8 +17,9 @@ from mechdesign._support.text import from_text, shown
 from mechdesign.exceptions import InexactNumber
 
 Rational: TypeAlias = Fraction | int | str | Decimal
-"""What is accepted where an exact number is wanted: ``Fraction(9, 10)``, ``1``, ``"9/10"``,
-``"0.9"``, ``Decimal("0.9")``.
+"""What is accepted where an exact number is wanted.
+
+Such as ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"`` or ``Decimal("0.9")``.
 """
 
 _EXPONENT_LIMIT = 100_000

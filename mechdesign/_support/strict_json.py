@@ -1,5 +1,6 @@
-"""JSON that has one reading: no key twice, no unknown key, whole versions; and files of it with a
-digest.
+"""JSON that has one reading, and files of it with a digest.
+
+No key may occur twice, no unknown key, and versions are whole numbers.
 """
 
 from __future__ import annotations

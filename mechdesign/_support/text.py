@@ -10,8 +10,9 @@ from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
 
 _DECIMAL_LIMIT = 1 << 2048
-"""Integers below it are written in decimal, larger ones in hexadecimal: Python refuses very long
-decimal conversions.
+"""Integers below it are written in decimal, larger ones in hexadecimal.
+
+Python refuses very long decimal conversions.
 """
 
 _LONGEST_DECIMAL = 4300
@@ -34,7 +35,7 @@ _INVISIBLE = frozenset(
     )
     for code in range(first, last + 1)
 )
-"""Characters that take no room or show nothing, although `str.isprintable` accepts them."""
+"""Characters that have no width or show nothing, although `str.isprintable` accepts them."""
 
 
 def printable(text: str) -> str:
@@ -124,8 +125,9 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
 
 
 def shown(value: object) -> str:
-    """``repr(value)``, cut short, for messages: also of numbers that Python refuses to print for
-    their length.
+    """``repr(value)``, cut short, for messages.
+
+    Python refuses to print very long integers: of those only the type is named.
     """
     try:
         return printable(f"{value!r:.60}")

@@ -1,1 +1,1 @@
-"""What several collections from the same people cost together."""
+"""Privacy accounting: what several collections from the same users cost together."""

@@ -1,5 +1,6 @@
-"""What several collections from the same people cost together: a ledger of privacy budgets, in
-exact numbers.
+"""A ledger of privacy budgets: what several collections from the same users cost together.
+
+All numbers are exact.
 """
 
 from __future__ import annotations
@@ -120,11 +121,11 @@ class _Account:
 
 
 class Ledger:
-    """The budget of every person, and what collections have spent of it, by basic composition.
+    """The privacy budget of every user, and what collections have spent of it.
 
-    Collections from the same people add up. Those from disjoint groups do not: what counts is the
-    largest sum over groups, and a collection from everybody counts for every group. That groups are
-    disjoint is the caller's word.
+    The accounting is basic composition: collections from the same users add up. Those from disjoint
+    groups do not: the largest sum over groups counts, and a collection from everybody counts for
+    every group. Whether groups are disjoint is not checked; the caller is responsible for it.
 
     A ledger lives in a file: see `open`. One that is made by its class is in memory only, until
     `save`. Threads may share either.
@@ -214,7 +215,7 @@ class Ledger:
 
     @property
     def epsilon(self) -> Fraction:
-        """The budget of a person."""
+        """The budget of each user."""
         return self._account.epsilon
 
     @property

@@ -1,5 +1,4 @@
-"""Mechanisms for local privacy, where every two items are neighbours, by what they shall be good
-for.
+"""Mechanisms for local privacy, where every two items are neighbours.
 
 - `square`: outputs that are the items, at the least expected loss;
 - `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions

@@ -1,5 +1,4 @@
-"""Convex design: the weights of rows that minimise the average variance of a workload, and how far
-they are from any others'.
+"""Convex design: the weights of rows that minimise the average variance of a workload.
 
 Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased estimate
 of the frequencies has the information matrix M = sum_s theta_s s s' / (p's), linear in theta, and
@@ -21,8 +20,9 @@ from mechdesign._support.arrays import Floats
 
 @dataclass(frozen=True)
 class Criterion:
-    """What is minimised: tr(gram M^-1), for inputs drawn from ``prior``, over rows of the values 1
-    and ``ratio``.
+    """The objective tr(gram M^-1), for inputs drawn from ``prior``.
+
+    It is minimised over mechanisms whose rows have the values 1 and ``ratio``, up to scale.
     """
 
     gram: Floats
@@ -46,8 +46,9 @@ class Criterion:
         return result
 
     def ideal(self) -> float:
-        """A lower bound on tr(G M^-1) over all mechanisms, tight when rows can be balanced in all
-        directions at once.
+        """A lower bound on tr(G M^-1) over all mechanisms.
+
+        It is tight when rows can be balanced in all directions at once.
 
         M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
         coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of
@@ -73,11 +74,10 @@ class Criterion:
 def mixture(
     criterion: Criterion, parts: Sequence[Floats], shares: Floats, steps: int, close: float = 1e-4
 ) -> tuple[Floats, Floats]:
-    """Shares of mechanisms with these information matrices, and the slope M^-1 G M^-1 at their
-    mixture.
+    """Optimal shares of mechanisms with these information matrices, and the slope M^-1 G M^-1.
 
-    By multiplicative updates (Silvey, Titterington and Torsney 1978), until no part is worth more
-    than the mean by ``close``.
+    The slope is taken at their mixture. Multiplicative updates (Silvey, Titterington and Torsney
+    1978) are repeated until no part exceeds the mean by more than ``close``, relatively.
     """
     flat = np.array([part.ravel() for part in parts])
     k = criterion.domain
@@ -97,8 +97,9 @@ def mixture(
 def weigh(
     criterion: Criterion, rows: Floats, pi: Floats, close: float = 1e-5
 ) -> tuple[Floats, Floats, Floats]:
-    """The best probabilities of rows, the slope there, and the multipliers of sum pi u = 1:
-    Newton's method with a barrier.
+    """The best probabilities of rows, by Newton's method with a barrier.
+
+    Also returned are the slope M^-1 G M^-1 there, and the multipliers of sum pi u = 1.
 
     Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
     larger one (the equivalence theorem for A-optimality under linear constraints); rows outside

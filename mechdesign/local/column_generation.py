@@ -1,5 +1,6 @@
-"""Column generation over extremal rows, whose entries are 1 and alpha up to a factor: the best of
-2^domain patterns, and why.
+"""Column generation over extremal rows, whose entries are 1 and alpha up to a factor.
+
+It finds the best of the mechanisms whose rows have the 2^domain patterns, with a proof.
 
 The master program weighs the patterns at hand; its multipliers, a price for each item, say which
 others would be worth more than they cost. With none left, the prices prove the optimum.
@@ -39,8 +40,9 @@ _CLOSE = fmpq(1, 1 << 40)
 
 
 class Candidates:
-    """The rows with entries 1 and alpha, up to swaps of interchangeable items, and what they are
-    worth.
+    """The rows with entries 1 and alpha, and their utility.
+
+    Rows that differ by a swap of interchangeable items are counted as one.
     """
 
     def __init__(self, utility: Utility, alpha: fmpq) -> None:
@@ -101,8 +103,7 @@ class Candidates:
         )
 
     def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
-        """Patterns with weights such that each class has the wanted averages in every one of its
-        items alike.
+        """Patterns with weights such that all items of a class have the wanted average.
 
         Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
         integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
@@ -128,8 +129,9 @@ class Candidates:
 
 
 def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The weights of an optimal mechanism's patterns, and for every item a price at which no row is
-    worth more than it costs.
+    """The weights of an optimal mechanism's patterns, and a price for every item.
+
+    At these prices no row is worth more than it costs, which proves the bound.
     """
     price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
     items = patterns.utility.items
@@ -137,8 +139,9 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
     best: tuple[fmpq, list[fmpq]] | None = None
 
     def improved(trial: Sequence[fmpq]) -> set[Counts]:
-        """Patterns that are worth more than they cost and not in the pool. If a bound was proved,
-        the best one is kept.
+        """Patterns that are worth more than they cost and not in the pool.
+
+        If a bound was proved, the best one is kept.
         """
         nonlocal best
         excess, found = price(trial)
@@ -203,8 +206,9 @@ def _master(
 def _guessed(
     patterns: Candidates, pool: Sequence[Counts]
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The same prices in floats, which is quicker, and no weights. What prices prove does not
-    depend on where they are from.
+    """The same prices in floats, which is quicker, and no weights.
+
+    A bound is proved from any prices, so that these need not be exact.
     """
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
@@ -222,8 +226,10 @@ def _guessed(
 
 
 _Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
-"""From a price for each class to a proved upper bound on the excess of any row, if known, and
-patterns with an excess.
+"""Pricing: from a price for each class to a bound and to patterns.
+
+The bound, if known, is a proved upper bound on the excess of any row. The patterns are some that
+have an excess.
 """
 
 

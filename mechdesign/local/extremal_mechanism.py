@@ -1,5 +1,4 @@
-"""extremal(...): the most useful local mechanism with any outputs, and the proof that none is more
-useful.
+"""extremal(...): the local mechanism of largest utility with any outputs, and its proof.
 
 Kairouz, Oh and Viswanath, Extremal mechanisms for local differential privacy, JMLR 17, 2016.
 """
@@ -26,8 +25,7 @@ from mechdesign.utilities.sublinear_utility import PRECISION, Pattern, Utility
 
 @dataclass(frozen=True)
 class Extremal:
-    """A locally private mechanism, what it is worth, and the proof that none is worth more than a
-    bound.
+    """A locally private mechanism, its utility, and a proved bound on that of all others.
 
     Attributes
     ----------
@@ -147,8 +145,9 @@ def extremal(
 
 
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
-    """A table with these patterns, reweighted so that there are no more outputs than items; all are
-    equally good.
+    """A table with these patterns, reweighted to have no more outputs than items.
+
+    All patterns are equally good.
     """
     chosen = sorted(rows, reverse=True)
     levels = [
@@ -175,9 +174,7 @@ def whole_domain(domain: int) -> int:
 
 
 def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
-    """The privacy meant by epsilon or by itself; ValueError where not every two items are
-    neighbours.
-    """
+    """The privacy given as such or by epsilon; ValueError unless every two items are neighbours."""
     if not isinstance(privacy, Privacy):
         return Privacy.from_epsilon(privacy, neighbours="all")
     if privacy.neighbours != "all":

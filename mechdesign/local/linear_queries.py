@@ -17,8 +17,7 @@ NAMES = ("histogram", "prefixes", "ranges")
 
 
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
-    """The Gram matrix W'W of a workload's queries, shape (domain, domain), and how many queries
-    there are.
+    """The Gram matrix W'W of a workload, shape (domain, domain), and its number of queries.
 
     Parameters
     ----------
@@ -57,8 +56,9 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
 
 
 def marginals(cardinalities: Sequence[int], way: int) -> Floats:
-    """All cells of all marginals of ``way`` attributes, of items numbered with the last attribute
-    fastest: (cells, items).
+    """All cells of all marginals of ``way`` attributes: a matrix of shape (cells, items).
+
+    Items are numbered with the last attribute fastest.
     """
     sizes = _sizes(cardinalities)
     way = whole(way, "way", 0, len(sizes), what="a number of attributes")
@@ -75,8 +75,9 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
 
 
 def parities(attributes: int, way: int) -> Floats:
-    """The sums over items of (-1)^(the sum of some bits), for all sets of 1 .. ``way`` of so many
-    bits: (queries, 2^attributes).
+    """All parities of 1 .. ``way`` bits: a matrix of shape (queries, 2^attributes).
+
+    A query is the sum over items of (-1)^(the sum of the chosen bits).
     """
     attributes = whole(attributes, "attributes", 1, 16)
     way = whole(way, "way", 1, attributes, what="a number of attributes")
@@ -89,8 +90,9 @@ def parities(attributes: int, way: int) -> Floats:
 
 
 def product(*workloads: npt.ArrayLike) -> Floats:
-    """Queries on several attributes: every product of one query of each, over items with the last
-    attribute fastest.
+    """Queries on several attributes: every product of one query of each.
+
+    Items are numbered with the last attribute fastest.
     """
     result: Floats = np.ones((1, 1))
     for workload in workloads:

@@ -1,5 +1,6 @@
-"""Patterns: which inputs a row of an extremal mechanism favours. Families to begin with, and a
-search for better ones.
+"""Patterns: which inputs a row of an extremal mechanism favours.
+
+Here are families to begin with, and a search for better ones.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ Patterns: TypeAlias = npt.NDArray[np.bool_]
 
 
 def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """A subset of a cycle, about 1 / (ratio + 1) of it, whose differences are about evenly spread:
-    nearly a difference set.
+    """A subset of a cycle that is nearly a difference set.
+
+    It has about 1 / (ratio + 1) of the elements, and its differences are about equally frequent.
     """
     held = max(1, min(size - 1, round(size / (1 + ratio))))
 
@@ -84,8 +86,9 @@ def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Pa
 def climb(
     criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """A pattern that no change of one input, or exchange of two, makes worth more
-    (`Criterion.priced`), from a given one.
+    """A local maximum of `Criterion.priced`, reached from a given pattern.
+
+    No change of one input and no exchange of two makes it worth more.
     """
     p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
     row = 1 + extra * chosen
@@ -131,8 +134,9 @@ def climb(
 def turn_climb(
     criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """The same for all rotations of a pattern together, keeping its size, as if all had the same
-    mass.
+    """The same for all rotations of a pattern together, keeping its size.
+
+    All rotations are taken to have the same mass.
     """
     k, chosen = len(pattern), pattern.copy()
     place = np.arange(k)

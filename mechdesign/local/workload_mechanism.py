@@ -1,5 +1,6 @@
-"""workload_optimal(...): the local mechanism of least variance for a set of linear queries, and a
-bound on what any can reach.
+"""workload_optimal(...): the local mechanism of least variance for a set of linear queries.
+
+It comes with a bound on the variance of every other.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _ALL_PATTERNS = 16
 """Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
 
 _ONE_BY_ONE = 64
-"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets, and up to twice as
-many one by one at the end.
+"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets.
+
+Up to twice as many inputs, rows are weighed one by one at the end only.
 """
 
 _LEAST_SHARE = 1e-3
@@ -112,8 +114,7 @@ def workload_optimal(
     rounds: int = 30,
     progress: bool = False,
 ) -> WorkloadDesign:
-    """The local mechanism of least total variance for a workload, near the best of all that there
-    are.
+    """The local mechanism of nearly least total variance for a workload.
 
     An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
     Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see
@@ -238,8 +239,10 @@ class _Search:
         return slope
 
     def _needed(self, parts: Floats) -> Patterns:
-        """Which sets have a share, or else alone tell apart what the workload does not ask for:
-        shape (sets,).
+        """Which sets are kept, shape (sets,).
+
+        These are the sets with a share, and those that alone tell apart what the workload does not
+        ask for.
         """
         flat = parts.reshape(len(parts), -1)
         least = np.linalg.eigvalsh((self.shares @ flat).reshape(parts[0].shape))[0]
@@ -359,8 +362,10 @@ class _Search:
         return patterns, theta, bound
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
-        """Half of them present rows with a few changes, half along random directions in which the
-        slope is steep.
+        """Starting patterns for the search.
+
+        Half are present rows with a few changes; half follow random directions in which the slope
+        is steep.
         """
         k = self.criterion.domain
         values, vectors = np.linalg.eigh(slope)
@@ -375,8 +380,10 @@ class _Search:
         return starts[starts.any(axis=1) & ~starts.all(axis=1)]
 
     def run_worst(self) -> tuple[Patterns, Floats, float]:
-        """The least worst case is the largest least average over priors: a prior that follows the
-        inputs that suffer.
+        """Minimise the worst case over inputs, by the least favourable prior.
+
+        The least worst case is the largest least average over priors. The prior is moved towards
+        the inputs of large variance until the two agree.
         """
         for _ in range(20):  # as far as the balanced sets tell
             self._mix(100)

@@ -1,3 +1,4 @@
-"""Exact linear programming: solved in floats by HiGHS, then exactly, with a proof. It knows nothing
-of privacy.
+"""Exact linear programming: solved in floats by HiGHS, then exactly, with a proof.
+
+Nothing here depends on privacy.
 """

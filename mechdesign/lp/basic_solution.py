@@ -1,5 +1,6 @@
-"""Basic solutions of linear inequalities in exact arithmetic: from any point of a face to one of
-its vertices.
+"""Basic solutions of linear inequalities in exact arithmetic.
+
+They lead from any point of a face to one of its vertices.
 """
 
 from __future__ import annotations

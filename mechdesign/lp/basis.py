@@ -1,11 +1,11 @@
 """Exact factorization of the square systems of a basis, in rational arithmetic.
 
 A basis of a mechanism program consists mostly of rows with one or two variables. Seen as edges
-between variables they fall into connected components, in each of which one unknown, the root,
-determines all the others: ``x = slope * root + shift``. A component with one row to spare
-determines its root, too. Only the few long rows (column sums) tie components together: a dense
-system of about n/2 or n unknowns is left, which FLINT solves exactly. The transposed system is
-solved by the same components, stripping leaves.
+between variables they form connected components, in each of which one unknown, the root,
+determines all the others: ``x = slope * root + shift``. A component with one row more than its
+spanning tree determines its root, too. Only the few long rows (column sums) connect components: a
+dense system of about n/2 or n unknowns is left, which FLINT solves exactly. The transposed system
+is solved by the same components, from the leaves of their trees to the roots.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ class SingularBasis(ArithmeticError):
 
 
 class Factorization:
-    """The square matrix whose row r is ``{variable: coefficient}``, ready to solve with and with
-    its transpose.
+    """The square matrix whose row r is ``{variable: coefficient}``, factorised.
+
+    It is ready to solve systems with the matrix and with its transpose.
 
     Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are
     dependent.
@@ -55,11 +56,11 @@ class Factorization:
         free = [k for k, row in enumerate(self.spare) if row is None]
         self.position = {k: place for place, k in enumerate(free)}
         system = [[ZERO] * len(free) for _ in free]
-        for line, r in zip(system, self.long, strict=True):
+        for entries, r in zip(system, self.long, strict=True):
             for v, a in rows[r].items():
                 if (number := self.component[v]) in self.position:
-                    line[self.position[number]] += a * self.slope[v]
-        self.dense = fmpq_mat(len(free), len(free), [entry for line in system for entry in line])
+                    entries[self.position[number]] += a * self.slope[v]
+        self.dense = fmpq_mat(len(free), len(free), [entry for row in system for entry in row])
 
     def _walk(self, root: int, incident: Mapping[int, Sequence[int]]) -> None:
         number = len(self.roots)
@@ -124,12 +125,13 @@ class Factorization:
         return x
 
     def solve_transposed(self, right: Mapping[int, fmpq]) -> list[fmpq]:
-        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable; zero where
-        ``right`` has none.
+        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable.
+
+        Variables that ``right`` does not mention have the right side 0.
         """
         # Weighted by slope[v] and summed over a component, the equations lose every short row of
-        # its tree: what is left determines the multipliers of the long rows, and then of the row to
-        # spare.
+        # its tree: what is left determines the multipliers of the long rows, and then of the row
+        # outside the tree.
         totals = [ZERO] * len(self.position)
         for v, value in right.items():
             if (number := self.component[v]) in self.position:

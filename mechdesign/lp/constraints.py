@@ -49,7 +49,7 @@ class Constraints:
     bound: Fraction
     equality: bool
     name: str = ""
-    """What the constraints say: it tells them from others of a program."""
+    """Tells the group from others of a program."""
     kind: str = ""
     """What sort of constraints they are, for whoever states and rewrites programs."""
 
@@ -133,8 +133,8 @@ class Constraints:
         Constraints
             One equation for each row.
         """
-        lines = np.atleast_2d(_numbers(cells))
-        return cls(lines, (Fraction(1),) * lines.shape[1], exact(value, "value"), True)
+        rows = np.atleast_2d(_numbers(cells))
+        return cls(rows, (Fraction(1),) * rows.shape[1], exact(value, "value"), True)
 
     def named(self, name: str) -> Constraints:
         """The same constraints under this name."""
@@ -180,11 +180,11 @@ class Constraints:
 
 
 def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integers]]:
-    """For each group, a code for each row, and its sign: two rows say the same if and only if their
-    codes are equal.
+    """For each group, a code for each constraint, and its sign.
 
-    A code lists the variables with their coefficients in order, then the kind of row. ``a - b ==
-    0`` and ``b - a == 0`` say the same with opposite signs; every other row has sign 1.
+    Two constraints are the same, up to sign, if and only if their codes are equal. A code lists the
+    variables with their coefficients in order, then the kind of constraint. ``a - b == 0`` and
+    ``b - a == 0`` are the same with opposite signs; every other constraint has sign 1.
     """
     number = {
         c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))

@@ -1,16 +1,17 @@
-"""From a basis found in floats to an exact primal and dual solution of a program, and so to a proof
-of optimality.
+"""Exact primal and dual solutions of a program, from a basis found in floats.
 
-1. HiGHS suggests an optimal basis. Its rows are solved exactly (`simplex.Vertex`): a vertex x and
-   multipliers y.
+Together they prove optimality.
+
+1. HiGHS suggests an optimal basis. Its linear system is solved exactly (`simplex.Vertex`): a vertex
+   x and multipliers y.
 2. If x or y breaks a sign condition, however slightly, the program is re-centred at (x, y) and
-   magnified until that violation is of size one, and HiGHS continues from the basis: iterative
+   scaled until that violation is of size one, and HiGHS continues from the basis: iterative
    refinement of linear programs (Gleixner, Steffy and Wolter, INFORMS J. Computing 28(3), 2016,
-   section 3), with exact vertices. Repeat until no sign is wrong: then x is optimal, and y proves
-   it.
-3. Where floats give up, exact simplex steps finish the work, as many as are affordable for the size
-   of the program.
-4. Should even that not end, x is mixed with a strictly feasible point just enough to be feasible,
+   section 3), with exact vertices. This is repeated until no sign is wrong: then x is optimal, and
+   y proves it.
+3. Where refinement does not succeed, exact simplex steps finish the work, as many as are affordable
+   for the size of the program.
+4. Where those are too few, x is mixed with a strictly feasible point just enough to be feasible,
    exactly, and y is clipped to signs that are allowed and completed to a valid bound. The gap
    between the two is then not 0, but it is rigorous.
 """
@@ -31,23 +32,25 @@ from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
 from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
 from mechdesign.lp.program import Program
-from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, repaired
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, reoptimised
 
 MAX_REFINEMENTS = 40
 MAX_WORK = 2_000_000
-"""Exact simplex steps times lines of the program: about a minute."""
+"""Exact simplex steps times constraints of the program: about a minute."""
 
 _PATIENCE = 3
-"""Refinements in vain after which they end. What repairs one side may at first cost a little on the
-other.
+"""Refinements without progress after which refinement ends.
+
+What lowers one violation may at first raise the other a little.
 """
 
 _FAR = 1e9
-"""A magnified distance or cost beyond this is as good as this."""
+"""Scaled distances beyond this are treated as infinite, and scaled costs are clipped to it."""
 
 _FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
-"""Units in which a side without violation is magnified, and the least unit in which that leaves
-costs in proportion.
+"""The unit in which distances are scaled if none is violated, and the least unit of costs.
+
+A smaller unit of costs would scale them out of proportion.
 """
 
 
@@ -55,8 +58,8 @@ costs in proportion.
 class Solution:
     """A feasible point of a program and multipliers that bound every other, both exact.
 
-    ``multipliers[r]`` belongs to row r, counted through all groups. ``refinements`` counts the
-    repairs that were needed.
+    ``multipliers[r]`` belongs to constraint r, counted through all groups. ``refinements`` is the
+    number of refinements that were needed.
     """
 
     x: list[Fraction]
@@ -107,7 +110,7 @@ def _best_vertex(
         try:
             vertex = Vertex(problem, _refined(vertex, floats, unit, progress))
         except (SolverFailure, Infeasible, SingularBasis):
-            break  # the magnified program was too much for floats
+            break  # floats could not solve the scaled program
         improved = _violation(vertex) < _violation(best)
         closer = vertex.primal_violation == 0 and 0 < vertex.dual_violation < unit
         best = vertex if improved else best
@@ -116,7 +119,8 @@ def _best_vertex(
     if not best.optimal and steps:
         if progress is not None:
             progress("exact simplex steps")
-        vertex = repaired(best, steps)  # which is worse than where it started while it is under way
+        # Before the steps reach an optimum they may increase the violation.
+        vertex = reoptimised(best, steps)
         best = vertex if vertex.optimal else best
     return best, refinements
 
@@ -128,8 +132,9 @@ def _violation(vertex: Vertex) -> fmpq:
 def _first_vertex(
     problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None
 ) -> Vertex:
-    """The vertex that HiGHS finds; where it finds none, or says that there is none, the exact
-    answer if affordable.
+    """The vertex that HiGHS finds.
+
+    Where it finds none, or says that there is none, exact simplex steps decide, if affordable.
     """
     failure: Exception | None = None
     for presolve in (True, False):
@@ -137,7 +142,7 @@ def _first_vertex(
             return Vertex(problem, solve(floats, presolve=presolve, progress=progress).basis)
         except (Infeasible, SolverFailure, SingularBasis) as error:
             failure = error
-    # Every row basic, no column: x = 0, and no reduced cost is negative.
+    # Every slack is basic, and no column: x = 0, and no reduced cost is negative.
     start = Vertex(
         problem,
         Basis(
@@ -145,19 +150,18 @@ def _first_vertex(
             np.ones(len(problem.constraints), dtype=np.bool_),
         ),
     )
-    vertex = repaired(start, steps)
+    vertex = reoptimised(start, steps)
     if vertex.primal_violation > 0:
         raise failure if isinstance(failure, Infeasible) else SolverFailure(str(failure))
     return vertex
 
 
 def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
-    """A better basis: the program in the distances from a vertex, magnified, with explicit slack
-    variables.
+    """A better basis, from the program centred at a vertex and scaled, with explicit slacks.
 
-    Feasibility comes first, for costs in which no reduced cost is negative, magnified by 1 /
-    ``unit`` in order not to lose what accuracy they have; then cost. With both magnified at once,
-    the program may be unbounded.
+    Feasibility comes first, for costs in which no reduced cost is negative, scaled by 1 / ``unit``
+    in order not to lose what accuracy they have; then cost. With both scaled at once, the program
+    may be unbounded.
     """
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
@@ -168,15 +172,15 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     )
     feasible = vertex.primal_violation == 0
     near = _FINE if feasible else vertex.primal_violation
-    distance = _magnified([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
-    residual = np.where(equality, -_magnified(vertex.slack, vertex.primal_violation), 0.0)
-    cost = _magnified(
+    distance = _scaled([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
+    residual = np.where(equality, -_scaled(vertex.slack, vertex.primal_violation), 0.0)
+    cost = _scaled(
         [*vertex.reduced, *(vertex.y[r] for r in inequality)],
         vertex.dual_violation if feasible else unit,
     )
     if not feasible:
         cost = np.maximum(cost, 0.0)
-    zoomed = FloatProgram(
+    scaled = FloatProgram(
         sparse.csr_array(sparse.hstack([floats.matrix, slack], format="csr")),
         residual,
         residual,
@@ -185,29 +189,30 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     )
     basis = vertex.basis
     start = Basis(np.concatenate([basis.columns, basis.rows[inequality]]), basis.rows & equality)
-    found = solve(zoomed, start, progress=progress).basis
+    found = solve(scaled, start, progress=progress).basis
     basic_rows = found.rows.copy()
     basic_rows[inequality] |= found.columns[variables:]
     return Basis(found.columns[:variables], basic_rows)
 
 
-def _magnified(values: Sequence[fmpq], unit: fmpq) -> Floats:
+def _scaled(values: Sequence[fmpq], unit: fmpq) -> Floats:
     """``values`` in units of a violation; as they are if there is none."""
     scale = 1 / unit if 0 < unit < 1 else ONE
     return np.array([to_float(value * scale) for value in values])
 
 
 def _interior(problem: Problem, max_refinements: int, progress: Progress | None) -> list[fmpq]:
-    """A point that satisfies the equalities, and every inequality with room to spare."""
-    # The most room that all inequalities, x >= 0 among them, can have at once; half of it is asked
-    # for below.
-    room = len(problem.cost)
-    roomy = [
-        line if line.equality else LinearConstraint({**line.terms, room: -ONE}, line.bound, False)
-        for line in problem.constraints
+    """A point that satisfies the equalities, and every inequality by a positive margin."""
+    # An auxiliary variable is the margin by which all inequalities, x >= 0 among them, hold at
+    # once. Half of its largest value is required below.
+    size = len(problem.cost)
+    with_margin = [
+        each if each.equality else LinearConstraint({**each.terms, size: -ONE}, each.bound, False)
+        for each in problem.constraints
     ]
-    roomy += [LinearConstraint({v: ONE, room: -ONE}, ZERO, False) for v in range(room)]
-    most = -solve(FloatProgram.of(Problem(roomy, [ZERO] * room + [-ONE])), progress=progress).value
+    with_margin += [LinearConstraint({v: ONE, size: -ONE}, ZERO, False) for v in range(size)]
+    widest = Problem(with_margin, [ZERO] * size + [-ONE])
+    most = -solve(FloatProgram.of(widest), progress=progress).value
     if most <= 0:
         raise SolverFailure(
             "no strictly feasible mechanism was found to repair a rounding error with"
@@ -216,11 +221,11 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
     # In x - margin, so that x >= margin is x' >= 0.
     shifted = [
         LinearConstraint(
-            line.terms,
-            line.bound + (0 if line.equality else margin) - margin * sum(line.terms.values(), ZERO),
-            line.equality,
+            each.terms,
+            each.bound + (0 if each.equality else margin) - margin * sum(each.terms.values(), ZERO),
+            each.equality,
         )
-        for line in problem.constraints
+        for each in problem.constraints
     ]
     vertex, _ = _best_vertex(Problem(shifted, problem.cost), max_refinements, 0, progress)
     return [value + margin for value in vertex.x]
@@ -229,42 +234,45 @@ def _interior(problem: Problem, max_refinements: int, progress: Progress | None)
 def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
     """A feasible point near the vertex, on the way to a strictly feasible one."""
     share = ZERO
-    for value, room, line in zip(
+    for value, margin, constraint in zip(
         vertex.slack, vertex.problem.slack(interior), vertex.problem.constraints, strict=True
     ):
-        if not line.equality:
-            share = max(share, _share(value, room))
-        elif value != 0 or room != 0:
+        if not constraint.equality:
+            share = max(share, _share(value, margin))
+        elif value != 0 or margin != 0:
             raise SolverFailure("the equalities could not be satisfied exactly")
-    for value, room in zip(vertex.x, interior, strict=True):
-        share = max(share, _share(value, room))
+    for value, margin in zip(vertex.x, interior, strict=True):
+        share = max(share, _share(value, margin))
     # Rounded up to a power of two, for the sake of short numbers.
     share = fmpq(1, 1 << max(0, int(share.q).bit_length() - int(share.p).bit_length() - 1))
     return [
-        (1 - share) * value + share * room for value, room in zip(vertex.x, interior, strict=True)
+        (1 - share) * value + share * margin
+        for value, margin in zip(vertex.x, interior, strict=True)
     ]
 
 
-def _share(value: fmpq, room: fmpq) -> fmpq:
-    """How much of ``room`` makes ``value`` non-negative."""
-    if room <= 0:
+def _share(value: fmpq, margin: fmpq) -> fmpq:
+    """The least share of ``margin``, mixed with ``value``, that makes it non-negative."""
+    if margin <= 0:
         raise SolverFailure(
             "no strictly feasible mechanism was found to repair a rounding error with"
         )
-    return -value / (room - value) if value < 0 else ZERO
+    return -value / (margin - value) if value < 0 else ZERO
 
 
 def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
-    """Multipliers near y that prove a bound: signs clipped, then those of the column sums lowered
-    until no cost is exceeded.
+    """Multipliers near y that prove a bound.
 
-    The first ``columns`` lines are the column sums: each variable occurs in one, with a positive
-    coefficient, but for the worst case, which alone has a cost then, and for floors, which have
-    none.
+    Wrong signs are clipped to 0, then the multipliers of the column sums are lowered until no cost
+    is exceeded.
+
+    The first ``columns`` constraints are the column sums. Each variable occurs in one, with a
+    positive coefficient, except the worst case, which alone has a cost then, and auxiliary
+    variables, which have none.
     """
     y = [
-        value if line.equality else max(value, ZERO)
-        for value, line in zip(y, problem.constraints, strict=True)
+        value if each.equality else max(value, ZERO)
+        for value, each in zip(y, problem.constraints, strict=True)
     ]
     column = {v: (r, a) for r in range(columns) for v, a in problem.constraints[r].terms.items()}
     for v, excess in enumerate(problem.reduced(y)):
@@ -272,11 +280,12 @@ def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
             continue
         if problem.cost[v] > 0:  # every other cost is 0 then, so that scaling keeps the rest
             y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
-        else:  # a floor: no more may be taken from the rows below it than from those above
+        else:
+            # An auxiliary variable: the multipliers below it may not sum to more than those above.
             around = [
-                (r, line.terms[v] * y[r])
-                for r, line in enumerate(problem.constraints)
-                if v in line.terms
+                (r, each.terms[v] * y[r])
+                for r, each in enumerate(problem.constraints)
+                if v in each.terms
             ]
             below = sum((taken for _, taken in around if taken > 0), ZERO)
             above = below - sum((taken for _, taken in around), ZERO)

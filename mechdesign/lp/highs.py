@@ -1,5 +1,6 @@
-"""Linear programs in floats, by HiGHS. The only file that imports highspy; nothing here is trusted,
-it only suggests a basis.
+"""Linear programs in floats, by HiGHS.
+
+This is the only file that imports highspy. Nothing here is trusted: it only suggests a basis.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from mechdesign.lp.simplex import Basis, Problem
 Progress: TypeAlias = Callable[[str], None]
 """Called now and then with a short text that says how far the work is."""
 
-_INTERIOR_POINT_ROWS = 5_000
-"""Above this many rows the interior point method (with crossover) beats the dual simplex on
-mechanism programs.
+_INTERIOR_POINT_CONSTRAINTS = 5_000
+"""Above this many constraints the interior point method, with crossover, is used.
+
+There it is quicker on mechanism programs than the dual simplex method.
 """
 
 
@@ -40,15 +42,15 @@ class FloatProgram:
     @classmethod
     def of(cls, problem: Problem) -> FloatProgram:
         """The nearest floats to an exact program."""
-        start = np.cumsum([0, *(len(line.terms) for line in problem.constraints)])
-        index = np.array([v for line in problem.constraints for v in line.terms])
+        start = np.cumsum([0, *(len(each.terms) for each in problem.constraints)])
+        index = np.array([v for each in problem.constraints for v in each.terms])
         # Few coefficients are distinct, and converting one is slow.
         known: dict[fmpq, float] = {}
-        terms = (a for line in problem.constraints for a in line.terms.values())
+        terms = (a for each in problem.constraints for a in each.terms.values())
         data = np.array(
             [known[a] if a in known else known.setdefault(a, to_float(a)) for a in terms]
         )
-        bounds = np.array([to_float(line.bound) for line in problem.constraints])
+        bounds = np.array([to_float(each.bound) for each in problem.constraints])
         cost = np.array([to_float(c) for c in problem.cost])
         matrix = sparse.csr_array((data, index, start), shape=(len(bounds), len(cost)))
         return cls(
@@ -66,7 +68,7 @@ def to_float(value: fmpq) -> float:
 
 @dataclass(frozen=True)
 class Optimum:
-    """What the solver believes: a basis and the value of its vertex."""
+    """What the solver returns, unproved: a basis and the value of its vertex."""
 
     basis: Basis
     value: float
@@ -78,8 +80,9 @@ def solve(
     presolve: bool = True,
     progress: Progress | None = None,
 ) -> Optimum:
-    """An optimal basis to within floating point tolerances, or the last one if the solver could not
-    say that it is.
+    """An optimal basis to within floating point tolerances.
+
+    It is the last basis if the solver could not tell whether that is optimal.
 
     Parameters
     ----------
@@ -92,7 +95,7 @@ def solve(
     Raises
     ------
     Infeasible
-        The solver found no point that satisfies the rows.
+        The solver found no point that satisfies the constraints.
     SolverFailure
         It stopped for any other reason; the message names its status.
     """
@@ -103,7 +106,7 @@ def solve(
     highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
-    elif len(program.row_lower) > _INTERIOR_POINT_ROWS:
+    elif len(program.row_lower) > _INTERIOR_POINT_CONSTRAINTS:
         highs.setOptionValue("solver", "ipm")
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = program.matrix.shape
@@ -156,9 +159,7 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
 
 
 def _run(highs: highspy.Highs) -> None:
-    """Run the solver in a thread of its own, so that an interrupt from the keyboard is heard at
-    once.
-    """
+    """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once."""
     highs.HandleUserInterrupt = True
     highs.startSolve()
     try:

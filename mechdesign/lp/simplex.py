@@ -1,8 +1,8 @@
 """Vertices of a program in exact arithmetic, and exact simplex steps between them.
 
-Quick only when few steps are needed: floats find almost all of the way. A variable is a number
-below the number of columns, or that number plus r for the slack of row r; the slack of an equality
-must be 0 and is called fixed.
+This is quick only when few steps are needed: floats are expected to find a basis near an optimal
+one. A variable is a number below the number of columns, or that number plus r for the slack of
+row r; the slack of an equality must be 0 and is called fixed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from mechdesign.lp.program import Program
 
 @dataclass(frozen=True)
 class Basis:
-    """Which columns are basic, and which rows are (that is, not tight). As many in all as there are
-    rows.
+    """A basis: which columns, and the slacks of which rows, are basic.
+
+    A row whose slack is not basic is tight. As many are basic in all as there are rows.
     """
 
     columns: Booleans
@@ -47,15 +48,15 @@ class LinearConstraint:
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise cost x over x >= 0 and the lines."""
+    """Minimise cost x over x >= 0 subject to the constraints."""
 
     constraints: Sequence[LinearConstraint]
     cost: Sequence[fmpq]
 
     @classmethod
     def of(cls, program: Program) -> Problem:
-        """A line for each row of the program."""
-        lines = []
+        """The same program, with a `LinearConstraint` for each constraint."""
+        constraints = []
         for group in program.constraints:
             coefficients = [to_fmpq(c) for c in group.coefficients]
             bound = to_fmpq(group.bound)
@@ -63,37 +64,36 @@ class Problem:
                 terms: dict[int, fmpq] = {}
                 for v, a in zip(cells, coefficients, strict=True):
                     terms[v] = terms[v] + a if v in terms else a
-                lines.append(
+                constraints.append(
                     LinearConstraint(
                         {v: a for v, a in terms.items() if a != 0}, bound, group.equality
                     )
                 )
-        return cls(lines, [to_fmpq(value) for value in program.cost])
+        return cls(constraints, [to_fmpq(value) for value in program.cost])
 
     @cached_property
     def equality(self) -> Booleans:
-        """Which lines are equations."""
-        return np.array([line.equality for line in self.constraints], dtype=np.bool_)
+        """Which constraints are equations."""
+        return np.array([each.equality for each in self.constraints], dtype=np.bool_)
 
     def slack(self, x: Sequence[fmpq]) -> list[fmpq]:
-        """Left side minus bound of every line."""
+        """Left side minus bound of every constraint."""
         return [
-            sum((a * x[v] for v, a in line.terms.items()), -line.bound) for line in self.constraints
+            sum((a * x[v] for v, a in each.terms.items()), -each.bound) for each in self.constraints
         ]
 
     def reduced(self, y: Sequence[fmpq]) -> list[fmpq]:
-        """Cost minus what the multipliers pull on every variable."""
+        """The reduced cost of every variable at the multipliers y."""
         reduced = list(self.cost)
-        for value, line in zip(y, self.constraints, strict=True):
+        for value, constraint in zip(y, self.constraints, strict=True):
             if value != 0:
-                for v, a in line.terms.items():
+                for v, a in constraint.terms.items():
                     reduced[v] -= a * value
         return reduced
 
 
 class Vertex:
-    """The exact solution of a basis, primal (x, slack) and dual (y, reduced), and how far it is
-    from optimal.
+    """The exact solution of a basis, primal (x, slack) and dual (y, reduced).
 
     Raises SingularBasis when the basis has none.
     """
@@ -128,8 +128,8 @@ class Vertex:
             ZERO,
             -min(self.x),
             *(
-                abs(s) if line.equality else -s
-                for s, line in zip(self.slack, self.problem.constraints, strict=True)
+                abs(s) if each.equality else -s
+                for s, each in zip(self.slack, self.problem.constraints, strict=True)
             ),
         )
 
@@ -141,14 +141,14 @@ class Vertex:
             -min(self.reduced),
             *(
                 -y
-                for y, line in zip(self.y, self.problem.constraints, strict=True)
-                if not line.equality
+                for y, each in zip(self.y, self.problem.constraints, strict=True)
+                if not each.equality
             ),
         )
 
     @property
     def optimal(self) -> bool:
-        """Whether the vertex breaks no row and no reduced cost has the wrong sign, exactly."""
+        """Whether no constraint is violated and no reduced cost has the wrong sign, exactly."""
         return self.primal_violation == 0 and self.dual_violation == 0
 
     def nonbasic(self) -> Iterator[tuple[int, fmpq]]:
@@ -185,22 +185,23 @@ class Vertex:
     def column(self, variable: int) -> dict[int, fmpq]:
         """How every basic variable changes with a nonbasic one, where it does."""
         size = len(self.x)
-        lines = self.problem.constraints
+        constraints = self.problem.constraints
         if variable < size:
-            right = [-lines[r].terms.get(variable, ZERO) for r in self.tight]
+            right = [-constraints[r].terms.get(variable, ZERO) for r in self.tight]
         else:
             right = [ONE if size + r == variable else ZERO for r in self.tight]
         change = {v: value for v, value in self.factors.solve(right).items() if value != 0}
         moved = {**change, variable: ONE} if variable < size else change
         for r in np.flatnonzero(self.basis.rows).tolist():
-            total = sum((a * moved[v] for v, a in lines[r].terms.items() if v in moved), ZERO)
+            terms = constraints[r].terms
+            total = sum((a * moved[v] for v, a in terms.items() if v in moved), ZERO)
             if total != 0:
                 change[size + r] = total
         return change
 
 
-def repaired(vertex: Vertex, steps: int) -> Vertex:
-    """An optimal vertex, by exact simplex steps; or the last vertex when ``steps`` did not suffice.
+def reoptimised(vertex: Vertex, steps: int) -> Vertex:
+    """An optimal vertex, by exact simplex steps; the last vertex if ``steps`` did not suffice.
 
     The first half of the steps takes the largest violation each time, which is quick; the second
     half Bland's rule, the first violation, which cannot cycle. Raises Infeasible when there is no
@@ -228,14 +229,15 @@ def repaired(vertex: Vertex, steps: int) -> Vertex:
 
 
 def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
-    """A feasible vertex, by the dual simplex method for costs raised just enough that no reduced
-    cost is negative.
+    """A feasible vertex, by the dual simplex method.
+
+    Costs are raised just enough that no reduced cost is negative.
     """
     problem = vertex.problem
     cost = [c - min(d, ZERO) for c, d in zip(problem.cost, vertex.reduced, strict=True)]
-    for value, line in zip(vertex.y, problem.constraints, strict=True):
-        if value < 0 and not line.equality:
-            for v, a in line.terms.items():
+    for value, constraint in zip(vertex.y, problem.constraints, strict=True):
+        if value < 0 and not constraint.equality:
+            for v, a in constraint.terms.items():
                 cost[v] -= a * value
     vertex = Vertex(replace(problem, cost=cost), vertex.basis)
     left = steps

@@ -26,7 +26,7 @@ class Reduced:
         The variable of it that stands for each variable of the original.
     origin
         ``origin[g][r]`` is the constraint of it, numbered through all groups, that stands for
-        constraint r of group g; -1 where that one is vacuous, or stands in the original twice.
+        constraint r of group g; -1 where that one is vacuous, or repeats an earlier one.
     sign
         ``sign[g][r]`` is -1 where it is that constraint negated, else 1.
     """
@@ -90,15 +90,15 @@ def _merged(program: Program, representative: Integers) -> Reduced:
     cost = [Fraction(0)] * (int(orbit.max()) + 1)
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
         cost[v] += value
-    rows, origins, signs = list[Constraints](), list[Integers](), list[Integers]()
-    # Reduced row -> its number, and the sign of the row that stands for it
+    groups, origins, signs = list[Constraints](), list[Integers](), list[Integers]()
+    # Reduced constraint -> its number, and the sign of the one that stands for it
     seen: dict[bytes, tuple[int, int]] = {}
     renamed = [group.relabelled(orbit) for group in program.constraints]
     repeated = _repeated(program.constraints)
     for group, again, (code, sign) in zip(renamed, repeated, canonical(renamed), strict=True):
         kept, origin = [], np.full(len(code), -1, dtype=np.int64)
-        # A row that stands in the program twice takes part once: shares are equal among *different*
-        # rows.
+        # A constraint that is in the program twice takes part once: shares are equal among
+        # *different* constraints.
         for r in np.flatnonzero(~(group.vacuous() | again)).tolist():
             key = code[r].tobytes()
             if key not in seen:
@@ -106,14 +106,14 @@ def _merged(program: Program, representative: Integers) -> Reduced:
                 kept.append(r)
             origin[r] = seen[key][0]
             sign[r] *= seen[key][1]
-        rows.append(replace(group, cells=group.cells[kept]))
+        groups.append(replace(group, cells=group.cells[kept]))
         origins.append(origin)
         signs.append(sign)
-    return Reduced(Program(tuple(cost), tuple(rows)), orbit, tuple(origins), tuple(signs))
+    return Reduced(Program(tuple(cost), tuple(groups)), orbit, tuple(origins), tuple(signs))
 
 
 def _repeated(groups: Sequence[Constraints]) -> list[npt.NDArray[np.bool_]]:
-    """Which rows say what an earlier row says."""
+    """Which constraints repeat an earlier one."""
     seen: set[bytes] = set()
     repeated = []
     for codes, _ in canonical(groups):

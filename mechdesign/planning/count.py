@@ -18,20 +18,23 @@ from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, resolve
 
 LARGEST_GROUP = 128
-"""People in a group whose count the task "count" plans for: tables are exact, and a search makes
-many.
+"""The largest group whose count the task "count" plans for.
+
+Tables are exact, and a search makes many.
 """
 
 _PROGRAMS = 24
-"""People in a group for which linear programs, a few at every step of a search, still take a second
-or so.
+"""The largest group for which linear programs are among the candidates.
+
+A search solves a few of them at every step, which still takes a second or so.
 """
 
 
 @dataclass(frozen=True)
 class Count(Task):
-    """A curator's count of the people in a group, 0 .. ``domain``: the named mechanisms, and linear
-    programs for small groups.
+    """A curator's count of the respondents in a group, 0 .. ``domain``.
+
+    Candidates are the named mechanisms and, for small groups, linear programs.
 
     Attributes
     ----------
@@ -113,8 +116,10 @@ _LOSSES = {
 }
 
 _DESIGNS: dict[str, Loss] = {"WM": L0(), "L1+CM": L1(), "L2+CM": L2()}
-"""Linear programs: the least of a loss among mechanisms with the properties asked for, and with WH
-(WM) or CM, without which some counts are never reported.
+"""The losses that linear programs minimise, by the name of the candidate.
+
+They have the properties asked for, and WH (WM) or CM as well: without those, some counts are never
+reported.
 """
 
 

@@ -1,5 +1,6 @@
-"""Which protocol to take, and what it needs: candidates ranked by error, or by the epsilon or the
-people that an error takes.
+"""The planner: candidates ranked by error, or by what they need to reach an error.
+
+What they need is an epsilon or a number of users.
 
 A `Task` knows the protocols for one kind of question, and predicts their errors; `plan` ranks and
 searches. Tasks are found by name among the entry points of the group "mechdesign.tasks", which any
@@ -46,8 +47,9 @@ def plan(
     ledger: Ledger | None = None,
     **details: Any,
 ) -> Plan:
-    """The protocols for a task, ranked: by predicted error, or by the epsilon or the number of
-    people that a target error takes.
+    """The protocols for a task, ranked by predicted error or by what a target error takes.
+
+    What it takes is an epsilon or a number of users.
 
     Of n, epsilon and error exactly two are given (of epsilon and error one, where a curator knows
     the truth), and the third is predicted for each candidate. An epsilon found has four digits,

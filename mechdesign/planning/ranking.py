@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol with its predicted error, at an epsilon and a number of people: given, or the
-    least that it needs.
+    """A protocol with its predicted error, at an epsilon and a number of users.
+
+    Those are given, or the least that it needs.
 
     Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where nobody
     reports).
@@ -107,10 +108,10 @@ class Plan:
         return text.getvalue()
 
     def plot(self, epsilons: Iterable[float] | None = None) -> Figure:
-        """The predicted errors of the candidates against epsilon, both logarithmic, for the best
-        one's number of users.
+        """The predicted errors of the candidates against epsilon, both on logarithmic axes.
 
-        The best one at its epsilon is marked. Candidates of unknown error are left out.
+        They are for the number of users of the best candidate, which is marked at its epsilon.
+        Candidates of unknown error are left out.
 
         Parameters
         ----------
@@ -143,8 +144,9 @@ class Plan:
         return error_against_epsilon(grid, known, title, marked)
 
     def errors(self, epsilons: Iterable[float]) -> dict[str, list[float]]:
-        """The predicted error of every candidate at other epsilons, for the best one's n; NaN where
-        it cannot serve.
+        """The predicted error of every candidate at other epsilons, for the best one's n.
+
+        It is NaN where a candidate cannot serve.
         """
         grid, n = list(epsilons), self.best.n or 0
         found = {

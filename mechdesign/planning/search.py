@@ -11,12 +11,13 @@ from typing import Any
 from mechdesign.exceptions import MechanismError
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(16)
-"""Between these a search looks for an epsilon: beyond the larger, likelihood ratios of nine million
-protect nobody.
+"""A search looks for an epsilon between these.
+
+Beyond the larger one, likelihood ratios exceed eight million, which is hardly any protection.
 """
 
 LARGEST_N = 10**12
-"""A search for a number of people ends here."""
+"""A search for a number of users ends here."""
 
 _DIGITS = 4
 """Significant digits of an epsilon that was searched for: it is rounded up, and short to write."""
@@ -41,8 +42,9 @@ class Unreachable(MechanismError):
 
 @dataclass(frozen=True)
 class Scale:
-    """The numbers that a search may try, in order: ``value(0) .. value(last)``; ``rank(x)`` is
-    about the last that is at most x.
+    """The numbers that a search may try, in order: ``value(0) .. value(last)``.
+
+    ``rank(x)`` is about the last rank whose number is at most x.
 
     The search begins at ``start``, and expects errors to fall as the numbers to the power
     -``power``.
@@ -78,12 +80,12 @@ def epsilons(largest: Fraction) -> Scale:
 
 
 def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
-    """The least number at which the error is at most the target, for errors that fall; None if none
-    is.
+    """The least number at which the error is at most the target; None if there is none.
 
-    Bisection of a bracket, at where a power law through its ends would have the target, right at
-    once for power laws; every third time in the middle. Should errors not fall all the way: what is
-    found reaches the target, the number before it does not.
+    Errors are expected to fall. The search keeps a bracket and tries the number at which a power
+    law through its ends would have the target, which is right at once for power laws; every third
+    time it tries the middle. If errors do not fall throughout, what is found reaches the target and
+    the number before it does not.
     """
     below, above = -1, scale.last + 1
     ends: dict[bool, tuple[float, float]] = {}

@@ -12,8 +12,9 @@ from mechdesign.exceptions import MechanismError
 
 
 class InvalidRequest(MechanismError, ValueError):
-    """A plan cannot be made from these arguments: not two of n, epsilon and error, one out of
-    range, or an unknown detail.
+    """A plan cannot be made from these arguments.
+
+    Not two of n, epsilon and error are given, one is out of range, or a detail is unknown.
     """
 
 
@@ -61,7 +62,7 @@ class Task(ABC):
     domain: Any
 
     users_report: ClassVar[bool] = True
-    """Whether n people report; False where a curator knows the truth."""
+    """Whether n users report; False where a curator knows the truth."""
 
     symbols: ClassVar[str] = ""
     """What the letters of the costs stand for."""
@@ -86,8 +87,9 @@ class Task(ABC):
         """A candidate at this epsilon, for n reports; ValueError if it cannot serve there."""
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The candidate to take when nothing speaks against it, and why; empty: the first of the
-        ranking.
+        """The candidate to take unless there is a reason against it, and why.
+
+        If both are empty, the first of the ranking is taken.
         """
         return "", ""
 

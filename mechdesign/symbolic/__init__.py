@@ -1,5 +1,6 @@
-"""Mechanisms whose entries are rational functions of alpha: closed forms, and proofs for every
-alpha in (0, 1) at once.
+"""Mechanisms whose entries are rational functions of alpha.
+
+Closed forms, and proofs for every alpha in (0, 1) at once.
 
 Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
 find the optimal designs of every alpha (`mechdesign.symbolic.critical_regions`), the tables

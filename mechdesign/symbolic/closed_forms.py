@@ -61,8 +61,10 @@ def krr(k: int) -> SymbolicMechanism:
 
 
 def optimized_unary(k: int) -> SymbolicMechanism:
-    """OUE over k items (thesis 2.4): the own bit is told with probability 1/2, every other is 1
-    with alpha / (1 + alpha).
+    """OUE over k items (thesis 2.4).
+
+    The user's own bit is reported truthfully with probability 1/2; every other bit is 1 with
+    probability alpha / (1 + alpha).
 
     Output o is the vector of the binary digits of o, 2^k in all; local privacy.
     """
@@ -72,8 +74,9 @@ def optimized_unary(k: int) -> SymbolicMechanism:
 
 
 def hadamard(order: int) -> SymbolicMechanism:
-    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7): one of order - 1 coefficients,
-    its sign by randomized response.
+    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7).
+
+    A user reports one of order - 1 Walsh-Hadamard coefficients, its sign by randomized response.
 
     Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left
     out. Local privacy.

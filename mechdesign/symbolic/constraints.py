@@ -18,8 +18,9 @@ from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.symbolic.rational_function import Polynomials
 
 SAMPLES = tuple(Fraction(k, 1009) for k in (211, 499, 661, 787))
-"""Where rows are evaluated to see how they depend on alpha: numbers at which nothing happens by
-coincidence.
+"""Alphas at which constraints are evaluated to see how they depend on alpha.
+
+At these numbers nothing coincides by chance.
 """
 
 MAX_DEGREE = 32
@@ -46,8 +47,9 @@ class AlphaConstraints:
     scale: int
 
     def slacks(self, weights: Polynomials, denominator: fmpz_poly) -> Iterable[fmpz_poly]:
-        """Left side minus bound at ``weights / denominator``, times the denominator, of each row;
-        of equalities minus that, too.
+        """The slack of each constraint at ``weights / denominator``, times the denominator.
+
+        The slack is left side minus bound; for equations its negative follows.
         """
         offset = self.bound * denominator
         for row in self.cells.tolist():
@@ -62,8 +64,9 @@ class AlphaConstraints:
 def constraints_in_alpha(
     make: Callable[[Privacy], Iterable[Constraints]], neighbours: Neighbours
 ) -> list[AlphaConstraints]:
-    """The rows that ``make`` gives for a privacy, for all alpha < 1: interpolated at three alphas
-    and checked at a fourth.
+    """The constraints that ``make`` gives for a privacy, for all alpha < 1.
+
+    They are interpolated at three alphas and checked at a fourth.
 
     For a `Metric` with distances up to d > 2 at d + 1 alphas and one more, but d at most
     `MAX_DEGREE`.

@@ -1,5 +1,6 @@
-"""Optimal mechanisms as functions of alpha: the linear programs of `design` solved for all alpha in
-(0, 1).
+"""Optimal mechanisms as functions of alpha, in critical regions.
+
+The linear programs of `design` are solved for all alpha in (0, 1).
 
 The table of a design as a rational function of alpha, see `mechdesign.symbolic.program`, is optimal
 on an interval: a critical region. Beyond the end of one region another design is taken, until
@@ -62,8 +63,9 @@ class CriticalRegion:
     proofs: tuple[Proof, ...]
 
     def verify(self) -> Verification:
-        """Check everything from scratch, for all alpha of the interval: signs, privacy, properties,
-        loss and bounds.
+        """Check everything from scratch, for all alpha of the interval.
+
+        That is signs, privacy, properties, loss and bounds.
         """
         table = self.mechanism
         program = AlphaProgram(table.outputs, table.neighbours, self.loss, self.properties)
@@ -258,8 +260,9 @@ class _Walk:
         self.known, self.failed = list[ParametricVertex](), dict[Fraction, str]()
 
     def sample(self, start: Endpoint, end: Endpoint) -> ParametricVertex | None:
-        """A vertex that is optimal somewhere strictly between two numbers, on more than a point;
-        None if none is found.
+        """A vertex that is optimal on an interval strictly between two numbers, not a point.
+
+        It is None if none is found.
         """
         stretches = deque([(min(start, end), max(start, end))])
         failures = 0
@@ -324,8 +327,9 @@ class _Walk:
     def _reach(
         self, objective: RationalFunction, start: Endpoint, limit: Endpoint, proofs: list[Proof]
     ) -> Endpoint:
-        """How far from ``start`` towards ``limit`` an objective remains the optimum; ``proofs``
-        collects why.
+        """How far from ``start`` towards ``limit`` an objective remains the optimum.
+
+        The proofs are appended to ``proofs``.
         """
         upwards = limit > start
         while start != limit and (vertex := self.sample(start, limit)) is not None:

@@ -1,5 +1,6 @@
-"""The linear program of a design for all alpha at once: its rows, and the vertices that stay
-optimal over an interval.
+"""The linear program of a design for all alpha at once, and its parametric vertices.
+
+A parametric vertex stays optimal over an interval.
 
 A vertex of the program at one alpha is the solution of a square system of tight rows. Solved over
 the rational functions of alpha, the system gives every entry, and every multiplier of the proof, as
@@ -39,8 +40,10 @@ from mechdesign.symbolic.table import SymbolicMechanism
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Multipliers ``numerators[r] / denominator`` of the rows of the reduced program; what they
-    bound is optimal on ``interval``.
+    """Multipliers that prove a bound, as rational functions of alpha.
+
+    ``numerators[r] / denominator`` belongs to constraint r of the reduced program. What they bound
+    is optimal on ``interval``.
     """
 
     interval: AlphaInterval
@@ -49,8 +52,9 @@ class Proof:
 
 
 class _AlphaConstraint(NamedTuple):
-    """``sum terms[v] x[v] >= bound``, or ``==``: polynomials in alpha, ``scale`` times those of the
-    program.
+    """``sum terms[v] x[v] >= bound``, or ``==``, with polynomials in alpha.
+
+    They are ``scale`` times those of the program.
     """
 
     terms: Mapping[int, fmpz_poly]
@@ -91,9 +95,7 @@ class _Pair(NamedTuple):
 
 
 class AlphaProgram:
-    """The program of a statement, reduced by symmetry, with coefficients that are polynomials in
-    alpha.
-    """
+    """The program of a statement, reduced by symmetry, with polynomials in alpha."""
 
     def __init__(
         self, size: int, neighbours: Neighbours, loss: Loss, properties: tuple[Property, ...]
@@ -316,12 +318,12 @@ def _whole(values: Iterable[fmpq]) -> tuple[list[fmpz_poly], fmpz_poly]:
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
-    """Numerators and the common denominator of the solution of a linear system of polynomials, in
-    lowest terms.
+    """The solution of a linear system of polynomials, in lowest terms.
 
-    By Cramer's rule they are determinants, whose coefficients the row sums below bound. A
-    polynomial with coefficients less than half of b in size can be read off its value at b, in base
-    b: one system of integers is all there is to solve.
+    Returns the numerators and the common denominator. By Cramer's rule they are determinants, whose
+    coefficients are bounded by the product of the row sums below. A polynomial with coefficients
+    less than half of b in size can be read off its value at b, in base b: it is enough to solve one
+    system of integers.
     """
     bound = math.prod(
         sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
@@ -343,9 +345,7 @@ def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz
 
 
 def _digits(value: int, bits: int) -> fmpz_poly:
-    """The polynomial with this value at 2^bits whose coefficients are less than half of that in
-    size.
-    """
+    """The polynomial with this value at 2^bits and coefficients of less than half that size."""
     digits, base = list[int](), 1 << bits
     while value:
         digit = value & (base - 1)

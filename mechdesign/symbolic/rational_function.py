@@ -94,8 +94,9 @@ def _power(base: str, exponent: int, latex: bool) -> str:
 
 
 def written(polynomial: fmpz_poly, latex: bool) -> str:
-    """A polynomial written out, lowest power first, unless only the highest has a positive
-    coefficient to begin with.
+    """A polynomial written out, lowest power first.
+
+    The order is reversed if only then it begins with a positive coefficient.
     """
     terms = [(k, int(c)) for k, c in enumerate(polynomial.coeffs()) if c != 0]
     text = ""
@@ -107,8 +108,9 @@ def written(polynomial: fmpz_poly, latex: bool) -> str:
 
 
 def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[str, int]:
-    """A polynomial as a product of factors, positive just below 1, and their number; ``alone``: one
-    sum needs no parentheses.
+    """A polynomial as a product of factors, and their number.
+
+    Factors are positive just below 1. If ``alone``, a single sum needs no parentheses.
     """
     if polynomial.is_zero():
         return "0", 1

@@ -1,5 +1,6 @@
-"""Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends, and where
-polynomials keep their signs.
+"""Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends.
+
+Such a set is where polynomials in alpha have given signs.
 
 Integer polynomials are factored, and the real roots of the factors isolated by Descartes' rule of
 signs and bisection. No float takes part.
@@ -23,8 +24,9 @@ from mechdesign.symbolic.rational_function import ALPHA, ONE, falls, written
 
 @total_ordering
 class Root:
-    """An irrational algebraic number in (0, 1); compares exactly with others and with rational
-    numbers.
+    """An irrational algebraic number in (0, 1).
+
+    It compares exactly with others and with rational numbers.
 
     Attributes
     ----------
@@ -287,8 +289,9 @@ def roots(polynomial: fmpz_poly) -> list[Endpoint]:
 
 @lru_cache(maxsize=4096)
 def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
-    """The roots in (0, 1) of an irreducible polynomial, by Descartes' rule of signs and bisection
-    (Vincent, Collins, Akritas).
+    """The roots in (0, 1) of an irreducible polynomial.
+
+    They are isolated by Descartes' rule of signs and bisection (Vincent, Collins, Akritas).
     """
     if len(coefficients) == 2:
         root = Fraction(-coefficients[0], coefficients[1])
@@ -310,16 +313,15 @@ def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
 
 
 def _on_half_line(polynomial: fmpz_poly) -> list[int]:
-    """Coefficients of (1+x)^degree p(1/(1+x)): as many changes of sign as p has roots in (0, 1), or
-    more by an even number.
+    """Coefficients of (1+x)^degree p(1/(1+x)).
+
+    Their changes of sign are as many as p has roots in (0, 1), or more by an even number.
     """
     return [int(c) for c in fmpz_poly(polynomial.coeffs()[::-1])(ALPHA + 1).coeffs()]
 
 
 def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -> Region:
-    """The alpha in (0, 1) at which all the first polynomials are at least 0 and none of the second
-    is 0.
-    """
+    """Where in (0, 1) the first polynomials are all at least 0, and none of the second is 0."""
     excluded = {root for polynomial in nonzero for root in roots(polynomial)}
     distinct = {tuple(map(int, p.coeffs())): p for p in nonnegative}
     decided = [

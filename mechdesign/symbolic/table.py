@@ -1,5 +1,4 @@
-"""SymbolicMechanism: a table of rational functions of alpha, and what is true of it for every alpha
-in (0, 1) at once.
+"""SymbolicMechanism: a table of rational functions of alpha, and what is true of it.
 
 Privacy and the seven properties are linear inequalities between entries, so that for a table in
 alpha each is a statement about the signs of polynomials. Where it holds is a finite union of
@@ -178,8 +177,9 @@ class SymbolicMechanism:
         return SymbolicAudit(private, tight, tuple(item for item in broken if item[2]))
 
     def where(self, item: PropertyLike) -> Region:
-        """The alpha at which a property holds. As in `Mechanism.properties`, a rectangular table
-        has none of the seven but S.
+        """The alpha at which a property holds.
+
+        As in `Mechanism.properties`, a rectangular table has none of the seven but S.
 
         Raises NotPolynomial for rows of your own that depend on alpha in another way than
         `constraints_in_alpha` can follow.

@@ -1,5 +1,4 @@
-"""The utilities that `mechdesign.local.extremal` knows: what the outputs of a local mechanism are
-worth.
+"""The utilities of local mechanisms that `mechdesign.local.extremal` maximises.
 
 Each is a sum over outputs of a sublinear function of the row, see
 `mechdesign.utilities.sublinear_utility`, where one of your own begins.

@@ -1,5 +1,6 @@
-"""BestDecision: what the outputs of a local mechanism are worth to who decides by them; Bayes risk
-and total variation.
+"""BestDecision: the value of a local mechanism's outputs for making a decision.
+
+Bayes risk and total variation are of this kind.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from mechdesign.utilities.sublinear_utility import (
 
 @dataclass(frozen=True, repr=False)
 class BestDecision(Utility):
-    """The expected gain of who sees the output and takes the best decision: the largest of
-    ``gains[d] row`` over decisions d.
+    """The expected gain of the best decision after seeing the output.
+
+    The worth of a row is the largest of ``gains[d] row`` over decisions d.
 
     ``gains[d, x]`` is exact, of any sign: the prior probability of item x times what decision d is
     then worth. Rational.
@@ -59,8 +61,9 @@ class BestDecision(Utility):
         )
 
     def merged(self) -> Merged:
-        """Items whose gains are positive multiples of each other are one: they argue for the same
-        decisions.
+        """Items whose gains are positive multiples of each other are one.
+
+        Only the weighted sum of their entries matters.
         """
         columns = list(zip(*self.gains, strict=True))
         weights = [next((abs(gain) for gain in column if gain), Fraction(0)) for column in columns]
@@ -101,8 +104,9 @@ class BestDecision(Utility):
         return all(rows[row] == count for row, count in swapped.items())
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Those of an optimal mechanism: it needs only one output for each decision, which makes it
-        a linear program of its own.
+        """The patterns and prices of an optimal mechanism, by a linear program of its own.
+
+        An optimal mechanism needs only one output for each decision.
 
         Any row of a private mechanism is a sum of patterns: those of the items whose entries are at
         least some bound.

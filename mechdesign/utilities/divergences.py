@@ -78,8 +78,9 @@ class Divergence(Utility):
         return a * by_a + b * by_b
 
     def merged(self) -> Merged:
-        """Items with the same likelihood ratio are one: which of them it was says nothing about the
-        hypotheses.
+        """Items with the same likelihood ratio are one.
+
+        Which of them it was does not help to tell the hypotheses apart.
         """
         weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
         keys = [
@@ -91,11 +92,11 @@ class Divergence(Utility):
         )
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Those of the `BestDecision` between likelihood ratios t, for each of which a row is worth
-        what is linear in it.
+        """Patterns and prices of a `BestDecision` that bounds the divergence from below.
 
-        That is no more than its worth, and exact at its own ratio: ratios are added until no row is
-        worth noticeably more.
+        It decides between likelihood ratios t, for each of which the worth of a row is replaced by
+        a linear function. That is no more than its worth, and exact at its own ratio: ratios are
+        added until no row is worth noticeably more.
         """
         columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
         ratios = {alpha, ONE, 1 / alpha}
@@ -189,9 +190,7 @@ class Divergence(Utility):
 
 
 class KullbackLeibler(Divergence):
-    """The relative entropy of the outputs under the first hypothesis from those under the second,
-    in nats.
-    """
+    """The relative entropy of the outputs under the first hypothesis from the second, in nats."""
 
     def slopes(self, t: fmpq) -> tuple[Number, Number]:
         return arb(t).log() + 1, -t

@@ -51,8 +51,9 @@ class MutualInformation(Utility):
         return alike(self.prior)
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """No patterns; prices in proportion to the prior, as if items of any probability could be
-        had.
+        """No patterns; prices in proportion to the prior.
+
+        They would be optimal if there were a set of items of any wanted probability.
         """
         a = to_float(alpha)
 
@@ -115,8 +116,9 @@ class MutualInformation(Utility):
 
 
 def _climbed(chosen: Booleans, p: Floats, y: Floats, alpha: float) -> Booleans:
-    """A pattern whose information less its price no exchange of at most one item for at most one
-    other raises.
+    """A local maximum of information less price.
+
+    No exchange of at most one item for at most one other raises it.
     """
     p, y = np.append(p, 0.0), np.append(y, 0.0)  # the last stands for no item, on either side
     inside = np.append(chosen, True)

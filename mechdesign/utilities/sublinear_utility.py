@@ -1,5 +1,6 @@
-"""Utility: how much the outputs of a local mechanism are worth, as a sum over outputs of a
-sublinear function of the row.
+"""Utility: a sum over outputs of a sublinear function of the row.
+
+It measures what the outputs of a local mechanism are worth.
 
 A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath
 (Extremal mechanisms for local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum
@@ -65,8 +66,9 @@ class Utility(ABC):
 
     @abstractmethod
     def worth(self, row: Sequence[fmpq]) -> Number:
-        """mu of a row of positive numbers: convex, and homogeneous of degree 1. Rational utilities
-        answer exactly.
+        """mu of a row of positive numbers: convex, and homogeneous of degree 1.
+
+        Rational utilities answer exactly.
         """
 
     @abstractmethod
@@ -88,8 +90,9 @@ class Utility(ABC):
         """
 
     def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """Patterns to try before `pricing`, and prices that may prove the best of them optimal;
-        none unless overridden.
+        """A warm start: patterns to try before `pricing`, and prices for a first bound.
+
+        The prices may prove the best of the patterns optimal. None unless overridden.
         """
         return None
 
@@ -105,8 +108,9 @@ class Utility(ABC):
         return f"{type(self).__name__}({self.items} items)"
 
     def of(self, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
-        """Proved lower and upper bounds on the utility of a mechanism, equal if it is rational;
-        their distance is tiny.
+        """Proved lower and upper bounds on the utility of a mechanism.
+
+        They are equal if it is rational, and otherwise computed with at least `PRECISION` bits.
 
         Raises ValueError unless the mechanism has an input for every item, and every output that
         occurs can occur under each.
@@ -165,8 +169,9 @@ def alike(keys: Sequence[Hashable]) -> list[list[int]]:
 def shares(
     keys: Sequence[Hashable], weights: Sequence[Fraction]
 ) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """For items of which those with equal keys are merged: the label of each, and its share of the
-    weight of its label.
+    """The label of each item, and its share of the weight of its label.
+
+    Items with equal keys are merged into one label.
     """
     label, share = [0] * len(keys), [Fraction(0)] * len(keys)
     for number, group in enumerate(alike(keys)):

@@ -16,7 +16,7 @@ from mechdesign.losses import L0, L1, L2, Power, binomial
 from mechdesign.lp.basis import SingularBasis, to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
-from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, repaired
+from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, reoptimised
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
 
@@ -169,7 +169,7 @@ def test_violations_are_what_they_say(name):
     """
     problem = Problem.of(PROBLEMS[name]())
     vertices = some_vertices(problem, random.Random(name), 8)
-    vertices += [repaired(vertex, PLENTY) for vertex in vertices]
+    vertices += [reoptimised(vertex, PLENTY) for vertex in vertices]
     assert {vertex.optimal for vertex in vertices} == {False, True}
     for vertex in vertices:
         outside = [fmpq(0), *(-value for value in vertex.x)]
@@ -285,7 +285,7 @@ def test_every_start_leads_to_the_optimum(n, seed):
         problem = Problem.of(program)
         best = best_value(program, problem)
         for vertex in some_vertices(problem, rng, 4):
-            end = repaired(vertex, PLENTY)
+            end = reoptimised(vertex, PLENTY)
             assert end.optimal, (privacy, loss, wanted)
             assert end.problem is problem
             assert min(end.x) >= 0
@@ -303,9 +303,9 @@ def test_every_start_leads_to_the_optimum(n, seed):
 
 def test_an_optimal_vertex_stays():
     problem = Problem.of(build(3, NINE, L1(), ["WH"]))
-    end = repaired(Vertex(problem, slack_basis(problem)), PLENTY)
-    assert repaired(end, PLENTY) is end
-    assert repaired(end, 0) is end
+    end = reoptimised(Vertex(problem, slack_basis(problem)), PLENTY)
+    assert reoptimised(end, PLENTY) is end
+    assert reoptimised(end, 0) is end
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 9])
@@ -321,7 +321,7 @@ def test_no_more_steps_than_allowed(steps, monkeypatch):
                 "exchanged",
                 lambda *args, note=exchanged, do=exchange: note.append(args[1:]) or do(*args),
             )
-            end = repaired(vertex, steps)
+            end = reoptimised(vertex, steps)
         assert len(exchanged) <= steps
         assert len(exchanged) == steps or end.optimal
         assert end.problem is problem
@@ -340,11 +340,11 @@ def test_steps_in_instalments_lead_to_the_same_optimum():
         for _ in range(200):
             if vertex.optimal:
                 break
-            vertex = repaired(vertex, instalment)
+            vertex = reoptimised(vertex, instalment)
         # Bland's rule ends a run; runs that start anew need not, so only the value of one that
         # ended is compared.
         assert not vertex.optimal or value(problem, vertex.x) == best
-    assert value(problem, repaired(vertex, PLENTY).x) == best
+    assert value(problem, reoptimised(vertex, PLENTY).x) == best
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -361,7 +361,7 @@ def test_no_reduced_cost_is_negative_in_the_dual_phase(name, monkeypatch):
     starts = some_vertices(problem, random.Random(name), 8)
     monkeypatch.setattr("mechdesign.lp.simplex.Vertex", Watched)
     for vertex in starts:
-        repaired(vertex, PLENTY)
+        reoptimised(vertex, PLENTY)
     raised = [vertex for vertex in seen if vertex.problem is not problem]
     assert len(raised) > len(starts)
     for vertex in raised:
@@ -400,8 +400,8 @@ def test_infeasible_problems(lines, cost):
     problem = Problem(lines, [fmpq(c) for c in cost])
     vertex = Vertex(problem, slack_basis(problem))
     with pytest.raises(Infeasible, match="proved"):
-        repaired(vertex, PLENTY)
-    assert repaired(vertex, 0).basis is vertex.basis
+        reoptimised(vertex, PLENTY)
+    assert reoptimised(vertex, 0).basis is vertex.basis
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -417,10 +417,10 @@ def test_infeasible_mechanisms_from_any_start(seed):
         problem = Problem.of(program)
         for vertex in some_vertices(problem, random.Random(seed), 4):
             if feasible:
-                assert repaired(vertex, PLENTY).x[0] == to_fmpq(best)
+                assert reoptimised(vertex, PLENTY).x[0] == to_fmpq(best)
             else:
                 with pytest.raises(Infeasible):
-                    repaired(vertex, PLENTY)
+                    reoptimised(vertex, PLENTY)
 
 
 def test_a_degenerate_problem_does_not_cycle():
@@ -440,6 +440,6 @@ def test_a_degenerate_problem_does_not_cycle():
             for t, b, equality in rows[:count]
         ]
         problem = Problem(lines, [to_fmpq(Fraction(c)) for c in cost])
-        end = repaired(Vertex(problem, slack_basis(problem)), 1000)
+        end = reoptimised(Vertex(problem, slack_basis(problem)), 1000)
         assert end.optimal
         assert value(problem, end.x) == fmpq(-5, 4)
