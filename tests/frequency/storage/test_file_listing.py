@@ -1,6 +1,9 @@
 """Whatever is below a directory is listed, or refused by name."""
 
 import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,14 @@ from frequency.storage.file_listing import listing_of
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes")
 
 PROTOCOL = GRR(3, 1.0)
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Iterator[Path]:
+    """A directory that is gone afterwards, however deep: pytest's own removal recurses."""
+    (tmp_path / "nested").mkdir()
+    yield tmp_path / "nested"
+    subprocess.run(["rm", "-rf", tmp_path / "nested"], check=True)
 
 
 def written(path, n=4, seed=1):
@@ -69,32 +80,32 @@ def test_linked_directories_are_listed_once_and_loops_are_refused(tmp_path):
     assert aggregate_files(PROTOCOL, top).aggregate.n == 8
 
 
-def test_a_thousand_directories_one_in_the_other(tmp_path):
+def test_a_thousand_directories_one_in_the_other(nested):
     here = os.getcwd()
     try:  # their paths together are longer than the system takes
-        os.chdir(tmp_path)
+        os.chdir(nested)
         for _ in range(1500):
             os.mkdir("d")
             os.chdir("d")
     finally:
         os.chdir(here)
-    deep = tmp_path.joinpath(*["d"] * 1200)
+    deep = nested.joinpath(*["d"] * 1200)
     written(deep / "x.parquet")
-    collected = aggregate_files(PROTOCOL, tmp_path)
+    collected = aggregate_files(PROTOCOL, nested)
     assert (list(collected.counted), collected.refused) == ([str(deep / "x.parquet")], {})
 
 
-def test_a_path_too_long_is_refused_by_name(tmp_path):
+def test_a_path_too_long_is_refused_by_name(nested):
     here, name = os.getcwd(), "d" * 200
     try:
-        os.chdir(tmp_path)
+        os.chdir(nested)
         for _ in range(25):
             os.mkdir(name)
             os.chdir(name)
     finally:
         os.chdir(here)
-    written(tmp_path / "good.parquet")
-    collected = aggregate_files(PROTOCOL, tmp_path)
+    written(nested / "good.parquet")
+    collected = aggregate_files(PROTOCOL, nested)
     assert collected.aggregate.n == 4
     (reason,) = collected.refused.values()
     assert "too long" in reason
