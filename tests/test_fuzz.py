@@ -90,6 +90,7 @@ def test_a_process_that_hangs_is_found_and_ended() -> None:
     assert summary.findings == [(0, "the process did nothing for 1.0 s")]
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found(tmp_path: Path) -> None:
     inputs, seed = 7, 10
     form = Planted(tmp_path)

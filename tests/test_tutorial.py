@@ -48,6 +48,7 @@ def run(command: list[str], where: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
     first, plans, commands, *_ = blocks("sh")
     assert first == "make demo\n"  # the examples that it runs have tests below
@@ -63,6 +64,7 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
         assert (clone / name).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
     budget, counts, answers, ranges, grids, tables, words, files, local, formula = blocks("python")
     assert "not covered:" in run([sys.executable, "-W", "error", "-c", budget], clone)

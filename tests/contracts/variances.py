@@ -150,12 +150,16 @@ class VarianceContract:
     def pytest_generate_tests(self, metafunc):
         if "stated" in metafunc.fixturenames:
             grid = [
-                (name, epsilon, population)
+                pytest.param(
+                    (name, epsilon, population),
+                    id=f"{name}-{epsilon:g}-{population}",
+                    marks=() if epsilon == EPSILONS[1] else pytest.mark.slow,
+                )
                 for name, entry in self.entries.items()
                 for epsilon in entry.epsilons
                 for population in self.populations
             ]
-            metafunc.parametrize("stated", grid, ids=[f"{n}-{e:g}-{p}" for n, e, p in grid])
+            metafunc.parametrize("stated", grid)
         if "wrong" in metafunc.fixturenames:
             metafunc.parametrize("wrong", self.planted)
 

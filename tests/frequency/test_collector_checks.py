@@ -243,6 +243,7 @@ def test_chi_squares_are_two_sided_if_there_are_many_degrees_of_freedom():
 # ----------------------------------------------------------------------------------- false alarms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", [zipf, peaked])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_p_values_of_honest_collectors_are_uniform(name, population):
@@ -255,6 +256,7 @@ def test_p_values_of_honest_collectors_are_uniform(name, population):
         assert uniform([check.p for check in draws]) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_small_p_values_are_as_rare_as_they_should_be():
     rng = np.random.default_rng(11)
     some = [FAMILIES[name] for name in ("GRR", "OLH", "OUE", "HRR", "CountMeanSketch", "HaarHRR")]
@@ -451,6 +453,7 @@ def made_up(oracle, item, count, rng):
     return reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POWER)
 def test_the_power_against_made_up_reports_of_an_item(kind):
     rng, n, item, tries = np.random.default_rng(20), 100_000, 40, 30

@@ -60,6 +60,7 @@ def test_the_same_integers(client, tmp_path, monkeypatch):
     assert aggregate_files(protocol, [], client=client).aggregate.n == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 def test_a_worker_killed_in_the_middle(client, tmp_path):
     protocol = HRR(1 << 16, 1.0)
@@ -98,6 +99,7 @@ class Dying(HRR):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 def test_a_task_that_kills_workers(client, tmp_path, monkeypatch):
     protocol = HRR(64, 1.0)

@@ -149,6 +149,7 @@ def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
     run.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long denominators", "many inputs", "metric"])
 def test_the_largest_designs_load(name: str, tmp_path: Path) -> None:
     mechanism = {

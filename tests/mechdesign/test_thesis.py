@@ -510,7 +510,7 @@ def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
         assert brute.scaled_l0(average) == brute.scaled_l0(table)
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 5])
+@pytest.mark.parametrize("n", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5))])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5), Q(1)])
 def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
     """Theorem 8 (6.4): asking for symmetry costs nothing.
@@ -950,7 +950,7 @@ def test_wm_not_derivable_from_gm_only_sometimes(
             assert not best.mechanism.derivable_from_geometric()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("n", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 5))])
 @pytest.mark.parametrize("alpha", PRIVATE)
 def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n, alpha):
     """Figure 6.4 (6.6.3): for each of the 128 subsets the flowchart's mechanism has the properties

@@ -112,6 +112,7 @@ def test_ranges_of_2_16_items_begin_at_every_256th(
     assert math.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["HH4", "Haar"])
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
 def test_predictions_of_the_tables_are_those_of_simulation(epsilon: float, kind: str) -> None:

@@ -69,6 +69,7 @@ def tasks():
 # ------------------------------------------------------------------------------------ predictions
 
 
+@pytest.mark.slow
 def test_frequencies():
     domain, n, rng = 16, 4_000, np.random.default_rng(1)
     found = plan("frequencies", domain, n=n, epsilon=1.0)
@@ -133,6 +134,7 @@ def test_marginals_of_mixed_sizes_are_averaged_over_all():
     assert len(Marginals([2] * 20, 2)._some) <= 64
 
 
+@pytest.mark.slow
 def test_ranges_and_prefixes():
     domain, n, rng = 16, 4_800, np.random.default_rng(1)
     even = np.full(domain, n // domain)
@@ -162,6 +164,7 @@ def test_the_ranges_task_says_what_optimise_says():
     assert found.bound == f"no protocol errs less than {best.bound:.4g}"
 
 
+@pytest.mark.slow
 def test_the_rank_of_a_quantile():
     domain, n, rng = 512, 10_240, np.random.default_rng(1)
     even, phi = np.full(domain, n // domain), (np.arange(64) + 0.5) / 64
@@ -198,6 +201,7 @@ def test_conjunctions():
         check(item.name, squares, item.error, at_most=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "bits"), [(PrefixExtension, 12), (PrefixExtension, 22), (TreeHist, 8)]
 )
@@ -228,6 +232,7 @@ def test_heavy_hitters(kind, bits):
 # -------------------------------------------------------------------------------------- searching
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "domain", "details"), tasks())
 def test_a_search_inverts_the_prediction(task, domain, details):
     n, epsilon = 50_000, Fraction(3, 2)

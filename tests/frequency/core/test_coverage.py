@@ -35,6 +35,8 @@ from frequency import (
 from frequency.oracles.count_mean_sketch import Sketch
 from mechdesign import named
 
+pytestmark = pytest.mark.slow
+
 # name: the oracle, and how many collections.
 ORACLES = {
     "GRR": (GRR(50, 2.0), 1000),

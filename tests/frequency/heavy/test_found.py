@@ -305,6 +305,7 @@ def test_a_promise_is_told():
     assert "if all who hold an item hold the same one" in statement
 
 
+@pytest.mark.slow
 def test_any_number_of_items_may_be_asked_for():
     protocol = PrefixExtension(24, 3.0, lengths=(8, 16, 24))
     found = protocol.find(protocol.privatize([77] * 5000, np.random.default_rng(1)), k=10**9)

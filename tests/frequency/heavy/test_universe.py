@@ -56,6 +56,7 @@ def strings(size):
 # ---------------------------------------------------------------------------------------- strings
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.integers(1, 8).flatmap(

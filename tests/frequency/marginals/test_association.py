@@ -106,6 +106,7 @@ def test_the_covariance_is_that_of_repeated_estimates(kind: type[MarginalProtoco
     assert (np.abs(measured - predicted) < (5.5 * math.sqrt(2 / 1_500) + 0.03) * scale).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_the_size_is_what_was_asked_for_and_that_of_the_textbook_s_value_is_not(
     kind: type[MarginalProtocol],

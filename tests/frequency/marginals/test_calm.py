@@ -246,6 +246,7 @@ def test_what_has_most_entropy_is_found():
     assert estimate.report(["a", "b", "c", "d"]).converged
 
 
+@pytest.mark.slow
 def test_the_consistent_fit_is_unbiased_with_the_predicted_variances():
     """At even frequencies, which is what is predicted."""
     protocol, rng, repeats = CALM(FIVE, 3, 1.5, size=3), np.random.default_rng(7), 800

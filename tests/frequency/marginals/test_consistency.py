@@ -127,6 +127,7 @@ def test_estimates_agree(kind):
         assert answer.variance == pytest.approx(fitted.variances(view)[0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_unbiased_with_the_variances_it_tells_and_better(kind):
     domain = Domain({"a": 2, "b": 3, "d": 4})

@@ -340,6 +340,7 @@ def test_simulation_has_the_moments(protocol) -> None:
 # -------------------------------------------------------------------------------------- simulated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_predictions_against_simulation(kind) -> None:
     """The sum of squared errors of all cells of all marginals, d = 4, k = 2, an even population of

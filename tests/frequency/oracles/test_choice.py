@@ -39,6 +39,7 @@ def test_the_predicted_error_is_the_measured_one(domain: int, epsilon: float) ->
         assert measured == pytest.approx(item.rmse, rel=0.15), type(item.oracle).__name__
 
 
+@pytest.mark.slow
 def test_sketches_are_predicted_at_their_worst() -> None:
     rng = np.random.default_rng(6)
     one_item = np.zeros(50, dtype=np.int64)

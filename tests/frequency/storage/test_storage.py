@@ -746,6 +746,7 @@ class Dying(HRR):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
 @pytest.mark.parametrize(("workers", "kills"), [(1, 12), (2, 3)])
 def test_killed_at_random_moments(workers, kills, tmp_path):

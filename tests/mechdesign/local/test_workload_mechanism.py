@@ -520,6 +520,7 @@ for name, k, epsilon, criterion, _ in json.load(sys.stdin):
 """
 
 
+@pytest.mark.slow
 def test_figures_that_must_be_met():
     """In a process of its own, on one thread: on a machine with other work, threads that wait for
     each other take minutes.
@@ -579,7 +580,7 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 0.01, 0.03, 0.1, 1.0, 20.0])
-@pytest.mark.parametrize("k", [2, 5, 30])
+@pytest.mark.parametrize("k", [2, 5, pytest.param(30, marks=pytest.mark.slow)])
 def test_what_is_known_without_asking_has_no_gap(k, epsilon):
     """The total is known: its variance is 0 but for rounding, which grows as epsilon shrinks."""
     design = workload_optimal(np.ones((1, k)), k, epsilon)

@@ -312,6 +312,7 @@ def test_predicted_errors_of_counts_are_those_of_released_ones(loss):
         assert item.protocol.privacy.epsilon <= 0.7 or item.name == "UM"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["RMSE", "L0", "L1"])
 def test_searching_for_a_counts_error_inverts_its_prediction(loss):
     forward = plan("count", 3, epsilon="0.7", loss=loss)

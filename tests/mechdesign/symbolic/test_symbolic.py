@@ -581,6 +581,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), STATEMENTS)
 def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, neighbours):
     """Random alphas, and alphas within 1e-9 of every breakpoint on both sides: a certified design

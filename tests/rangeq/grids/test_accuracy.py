@@ -39,6 +39,7 @@ def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
 @pytest.mark.parametrize(
     ("system", "bounds"),
@@ -136,6 +137,7 @@ def test_sorted_input_does_not_bias() -> None:
         assert estimate.answer([(0, 0, 7)]) == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     [
@@ -247,6 +249,7 @@ def test_simulated_aggregates_are_distributed_like_those_of_reports(system: Any)
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("system", "epsilon", "low", "high"),
     [(HDG, 1.0, 0.015, 0.04), (TDG, 1.0, 0.15, 0.27), (TDG, 2.0, 0.035, 0.085)],

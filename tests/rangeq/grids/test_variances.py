@@ -93,6 +93,7 @@ class TestGrids(VarianceContract):
         linear, processed, told = np.array(linear), np.array(processed), np.array(told)
         return Sample(linear, told, None, None), Sample(processed, told, None, None)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("population", POPULATIONS)
     @pytest.mark.parametrize("name", entries)
     def test_processed_answers_err_no_more(self, name, population):
@@ -102,6 +103,7 @@ class TestGrids(VarianceContract):
         assert within(found, Band(0.0, 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 def test_intervals_of_waves_cover(epsilon, population) -> None:

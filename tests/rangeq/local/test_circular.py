@@ -592,6 +592,7 @@ SIMULATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", SIMULATED, ids=named)
 def test_predictions_against_simulation(protocol) -> None:
     """All ranges, even populations: within 3%, unbiased."""
@@ -605,6 +606,7 @@ def test_predictions_against_simulation(protocol) -> None:
     assert found.rejects(predicted / 1.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol", [CircularHistogram(16, 4.0, 16, (4, 16)), CircularHistogram(13, 4.0, 15)], ids=named
 )

@@ -437,6 +437,7 @@ SIMULATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", SIMULATED, ids=name_of)
 def test_predictions_against_simulation(protocol) -> None:
     """All ranges, even populations: within 3%, unbiased."""
@@ -605,6 +606,7 @@ def large() -> Mechanism:
     return designed(128, 1.1)
 
 
+@pytest.mark.slow
 def test_gains_at_65536_items() -> None:
     """With 128 blocks: at most 0.95 of the error of the best tree."""
     alternatives = optimise(1 << 16, 1.1, LARGE).alternatives
@@ -614,6 +616,7 @@ def test_gains_at_65536_items() -> None:
     assert compose(large(), 1 << 16, 1.1).average_rmse(LARGE) <= 0.95 * best
 
 
+@pytest.mark.slow
 def test_the_prediction_is_confirmed() -> None:
     """4096 items in 128 blocks, all 8386560 ranges, two users of each item; the root mean square,
     within 3%.

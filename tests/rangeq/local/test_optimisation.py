@@ -58,6 +58,7 @@ def published(domain: int, epsilon: float) -> list:
     return [Flat(domain, epsilon), HaarHRR(domain, epsilon), *trees]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_never_worse_than_the_best_published(domain: int, workload: str) -> None:
@@ -112,6 +113,7 @@ def test_gains_at_65536_items(epsilon: float, ratio: float) -> None:
     assert result.bound <= result.rmse <= 1.012 * result.bound
 
 
+@pytest.mark.slow
 def test_the_prediction_is_confirmed() -> None:
     """256 items, epsilon 1.1, all 32640 ranges; the root mean square over 500 repeats, with a
     standard error below 1.2%.

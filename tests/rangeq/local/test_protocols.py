@@ -374,6 +374,7 @@ def name_of(protocol):
     return f"{type(protocol).__name__}-{protocol.domain}"
 
 
+@pytest.mark.slow
 @simulated
 def test_predictions_against_simulation(protocol, repeats) -> None:
     """Standard errors of averages over ranges are about 1%, and asserted to be below 1.2%.
@@ -527,6 +528,7 @@ def test_missing_levels_give_infinite_variances_where_they_are_needed() -> None:
     assert np.isinf(estimate.variance(0, 1))
 
 
+@pytest.mark.slow
 def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() -> None:
     """D = 3 of 4 leaves, nobody on the leaves' level: the answer to [0, 1] is the one node's, whose
     variance is finite.

@@ -353,6 +353,7 @@ DESIGNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "epsilon", "n"), [*DESIGNS, (4096, 0.6, 10**6)])
 def test_unshaped_errors_are_at_most_1_7_times_the_least(
     domain: int, epsilon: float, n: int
@@ -462,6 +463,7 @@ def least(domain: int, epsilon: float, n: int) -> float:
     return min(error for protocol, error in found if isinstance(protocol, CircularHistogram)) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spikes", "white", "zipf"])
 @pytest.mark.parametrize(("domain", "epsilon", "n"), [(256, 1.4, 10**5), (64, 0.6, 20_000)])
 def test_rough_data_lose_nothing(kind: str, domain: int, epsilon: float, n: int) -> None:
@@ -471,6 +473,7 @@ def test_rough_data_lose_nothing(kind: str, domain: int, epsilon: float, n: int)
     assert above(found[:, 1], limit)  # planted: the same reports unshaped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "even", "alternating", "zipf", "white"])
 @pytest.mark.parametrize(("domain", "epsilon"), [(8, 5.0), (16, 8.0), (64, 20.0)])
 def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -> None:
@@ -497,6 +500,7 @@ def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -
         assert above(np.array(errors), limit)
 
 
+@pytest.mark.slow
 def test_the_noise_is_that_of_reports_of_these_users() -> None:
     """The variances that the model takes for the noise of frequencies are those of repeated
     reports.
@@ -515,6 +519,7 @@ def test_the_noise_is_that_of_reports_of_these_users() -> None:
     assert above(-np.array(planted), -1.0)  # with the variance from drawing users as well
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["cauchy", "normal", "laplace", "exponential", "step", "spikes", "even"]
 )
@@ -526,6 +531,7 @@ def test_intervals_cover_on_average(kind: str) -> None:
         assert above(-found[:, 3], -0.93)  # planted: a third as wide
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zipf", "geometric", "inflated"])
 def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
     """What is held next to an end is not smeared across it to the other end, where all prefixes
@@ -555,6 +561,7 @@ def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
     assert above(np.array(circular), best**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "limit"), [(0.6, 3.5e-5), (1.1, 1.3e-5)])
 def test_published_errors_on_cauchy_data(epsilon: float, limit: float) -> None:
     """256 items and a million users. Six deviations below the limit, the mean of these is above it

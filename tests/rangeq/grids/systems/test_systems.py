@@ -213,7 +213,13 @@ def test_one_attribute(system: Any) -> None:
     assert found == pytest.approx(24 / 64 if system is Uniform else 1, abs=0.2)
 
 
-@pytest.mark.parametrize(("d", "c"), [(2, 2), (2, 3), (2, 1024), (3, 64), (10, 2), (10, 1024)])
+@pytest.mark.parametrize(
+    ("d", "c"),
+    [
+        *((2, 2), (2, 3), (3, 64), (10, 2)),
+        *(pytest.param(d, 1024, marks=pytest.mark.slow) for d in (2, 10)),
+    ],
+)
 def test_domains_of_all_sizes(system: Any, d: int, c: int) -> None:
     if (system is HIO and d * np.log2(c) > 20) or (
         system in (RangeCALM, LHIO, HierarchicalHistogram2D, HaarHRR2D) and d * c > 3000
