@@ -236,8 +236,12 @@ class CollectorResult(NamedTuple):
 
     Attributes
     ----------
-    collector, reports, share
-        Its name, how many reports were counted, and which part of all that is.
+    collector : str
+        Its name.
+    reports : int
+        How many reports were counted.
+    share : float
+        Which part of all reports that is, 0 to 1.
     left_out : int
         How many reports were not counted, impossible or malformed ones; 0 for an `Aggregate`, which
         does not know.
@@ -321,7 +325,7 @@ def check_collectors(
 
     Parameters
     ----------
-    protocol
+    protocol : Channel or Protocol
         What the reports are of.
     collectors : mapping of str to Aggregate or Collected
         What each has brought: an `Aggregate`, or what `frequency.storage.aggregate_files` returned

@@ -46,7 +46,7 @@ class Cluster(Pool):
         ----------
         function : callable
             It may be called again where a worker was lost.
-        argument
+        argument : object
             What it is called with.
 
         Returns
@@ -113,9 +113,9 @@ def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
 
     Parameters
     ----------
-    protocol
+    protocol : Channel or Protocol
         Whose clients the rows are.
-    values
+    values : dask Series or DataFrame
         A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
         with a column for each.
     seed : int, optional
@@ -158,7 +158,7 @@ def aggregate(protocol: Any, reports: da.Array) -> Any:
 
     Parameters
     ----------
-    protocol
+    protocol : Channel or Protocol
         What the reports are of.
     reports : dask.array.Array
         One row a user, such as `privatize` returns.

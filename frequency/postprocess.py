@@ -327,8 +327,12 @@ def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Ar
 
     Parameters
     ----------
-    values, deviations, users
-        See `power`.
+    values : array_like
+        Shape (d,): estimated fractions.
+    deviations : array_like
+        Their standard deviations at a true frequency of 0: one number, or one for each item.
+    users : int
+        The number of users: see `power`.
 
     Returns
     -------

@@ -49,7 +49,7 @@ class Frequencies(Task):
 
     Attributes
     ----------
-    domain
+    domain : int
         The number of items.
     """
 
@@ -113,7 +113,7 @@ class Marginals(Task):
 
     Attributes
     ----------
-    domain
+    domain : sequence of int, mapping or Domain
         The numbers of values of the attributes: a list, a mapping of names to them, or a
         `frequency.marginals.Domain`.
     k : int
@@ -205,7 +205,7 @@ class HeavyHitters(Task):
 
     Attributes
     ----------
-    domain
+    domain : int
         The length of an item in bits, 1 .. 64.
     text : bool
         Items are strings of up to domain / 8 bytes.

@@ -35,7 +35,7 @@ class Ranges(Task):
 
     Attributes
     ----------
-    domain
+    domain : int
         The number of items.
     """
 
@@ -152,7 +152,7 @@ class Conjunctions(Task):
 
     Attributes
     ----------
-    domain
+    domain : sequence of int or mapping
         The numbers of values of the attributes: a list, or a mapping of names to them.
     """
 

@@ -97,7 +97,7 @@ class Aggregate:
             A binary file that is open for writing.
         kind : str, default "aggregate"
             What the message is: see `read`.
-        more
+        more : object
             Further entries of its header, of what JSON can hold.
         """
         own = {"parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
@@ -134,7 +134,7 @@ class Aggregate:
             All bytes of it.
         kind : str, default "aggregate"
             What the message must be.
-        names
+        names : str
             The further entries that its header must have: these and no others.
 
         Returns

@@ -55,9 +55,9 @@ class Channel(ABC):
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32. A float stands for the binary number that it
         is. Integer weights are chosen such that what is really sampled loses no more: see `audit`.
 
@@ -120,9 +120,9 @@ class Channel(ABC):
 
         Parameters
         ----------
-        values
+        values : array_like
             The users' items, integers in 0 .. domain-1, one-dimensional (or a single integer).
-        rng
+        rng : numpy.random.Generator, optional
             None: randomness from the operating system. A Generator: reproducible, for experiments,
             *not* private against someone who knows its state, and biased if the values were drawn
             from another generator of the same seed.
@@ -196,9 +196,9 @@ class Channel(ABC):
 
         Parameters
         ----------
-        message
+        message : bytes
             What `reports_to_bytes` made, or anything that came over a network instead.
-        tally
+        tally : collections.Counter, optional
             None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
             and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
             the rest is returned. What a message announces but does not hold counts for at most as
@@ -300,9 +300,9 @@ class Channel(ABC):
 
         Parameters
         ----------
-        reports
+        reports : structured numpy.ndarray
             Array of shape (users,) and dtype ``report_dtype``.
-        tally
+        tally : collections.Counter, optional
             None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
             counted under the reason, as in `reports_from_bytes`.
 
@@ -391,9 +391,9 @@ class Channel(ABC):
 
         Parameters
         ----------
-        counts
+        counts : array_like
             Shape (domain,), integers >= 0: how many users have each item.
-        rng
+        rng : numpy.random.Generator, optional
             A Generator, or None for a fresh one.
 
         Returns

@@ -58,7 +58,7 @@ class Estimate:
 
     Attributes
     ----------
-    n
+    n : int
         The number of reports.
     items : numpy.ndarray of int64 or None
         The items that were asked for, in that order; None stands for the whole domain.

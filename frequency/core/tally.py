@@ -23,8 +23,14 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
-    sums, spread, common
-        Shape (cells,); common None: left out.
+    n : int
+        The number of reports, at least 0.
+    sums : numpy.ndarray of float64
+        Shape (cells,): of the reports' vectors.
+    spread : numpy.ndarray of float64
+        Shape (cells,): see above.
+    common : numpy.ndarray of float64, optional
+        Shape (cells,): see above; None: 0.
     fixed : bool
         Whether every report's vector has the same sum. The covariance may then differ by a multiple
         of 1 1', and cells without ``common`` are kinds of reports.

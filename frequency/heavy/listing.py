@@ -43,8 +43,12 @@ def listed(
     gates : sequence of callable
         What the candidates passed: each maps frequencies to the probability that an item is lost
         there, at most.
-    k, threshold, confidence
-        As for `HeavyHitterProtocol.find`.
+    k : int or None
+        At most so many items; None: no limit.
+    threshold : float or None
+        The least estimated frequency: as for `HeavyHitterProtocol.find`.
+    confidence : float
+        Of the intervals and of the default threshold, strictly between 0 and 1.
 
     Returns
     -------

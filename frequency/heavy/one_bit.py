@@ -257,10 +257,10 @@ class OneBit(Protocol):
 
     Parameters
     ----------
-    inner
+    inner : Oracle or HeavyHitterProtocol
         A frequency oracle or a protocol for heavy hitters that states the probabilities of its
         reports, of epsilon at most ln 2.
-    seed
+    seed : int, default 0
         Of the public coins.
 
     Raises
@@ -319,9 +319,9 @@ class OneBit(Protocol):
 
         Parameters
         ----------
-        values
+        values : array_like
             What the inner protocol's ``privatize`` takes.
-        rng
+        rng : numpy.random.Generator, optional
             See `Channel.privatize`.
 
         Returns
@@ -343,9 +343,9 @@ class OneBit(Protocol):
 
         Parameters
         ----------
-        aggregate
+        aggregate : Aggregate
             Of this protocol.
-        items
+        items : array_like, optional
             The items to estimate, distinct; None: all of the domain.
 
         Returns
@@ -375,10 +375,14 @@ class OneBit(Protocol):
 
         Parameters
         ----------
-        reports
+        reports : structured numpy.ndarray or Aggregate
             Reports, or what they were aggregated to.
-        k, threshold, confidence
-            See `HeavyHitterProtocol.find`.
+        k : int, optional
+            At most so many items.
+        threshold : float, optional
+            The least estimated frequency: see `HeavyHitterProtocol.find`.
+        confidence : float, default 0.95
+            Of the intervals and of the default threshold, strictly between 0 and 1.
 
         Returns
         -------

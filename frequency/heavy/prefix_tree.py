@@ -434,8 +434,12 @@ class PrefixExtension(PrefixProtocol):
 
     Parameters
     ----------
-    bits, epsilon, text
-        See `HeavyHitterProtocol`.
+    bits : int
+        The length of an item, 1 .. 64. See `HeavyHitterProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    text : bool, default False
+        True: items are strings of up to bits / 8 bytes of UTF-8.
     lengths : tuple of int, optional
         Prefix lengths, increasing, the last one ``bits``; None: as said.
     seed : int, default 0
@@ -525,8 +529,12 @@ class TreeHist(PrefixProtocol):
 
     Parameters
     ----------
-    bits, epsilon, text
-        See `HeavyHitterProtocol`.
+    bits : int
+        The length of an item, 1 .. 64. See `HeavyHitterProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    text : bool, default False
+        True: items are strings of up to bits / 8 bytes of UTF-8.
     seed : int, default 0
         Of the public hash functions.
     """

@@ -280,16 +280,22 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     Parameters
     ----------
-    bits, epsilon, text
-        See `HeavyHitterProtocol`.
+    bits : int
+        The length of an item, 1 .. 64. See `HeavyHitterProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    text : bool, default False
+        True: items are strings of up to bits / 8 bytes of UTF-8.
     n : int, default 1000
         How many users are expected: decides the defaults only.
     beta : float, default 0.05
         The probability of failure that the defaults are for, strictly between 0 and 1.
     hashes, channels, rows : int, optional
         T, K (a power of two, at least 2) and the rows of the oracle's matrix; None: by n and beta.
-    symbol, soft
-        Of the code and its decoder: see `UniqueHeavyHitter`.
+    symbol : int, optional
+        The symbols of the code, in bits: see `UniqueHeavyHitter`. None: `Code.best`.
+    soft : bool, default True
+        Decode the sums themselves; False: round them to signs first.
     seed : int, default 0
         Of the public hash functions and the oracle's matrix.
 

@@ -117,11 +117,15 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
     Parameters
     ----------
-    bits, epsilon, text
-        See `HeavyHitterProtocol`.
-    symbol
+    bits : int
+        The length of an item, 1 .. 64. See `HeavyHitterProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    text : bool, default False
+        True: items are strings of up to bits / 8 bytes of UTF-8.
+    symbol : int, optional
         The symbols of the code, in bits: see `frequency.heavy.Code`. None: `Code.best`.
-    soft
+    soft : bool, default True
         Decode the sums themselves. False: round them to signs first, as the paper does; 1.2 times
         the holders are needed then.
     """
@@ -144,9 +148,9 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
         Parameters
         ----------
-        values
+        values : array_like
             The users' items, one-dimensional; None, or a masked entry, for a user without one.
-        rng
+        rng : numpy.random.Generator, optional
             See `Channel.privatize`.
 
         Returns
@@ -168,10 +172,12 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
         Parameters
         ----------
-        channel
+        channel : IdleReporting
             Of the same items.
-        values, rng
+        values : array_like
             See `privatize`.
+        rng : numpy.random.Generator or None
+            See `Channel.privatize`.
 
         Returns
         -------

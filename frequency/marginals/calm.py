@@ -95,7 +95,7 @@ def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
     cells : int
         The number of cells, at least 1.
     epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+        The privacy loss of one report: of the whole record.
 
     Returns
     -------
@@ -375,8 +375,10 @@ class CALM(ViewProtocol):
 
     Parameters
     ----------
-    domain, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     k : int
         How many attributes a marginal may have; more than ``covered`` are put together by the
         principle of maximum entropy.

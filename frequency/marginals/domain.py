@@ -37,7 +37,7 @@ class Domain:
 
     Parameters
     ----------
-    cardinalities
+    cardinalities : mapping of str to int
         The number of values of each attribute, at least 1, by its name.
 
     Raises
@@ -151,7 +151,7 @@ class Domain:
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or
             a mapping, with a column for each attribute (others are left out).
 
@@ -184,9 +184,9 @@ class Domain:
 
         Parameters
         ----------
-        items
+        items : numpy.ndarray of int64
             Shape (n,): records as numbers, 0 .. size - 1.
-        attributes
+        attributes : sequence of str, optional
             Their names; None: all.
 
         Returns
@@ -204,9 +204,9 @@ class Domain:
 
         Parameters
         ----------
-        items
+        items : numpy.ndarray of int64
             Records as numbers, 0 .. size - 1.
-        attributes
+        attributes : sequence of str
             Names; the value of the last one counts fastest.
 
         Returns
@@ -227,9 +227,9 @@ class Domain:
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             See `records`.
-        attributes
+        attributes : sequence of str
             Distinct names.
 
         Returns
@@ -257,11 +257,13 @@ def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) ->
 
     Parameters
     ----------
-    records
+    records : array_like, DataFrame or mapping
         An array of that shape; or a DataFrame, or a mapping, with a column for each name (others
         are left out).
-    names, sizes
-        Of the attributes; values are 0 .. size - 1.
+    names : sequence of str
+        Of the attributes.
+    sizes : sequence of int
+        Of the attributes: values are 0 .. size - 1.
 
     Raises
     ------

@@ -46,9 +46,9 @@ class MarginalEstimate:
 
     Attributes
     ----------
-    n
+    n : int
         The number of reports. With none all values are NaN, all variances infinite.
-    domain
+    domain : Domain
         The attributes.
     """
 

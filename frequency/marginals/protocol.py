@@ -61,7 +61,7 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             See `Domain.records`.
         rng : numpy.random.Generator, optional
             See `Channel.privatize`.

@@ -194,8 +194,12 @@ class MargRR(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     @property
@@ -212,8 +216,12 @@ class MargPS(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     @property
@@ -230,8 +238,12 @@ class MargHT(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     @property

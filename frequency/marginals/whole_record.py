@@ -131,8 +131,12 @@ class InpRR(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
 
     Raises
     ------
@@ -151,8 +155,12 @@ class InpPS(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
 
     Raises
     ------
@@ -171,8 +179,12 @@ class InpOLH(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
 
     Raises
     ------
@@ -194,8 +206,12 @@ class InpHTCMS(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon
-        See `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values: see `MarginalProtocol`.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     hashes : int, default 5
         The number of hash functions, at least 1.
     width : int, default 256

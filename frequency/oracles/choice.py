@@ -111,8 +111,10 @@ def choose(domain: int, epsilon: float | Rational, n: int) -> Choice:
 
     Parameters
     ----------
-    domain, epsilon
-        As for `Oracle`.
+    domain : int
+        The number of items, at least 1: as for `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     n : int
         The number of users expected, at least 1.
 

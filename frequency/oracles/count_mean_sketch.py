@@ -69,11 +69,11 @@ class Sketch(Oracle):
 
         Parameters
         ----------
-        n
+        n : int
             The number of users, at least 1.
-        frequency
+        frequency : array_like, default 0.0
             The fraction of the users with the item, 0 to 1; a number or an array.
-        second_moment
+        second_moment : float, optional
             The sum of the squared frequencies of all items, this one included; None: the worst
             case, all others are one item.
 
@@ -171,13 +171,15 @@ class HashedSketch(Sketch):
 
     Parameters
     ----------
-    domain, epsilon
-        See `Oracle`.
-    hashes
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    hashes : int, default 256
         The number of hash functions, 1 to 2^32.
-    width
+    width : int, default 1024
         The number of cells, a power of two, 2 to 2^32.
-    seed
+    seed : int, default 0
         Of the public functions, 0 to 2^32, chosen without looking at the data.
 
     Raises
@@ -242,8 +244,16 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
     Parameters
     ----------
-    domain, epsilon, hashes, width, seed
-        See `HashedSketch`.
+    domain : int
+        The number of items, at least 1: see `HashedSketch`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    hashes : int, default 256
+        The number of hash functions, 1 to 2^32.
+    width : int, default 1024
+        The number of cells, a power of two, 2 to 2^32.
+    seed : int, default 0
+        Of the public hash functions.
     """
 
     def _details(self) -> dict[str, Any]:
@@ -274,8 +284,16 @@ class CountMeanSketch(HashedSketch):
 
     Parameters
     ----------
-    domain, epsilon, hashes, width, seed
-        See `HashedSketch`.
+    domain : int
+        The number of items, at least 1: see `HashedSketch`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    hashes : int, default 256
+        The number of hash functions, 1 to 2^32.
+    width : int, default 1024
+        The number of cells, a power of two, 2 to 2^32.
+    seed : int, default 0
+        Of the public hash functions.
     """
 
     @property

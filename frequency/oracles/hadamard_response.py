@@ -38,9 +38,11 @@ class HRR(Oracle):
 
     Parameters
     ----------
-    domain, epsilon
-        See `Oracle`.
-    coefficients
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    coefficients : int, default 1
         t, 1 to log2 of the padded domain (1 for the smallest domains).
 
     Raises

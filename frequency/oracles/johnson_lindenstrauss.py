@@ -33,11 +33,13 @@ class JLOracle(SignSketch):
 
     Parameters
     ----------
-    domain, epsilon
-        See `Oracle`.
-    rows
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    rows : int, default 16384
         The rows of the public matrix, 1 to 2^32.
-    seed
+    seed : int, default 0
         Of the matrix, 0 to 2^32, chosen without looking at the data.
 
     Raises

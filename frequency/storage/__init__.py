@@ -71,7 +71,7 @@ def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
     ----------
     path : str or os.PathLike
         What `save_aggregate` wrote.
-    protocol
+    protocol : Channel or Protocol
         What the aggregate is of.
 
     Returns
@@ -94,7 +94,7 @@ def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
 
     Parameters
     ----------
-    protocol
+    protocol : Channel or Protocol
         What both are of.
     later, earlier : Aggregate
         The aggregates.

@@ -121,7 +121,7 @@ def aggregate_files(
 
     Parameters
     ----------
-    protocol
+    protocol : Channel or Protocol
         What the reports are of.
     paths : str, os.PathLike or iterable of these
         A file or directory, or several. Of directories every file below that ends in ``.parquet``,
@@ -135,7 +135,7 @@ def aggregate_files(
         when it is done or interrupted: call again to go on, or, later, to add the files that have
         come since. One run at a time: of two the last one to save wins, and the other's files
         count again.
-    client
+    client : dask.distributed.Client, optional
         A ``dask.distributed.Client``, whose workers can read the same paths: they do the work,
         ``workers`` is ignored. A cluster that is still without workers is given two minutes to get
         one.

@@ -73,8 +73,10 @@ class Footer:
     ----------
     digest : str
         Of the end itself, by which the file is known.
-    groups, digests
-        For each row group the number of its reports, and the digest of their bytes.
+    groups : tuple of int
+        For each row group the number of its reports.
+    digests : tuple of str
+        For each row group the digest of its reports' bytes.
     """
 
     digest: str
@@ -111,7 +113,7 @@ def write_reports(
     path : str or os.PathLike
         Collectors that are to be told apart write to directories of their own, such as
         ``collector=7/2026-11-21.parquet``.
-    protocol
+    protocol : Channel or Protocol
         What the reports are of.
     reports : structured numpy.ndarray or iterable of structured numpy.ndarray
         An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
@@ -203,7 +205,7 @@ def read_reports(
     ----------
     path : str or os.PathLike
         What `write_reports` wrote.
-    protocol
+    protocol : Channel or Protocol
         What the reports are of.
     tally : collections.Counter, optional
         None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,

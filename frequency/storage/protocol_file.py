@@ -42,7 +42,7 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     ----------
     path : str or os.PathLike
         Where; what is there is replaced.
-    protocol
+    protocol : Channel or Protocol
         Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`.
 
     Raises

@@ -39,7 +39,7 @@ class State:
 
     Attributes
     ----------
-    settled
+    settled : Settled
         What has been counted.
     files : dict of str to FileEntry
         The files that it was counted of, by path; then, perhaps, some that an interrupt kept out.

@@ -29,8 +29,10 @@ class Wavelet(CentralMechanism):
 
     Parameters
     ----------
-    domain, epsilon
-        As for `CentralMechanism`.
+    domain : int
+        The number of cells, 1 to 2^26: as for `CentralMechanism`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one release, at least 2^-32.
     """
 
     @cached_property

@@ -30,7 +30,7 @@ class Distribution:
 
     Attributes
     ----------
-    frequencies
+    frequencies : numpy.ndarray of float64
         Shape (domain,), read-only.
     """
 
@@ -54,12 +54,12 @@ class Distribution:
 
         Parameters
         ----------
-        first, last
+        first, last : array_like
             Integers, or arrays of integers that broadcast, with 0 <= first <= last < domain.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             An array, of the ends' shape, for arrays of ends.
 
         Raises
@@ -87,12 +87,12 @@ class Distribution:
 
         Parameters
         ----------
-        phi
+        phi : array_like
             In [0, 1]: a number, or an array.
 
         Returns
         -------
-        int or ndarray
+        int or numpy.ndarray
             Items, of the shape of ``phi``.
 
         Raises
@@ -128,9 +128,9 @@ class EstimatedDistribution(Distribution):
 
         Parameters
         ----------
-        phi
+        phi : array_like
             In [0, 1]: a number, or an array.
-        confidence
+        confidence : float, default 0.95
             In (0, 1), of the band at each item.
 
         Returns
@@ -159,11 +159,11 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
     Attributes
     ----------
-    n
+    n : int
         The number of reports. With none all values are NaN, all variances infinite.
-    frequencies
+    frequencies : numpy.ndarray of float64
         Shape (domain,): estimated fractions of the population, read-only.
-    variances
+    variances : numpy.ndarray of float64
         Shape (domain,): the variance of each frequency.
     """
 
@@ -183,12 +183,12 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
         Parameters
         ----------
-        first, last
+        first, last : array_like
             As for `range`.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             Squared fractions of the population; infinite without reports.
 
         Raises
@@ -211,9 +211,9 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
         Parameters
         ----------
-        first, last
+        first, last : array_like, optional
             As for `range`. None for both: every single item.
-        confidence
+        confidence : float, default 0.95
             In (0, 1): the probability with which each interval covers the true fraction, nearly.
 
         Returns

@@ -57,8 +57,14 @@ def consistent(
 
     Parameters
     ----------
-    tree, estimates, precisions, root
-        As for `consistent_levels`.
+    tree : Tree
+        The tree.
+    estimates : sequence of numpy.ndarray of float64
+        One array for each level 1 .. height: shape (nodes of the level,).
+    precisions : sequence of float or numpy.ndarray of float64
+        One for each level, at least 0: as for `consistent_levels`.
+    root : float, default 1.0
+        The sum of all leaves.
 
     Returns
     -------

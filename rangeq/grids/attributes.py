@@ -41,7 +41,7 @@ class Attributes:
 
         Parameters
         ----------
-        sizes
+        sizes : sequence of int, mapping or Domain
             A sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a
             `frequency.marginals.Domain`.
 
@@ -106,7 +106,7 @@ class Attributes:
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping,
             with a column for each name (others are left out).
 

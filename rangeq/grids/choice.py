@@ -88,8 +88,10 @@ def plan(sizes: Any, epsilon: float | Rational, n: int) -> SystemChoice:
 
     Parameters
     ----------
-    sizes, epsilon
-        As for `ConjunctionProtocol`.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: as for `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     n : int
         The number of users expected, at least 1.
 

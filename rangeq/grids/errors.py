@@ -32,8 +32,10 @@ class GridErrors:
 
     Attributes
     ----------
-    channel, aggregate
-        What was collected.
+    channel : GridChannel
+        What users report by.
+    aggregate : Aggregate
+        Of its reports.
     tables : mapping of int to numpy.ndarray of float64
         The frequencies of each grid by its number, negative ones counting as 0: what cut cells
         hold. The non-uniformity error is ALPHA2 times that (of a range of one attribute ALPHA1 / 2

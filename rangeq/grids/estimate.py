@@ -27,11 +27,11 @@ class PredictedError(NamedTuple):
 
     Attributes
     ----------
-    noise
+    noise : float or numpy.ndarray
         That of the reports.
-    sampling
+    sampling : float or numpy.ndarray
         That of the group standing for everybody.
-    non_uniformity
+    non_uniformity : float or numpy.ndarray
         That of the cells which the borders of the query cut.
     """
 
@@ -151,9 +151,11 @@ class ProductEstimate(ConjunctionEstimate):
 
     Attributes
     ----------
-    n, attributes
-        As for `ConjunctionEstimate`.
-    distributions
+    n : int
+        The number of reports.
+    attributes : Attributes
+        Names and sizes.
+    distributions : tuple of Distribution
         One `rangeq.Distribution` for each attribute.
     """
 
@@ -175,9 +177,10 @@ class PairwiseEstimate(ConjunctionEstimate):
 
     Attributes
     ----------
-    lines, planes
-        The distribution of each attribute, and of each pair (j, k) with j < k; none with no
-        reports.
+    lines : tuple of Line
+        The distribution of each attribute; none with no reports.
+    planes : dict of (int, int) to Plane
+        The distribution of each pair (j, k) with j < k; none with no reports.
     """
 
     def __init__(
@@ -196,7 +199,7 @@ class PairwiseEstimate(ConjunctionEstimate):
 
         Parameters
         ----------
-        first, second
+        first, second : str or int
             Different attributes, by name or by place.
 
         Returns

@@ -27,8 +27,10 @@ def granularities(
         The privacy loss of a report, above 0.
     c : int
         The number of values of an attribute: of several, ask for each.
-    alpha1, alpha2
-        What non-uniformity is assumed to be: see `ALPHA1` and `ALPHA2`.
+    alpha1 : float, default 0.7
+        What the non-uniformity of 1-D grids is assumed to be: see `ALPHA1`.
+    alpha2 : float, default 0.03
+        What that of 2-D grids is assumed to be: see `ALPHA2`.
 
     Returns
     -------

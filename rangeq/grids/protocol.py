@@ -28,7 +28,7 @@ class ConjunctionProtocol(Protocol):
 
     Parameters
     ----------
-    sizes
+    sizes : sequence of int, mapping or Domain
         The number of values of each attribute: a list, a mapping of names to them, or a
         `frequency.marginals.Domain`. Values are 0 .. size - 1.
     epsilon : float, Fraction, int, str or Decimal
@@ -75,7 +75,7 @@ class ConjunctionProtocol(Protocol):
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             See `Attributes.table` for what they may be.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
@@ -98,7 +98,7 @@ class ConjunctionProtocol(Protocol):
 
         Parameters
         ----------
-        records
+        records : array_like, DataFrame or mapping
             As for `privatize`.
         rng : numpy.random.Generator, optional
             A generator for results that can be repeated, or None.

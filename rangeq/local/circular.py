@@ -137,7 +137,7 @@ class CircularHistogram(AdditiveProtocol):
     oracle : str or tuple of str, default "ProjectiveGeometry"
         The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection",
         "ProjectiveGeometry" or "OLH".
-    probabilities
+    probabilities : sequence of exact rationals, optional
         Of each level, exact rationals that sum to 1; None: all the same.
     """
 

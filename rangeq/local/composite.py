@@ -45,7 +45,7 @@ class Composite(ConsistentTree):
         mechanism's inputs is the domain.
     oracle : tuple of str, optional
         The name of an oracle for each further level, see `rangeq.local.hierarchy.ORACLES`.
-    probabilities
+    probabilities : sequence of exact rationals, optional
         Of each level, the mechanism's first: exact rationals that sum to 1; None: all the same.
 
     Raises

@@ -35,13 +35,21 @@ class DecomposedHistogram(LevelHistograms):
 
     Parameters
     ----------
-    domain, epsilon, branching, oracle, probabilities
-        As for `HierarchicalHistogram`.
+    domain : int
+        The number of items, at least 1: as for `HierarchicalHistogram`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    branching : int or tuple of int, default 4
+        Children of a node: one number for all levels, or a list from the top.
+    oracle : str or tuple of str, default "OUE"
+        The name of an oracle of `frequency` for all levels, or one for each.
+    probabilities : sequence of exact rationals, optional
+        Of each level from the top, of sum 1; None: all the same.
 
     Raises
     ------
     ValueError
-        As there.
+        A branching, names or probabilities that do not fit the domain or each other.
 
     Examples
     --------

@@ -19,12 +19,16 @@ class Flat(HierarchicalHistogram):
 
     Parameters
     ----------
-    domain, epsilon
-        As for `RangeProtocol`.
+    domain : int
+        The number of items, at least 1: as for `RangeProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     oracle : str or tuple of str, default "OUE"
         The name of any oracle of `rangeq.local.hierarchy.ORACLES`, over the items themselves.
-    branching, probabilities
-        Of no use here: there is one level.
+    branching : int or tuple of int, default ()
+        Not used: there is one level.
+    probabilities : sequence, optional
+        Not used: there is one level.
     """
 
     branching: int | tuple[int, ...] = ()

@@ -81,9 +81,11 @@ class HaarHRR(EvenTree):
 
     Parameters
     ----------
-    domain, epsilon
-        As for `RangeProtocol`.
-    probabilities
+    domain : int
+        The number of items, at least 1: as for `RangeProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
     Raises

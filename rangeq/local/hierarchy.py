@@ -49,7 +49,7 @@ class LevelHistograms(TreeProtocol):
     oracle : str or tuple of str, default "OUE"
         The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
         "GRR", "SubsetSelection", ...
-    probabilities
+    probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
     Raises
@@ -122,15 +122,17 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     Parameters
     ----------
-    domain, epsilon
-        As for `RangeProtocol`.
+    domain : int
+        The number of items, at least 1: as for `RangeProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     branching : int or tuple of int, default 4
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
     oracle : str or tuple of str, default "OUE"
         The name of an oracle of `frequency` for all levels, or one for each: see `LevelHistograms`.
-    probabilities
+    probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
     Raises

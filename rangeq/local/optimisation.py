@@ -128,8 +128,10 @@ def optimise(
 
     Parameters
     ----------
-    domain, epsilon
-        As for every oracle.
+    domain : int
+        The number of items, at least 1: as for every oracle.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     n : int
         The number of users.
     workload : str, default "ranges"
@@ -324,8 +326,10 @@ def compose(
     mechanism : Mechanism
         Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
         `mechdesign.local.workload_optimal`.
-    domain, epsilon
-        As for every oracle.
+    domain : int
+        The number of items, at least 1: as for every oracle.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     workload : str, default "ranges"
         "ranges", "all ranges" or "prefixes".
 

@@ -61,11 +61,11 @@ def shaped(domain: int, epsilon: float | Rational, n: int) -> Shaped:
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
-    n
+    n : int
         The number of users expected, at least 1. All clients and servers must use the same.
 
     Returns
@@ -100,7 +100,7 @@ class Shaped(Protocol):
 
     Attributes
     ----------
-    collection
+    collection : CircularHistogram
         The protocol by which users report.
     """
 
@@ -124,9 +124,9 @@ class Shaped(Protocol):
 
         Parameters
         ----------
-        counts
+        counts : array_like
             Shape (domain,): how many users have each item.
-        rng
+        rng : numpy.random.Generator, optional
             A generator for results that can be repeated, or None.
 
         Returns
@@ -154,9 +154,9 @@ class ShapedEstimate(EstimatedDistribution):
 
     Attributes
     ----------
-    n
+    n : int
         The number of reports. With none all values are NaN.
-    unbiased
+    unbiased : RangeEstimate
         The unbiased `RangeEstimate` from the same reports.
     """
 
@@ -187,12 +187,12 @@ class ShapedEstimate(EstimatedDistribution):
 
         Parameters
         ----------
-        first, last
+        first, last : array_like
             As for `range`.
 
         Returns
         -------
-        float or ndarray
+        float or numpy.ndarray
             Squared fractions of the population; infinite without reports.
 
         Raises
@@ -217,9 +217,9 @@ class ShapedEstimate(EstimatedDistribution):
 
         Parameters
         ----------
-        first, last
+        first, last : array_like
             As for `range`.
-        confidence
+        confidence : float, default 0.95
             In (0, 1).
 
         Returns

@@ -125,8 +125,12 @@ def clean(
 
     Parameters
     ----------
-    grids, tables, precisions
-        As for `agreeing`.
+    grids : sequence of Grid
+        Any, of one or more attributes each.
+    tables : sequence of numpy.ndarray of float64
+        The estimated frequencies of each grid's cells, shaped as the grid.
+    precisions : sequence of float or numpy.ndarray of float64
+        One over the variance of a cell of each grid; 0 for a grid that says nothing.
 
     Returns
     -------

@@ -45,8 +45,10 @@ def response_matrices(
     ----------
     lines : sequence of Line
         The 1-D grid of each attribute: non-negative.
-    pairs, planes
-        Pairs (j, k) of attributes, and the 2-D grid of each.
+    pairs : sequence of (int, int)
+        Pairs (j, k) of attributes.
+    planes : sequence of Plane
+        The 2-D grid of each pair: non-negative.
     tolerance : float
         The sum of the changes of a matrix's entries below which a round is the last (or the
         1000th).

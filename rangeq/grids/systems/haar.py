@@ -86,9 +86,13 @@ class HaarHRR2D(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used. Sizes are padded to powers of two; a pair may have
-        2^22 cells.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute. Sizes are padded to powers of two; a pair may have
+        2^22 cells. See `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
     """
 
     @cached_property

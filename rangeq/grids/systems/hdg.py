@@ -26,8 +26,16 @@ class HDG(TDG):
 
     Parameters
     ----------
-    sizes, epsilon, n, granularity, oracle
-        See `TDG`.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: see `TDG`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        How many users are expected: needed unless both granularities are given.
+    granularity : int or tuple of int, optional
+        g2, of the 2-D grids: as for `TDG`.
+    oracle : str, default "OLH"
+        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
     line_granularity : int or tuple of int, optional
         g1, of the 1-D grids: one number, or one for each attribute; None: by the guideline.
     line_share : Fraction, int, str or Decimal, optional

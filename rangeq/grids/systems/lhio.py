@@ -30,10 +30,16 @@ class LHIO(TreeSystem):
 
     Parameters
     ----------
-    sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used.
-    branching, oracle
-        See `HIO`.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: see `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
+    branching : int, default 4
+        The children of a node: see `HIO`.
+    oracle : str, default "OLH"
+        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
     """
 
     with_root: ClassVar[bool] = True
@@ -96,8 +102,16 @@ class HierarchicalHistogram2D(LHIO):
 
     Parameters
     ----------
-    sizes, epsilon, n, branching, oracle
-        See `LHIO`.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: see `LHIO`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
+    branching : int, default 4
+        The children of a node.
+    oracle : str, default "OLH"
+        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
     """
 
     with_root: ClassVar[bool] = False

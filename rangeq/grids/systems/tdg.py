@@ -29,8 +29,12 @@ class TDG(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes, epsilon, n
-        See `ConjunctionProtocol`; n is needed unless the granularity is given.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: see `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        How many users are expected: needed unless the granularity is given.
     granularity : int or tuple of int, optional
         g2: how many cells along each axis, as equal as can be, and at most the number of values. It
         need not divide that. None: by the guideline, for each attribute's size.

@@ -18,8 +18,12 @@ class Uniform(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: see `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
 
     Examples
     --------

@@ -26,11 +26,11 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    trend
+    trend : float
         The coefficients of a line and a parabola, alone a normal density that the domain cuts off.
-    height, length
+    height, length : float
         A smooth function of this height, with correlations exp(-(distance / length)^2 / 2).
-    points
+    points : float
         Every cell by itself.
     """
 
@@ -98,9 +98,9 @@ def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Dens
 
     Parameters
     ----------
-    scores, precision
+    scores, precision : numpy.ndarray of float64
         I T and I N G: shapes (cells,) and (cells, cells).
-    widths
+    widths : numpy.ndarray of float64
         How many values the cells have: without data they are all equally frequent.
 
     Returns

@@ -169,12 +169,12 @@ class WaveEstimate(ConjunctionEstimate):
 
         Parameters
         ----------
-        first, second
+        first, second : str or int
             Different attributes, by name or by place.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (values of the first, values of the second); NaN with no reports.
 
         Raises
@@ -200,12 +200,12 @@ class WaveEstimate(ConjunctionEstimate):
 
         Parameters
         ----------
-        attributes, left, right
+        attributes, left, right : array_like
             As for `answers`.
 
         Returns
         -------
-        ndarray
+        numpy.ndarray
             Shape (m,), infinite with no reports.
 
         Raises
@@ -235,9 +235,9 @@ class WaveEstimate(ConjunctionEstimate):
 
         Parameters
         ----------
-        attributes, left, right
+        attributes, left, right : array_like
             As for `answers`.
-        confidence
+        confidence : float, default 0.95
             In (0, 1).
 
         Returns
@@ -267,7 +267,7 @@ class WaveEstimate(ConjunctionEstimate):
 
         Parameters
         ----------
-        attributes, left, right
+        attributes, left, right : array_like
             As for `answers`.
 
         Returns

@@ -20,11 +20,11 @@ class Expansion(NamedTuple):
 
     Attributes
     ----------
-    slopes
+    slopes : numpy.ndarray of float64
         Of whatever the function is the square of: shape (P, ...) or (..., P), for the caller.
-    gradient
+    gradient : numpy.ndarray of float64
         Of the function: shape (P,).
-    hessian
+    hessian : numpy.ndarray of float64
         That of least squares, negated so that it is positive definite: shape (P, P).
     """
 
@@ -44,16 +44,16 @@ def climb(
 
     Parameters
     ----------
-    point
+    point : numpy.ndarray of float64
         Where to begin: shape (P,).
-    objective
+    objective : callable
         The function's value at a point, and what the caller keeps of it; it is given what was kept
         at the last point, None at first.
-    expansion
+    expansion : callable
         What is known around a point, from what was kept there.
-    steps
+    steps : int
         How many at most.
-    least_gain
+    least_gain : float
         A step that gains less is the last.
 
     Returns

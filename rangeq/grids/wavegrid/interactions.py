@@ -120,17 +120,17 @@ class Interaction:
 
     Attributes
     ----------
-    terms
+    terms : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
         psi and phi: shapes (cells, a) and (cells, b).
-    theta
+    theta : numpy.ndarray of float64
         The coefficients: shape (a, b).
-    joint
+    joint : numpy.ndarray of float64
         P: shape (cells, cells).
-    right
+    right : numpy.ndarray of float64 or None
         exp(beta), where the next scaling begins.
     likelihood, information, pull
         The log-likelihood at theta; it is about pull'theta - theta' information theta / 2 around.
-    covariance
+    covariance : numpy.ndarray of float64
         Of the coefficients, a posteriori.
     """
 
@@ -152,9 +152,9 @@ class Pair:
     ----------
     scores, precision
         I T and I N.
-    grams
+    grams : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
         G and H.
-    margins
+    margins : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
         The distribution of each attribute.
     """
 

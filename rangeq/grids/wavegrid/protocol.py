@@ -28,9 +28,11 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
 
     Parameters
     ----------
-    sizes, epsilon
-        As for `ConjunctionProtocol`.
-    n
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute: as for `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    n : int
         The number of users expected, at least 1.
 
     Returns
@@ -86,10 +88,14 @@ class WaveGrid(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes, epsilon, n
-        See `ConjunctionProtocol`; n is not used. Sizes up to 2^31: the estimate has at most 256
-        cells along an attribute, and 64 along each of two, about equally frequent. An aggregate has
-        at most 2^24 numbers, all pairs of 23 such attributes.
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute. Sizes up to 2^31: the estimate has at most 256 cells
+        along an attribute, and 64 along each of two, about equally frequent. An aggregate has at
+        most 2^24 numbers, all pairs of 23 such attributes. See `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    n : int, optional
+        Not used.
 
     >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
     14
