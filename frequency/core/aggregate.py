@@ -115,6 +115,16 @@ class Aggregate:
         `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
         possible.
 
+        Parameters
+        ----------
+        message : bytes
+            What `to_bytes` made, or anything that came over a network instead.
+
+        Returns
+        -------
+        Aggregate
+            The aggregate, equal to the one that was written.
+
         Raises
         ------
         IncompatibleAggregate

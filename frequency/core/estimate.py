@@ -92,6 +92,22 @@ class Estimate:
 
         Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at
         f and not at the estimate (Wilson's interval, for this protocol). Not clipped to [0, 1].
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            The probability with which each interval covers the true frequency, nearly: strictly
+            between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shape (items,); infinite with no reports.
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
         """
         return self._of_items(confidence)
 

@@ -103,6 +103,16 @@ class Found:
 
         By the union bound over the gates, for normal errors. The cuts of a list of k items are
         those of this run.
+
+        Parameters
+        ----------
+        frequency : array_like
+            Fractions of the population, 0 to 1: a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Probabilities, shaped like ``frequency``; 0 for a list from too few reports.
         """
         f = np.asarray(frequency, dtype=np.float64)
         missed = np.zeros(f.shape) if self.gates else np.ones(f.shape)

@@ -103,7 +103,20 @@ class Sampled(Channel):
         reports["bit"] = source(len(items)) < np.array(self._acceptance, dtype=np.uint64)[which]
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item, for whom all likelihoods are 1."""
+        """The reports of users without an item, for whom all likelihoods are 1.
+
+        Parameters
+        ----------
+        users : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
         reports = np.zeros(users, dtype=self.report_dtype)
         reports["coins"], reports["bit"] = (
             source(users),

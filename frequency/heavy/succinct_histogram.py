@@ -382,7 +382,18 @@ class SuccinctHistogram(HeavyHitterProtocol):
         return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
 
     def candidates(self, aggregate: Aggregate) -> Words:
-        """What the channels name: distinct words, in order."""
+        """What the channels name.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            Distinct words, ascending: those that some item can have.
+        """
         words = np.unique(self.channel.code.decode(self.channel.sums(aggregate), self.soft))
         return words[self.universe.possible(words, self.bits)]
 

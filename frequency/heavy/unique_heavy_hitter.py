@@ -28,11 +28,37 @@ class IdleReporting(Protocol):
     """A channel that has reports for users without an item, too."""
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item."""
+        """The reports of users without an item.
+
+        Parameters
+        ----------
+        users : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of the channel's ``report_dtype``.
+        """
         ...
 
     def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
-        """One private report for each item."""
+        """One private report for each item.
+
+        Parameters
+        ----------
+        values : array_like
+            The items, one a user.
+        rng : numpy.random.Generator or None
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of the channel's ``report_dtype``.
+        """
         ...
 
 
@@ -191,7 +217,23 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         return reports
 
     def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """The words of the users who hold an item, and who does: shape (users,)."""
+        """The words of the users who hold an item, and who does.
+
+        Parameters
+        ----------
+        values : array_like
+            As for `privatize`.
+
+        Returns
+        -------
+        tuple
+            Shape (holders,), uint64; and shape (users,), bool.
+
+        Raises
+        ------
+        InvalidValue
+            The first value that is no item: its index is among all users.
+        """
         given, held = _held(values)
         try:
             return self._items(given), held

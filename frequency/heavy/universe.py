@@ -54,7 +54,17 @@ class Universe:
             )
 
     def words(self, values: Any) -> Words:
-        """The words of some values: shape (values,).
+        """The words of some values.
+
+        Parameters
+        ----------
+        values : array_like
+            Integers, or strings, one-dimensional (or a single one).
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            Shape (values,).
 
         Raises
         ------
@@ -115,7 +125,15 @@ class Universe:
     def values(self, words: Words) -> npt.NDArray[Any]:
         """The values that have these words.
 
-        An array of integers (uint64 only where bits is 64), or of strings as objects.
+        Parameters
+        ----------
+        words : numpy.ndarray of uint64
+            Shape (values,); for strings possible ones: see `possible`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (values,): integers (uint64 only where bits is 64), or strings as objects.
         """
         if not self.text:
             return words.astype(np.int64) if self.bits < 64 else words

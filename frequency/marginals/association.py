@@ -178,6 +178,11 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
         A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives.
         The information in an estimated one is too large on average: noise looks like dependence.
 
+    Returns
+    -------
+    float
+        In nats, at least 0.
+
     Raises
     ------
     InvalidEstimates

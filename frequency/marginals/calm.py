@@ -464,6 +464,16 @@ class CALM(ViewProtocol):
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:
         """Marginals of up to k attributes, put together when asked for.
 
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        CALMEstimate
+            All values are NaN with no reports.
+
         Raises
         ------
         IncompatibleAggregate

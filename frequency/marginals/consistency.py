@@ -250,6 +250,16 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     read off one set of coefficients (InpHT) or one estimate for every record (InpRR, InpPS, InpOLH,
     InpHTCMS).
 
+    Parameters
+    ----------
+    estimate : MarginalEstimate
+        Of any protocol of `frequency.marginals` but InpEM.
+
+    Returns
+    -------
+    MarginalEstimate
+        The reconciled estimate, or the same one.
+
     Raises
     ------
     ValueError

@@ -117,11 +117,43 @@ class Domain:
         return f"Domain({self._sizes!r})"
 
     def project(self, attributes: Sequence[str]) -> Domain:
-        """The domain of some attributes, in the order asked for."""
+        """The domain of some attributes.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            Distinct names of this domain.
+
+        Returns
+        -------
+        Domain
+            Of these, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            Other names.
+        """
         return Domain({name: self._sizes[name] for name in self.checked(attributes)})
 
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
-        """Names of distinct attributes of this domain; ValueError for others."""
+        """Names of distinct attributes of this domain.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            The names; a single string is one name.
+
+        Returns
+        -------
+        tuple of str
+            The same, in the same order.
+
+        Raises
+        ------
+        ValueError
+            Names that occur twice or are not here, or none.
+        """
         names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         unknown = [name for name in names if name not in self._sizes]
         if unknown or not names or len(set(names)) < len(names):
@@ -132,7 +164,18 @@ class Domain:
         return names
 
     def views(self, k: int) -> tuple[tuple[str, ...], ...]:
-        """All sets of k attributes, in order."""
+        """All sets of k attributes, in order.
+
+        Parameters
+        ----------
+        k : int
+            How many attributes a set has, at least 0.
+
+        Returns
+        -------
+        tuple of tuples of str
+            In the domain's order.
+        """
         return tuple(combinations(self._sizes, k))
 
     def places(self, attributes: Sequence[str]) -> tuple[int, ...]:
@@ -155,6 +198,11 @@ class Domain:
             An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or
             a mapping, with a column for each attribute (others are left out).
 
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n, attributes), int64.
+
         Raises
         ------
         InvalidValue
@@ -163,7 +211,23 @@ class Domain:
         return np.array(self._checked_records(records), dtype=np.int64)
 
     def items(self, records: Any) -> Items:
-        """Each record as one number."""
+        """Each record as one number, the last attribute counting fastest.
+
+        Parameters
+        ----------
+        records : array_like, DataFrame or mapping
+            See `records`.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n,): 0 .. size - 1.
+
+        Raises
+        ------
+        InvalidValue
+            The first value that is no integer, or else the first that its attribute does not have.
+        """
         table = self._checked_records(records)
         result = np.zeros(len(table), dtype=np.int64)
         for start in range(0, len(table), _BATCH):

@@ -39,13 +39,40 @@ class BinaryEncoding:
         return [f"{name}.{place}" for place in range((self.domain[name] - 1).bit_length())]
 
     def way(self, k: int) -> int:
-        """How many binary attributes the marginals of k attributes take at most."""
+        """How many binary attributes the marginals of k attributes take at most.
+
+        Parameters
+        ----------
+        k : int
+            How many attributes of the domain, at least 0.
+
+        Returns
+        -------
+        int
+            At most the number of `bits`.
+        """
         return sum(
             sorted(((size - 1).bit_length() for size in self.domain.shape), reverse=True)[:k]
         )
 
     def records(self, records: Any) -> Items:
-        """Records of the domain as records of `bits`: shape (n, binary attributes)."""
+        """Records of the domain as records of `bits`.
+
+        Parameters
+        ----------
+        records : array_like, DataFrame or mapping
+            See `Domain.records`.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n, binary attributes): 0 and 1.
+
+        Raises
+        ------
+        InvalidValue
+            The first value that its attribute does not have.
+        """
         table = self.domain.records(records)
         columns = []
         for value, size in zip(table.T, self.domain.shape, strict=True):

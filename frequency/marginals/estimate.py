@@ -60,7 +60,20 @@ class MarginalEstimate:
     def marginal(self, attributes: Sequence[str]) -> Floats:
         """The fractions of the population with each combination of values.
 
-        One axis an attribute, in the order asked for.
+        Parameters
+        ----------
+        attributes : sequence of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            One axis an attribute, in the order asked for, read-only; NaN with no reports.
+
+        Raises
+        ------
+        ValueError
+            Other attributes.
         """
         names = self._protocol.checked(attributes)
         if names not in self._marginals:
@@ -75,7 +88,23 @@ class MarginalEstimate:
         return self._marginals[names]
 
     def variances(self, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell, shaped as the marginal."""
+        """The variance of each cell, shaped as the marginal.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            The variance of each cell, shaped as the marginal; infinite with no reports.
+
+        Raises
+        ------
+        ValueError
+            Other attributes.
+        """
         names = self._protocol.checked(attributes)
         shape = self.domain.project(names).shape
         return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
@@ -113,7 +142,22 @@ class MarginalEstimate:
     def total_variation(self, attributes: Sequence[str]) -> float:
         """The expected total variation distance of the marginal from the truth.
 
-        It follows from the variances.
+        It follows from the variances, for normal errors.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        float
+            Half of the expected sum of the cells' absolute errors.
+
+        Raises
+        ------
+        ValueError
+            Other attributes.
         """
         return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
 
@@ -126,6 +170,16 @@ class MarginalEstimate:
             For each attribute that matters the value, or the values, that it must have: ``{"a": 1,
             "b": [2, 3], "c": 0}`` asks for the records with a = 1, b = 2 or 3, and not c, for a
             binary c. At most k attributes.
+
+        Returns
+        -------
+        Linear
+            ``(value, variance)``: a fraction of the population, and its variance.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or values that they do not have.
         """
         names = self._protocol.checked(tuple(where))
         weights: Floats = np.ones(1)
@@ -146,6 +200,21 @@ class MarginalEstimate:
         """The proper distribution nearest to the marginal: biased, variances unknown.
 
         See `frequency.postprocess.norm_sub`.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shaped as the marginal: non-negative, of sum 1.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or no reports.
         """
         marginal = self.marginal(attributes)
         if not self.n:

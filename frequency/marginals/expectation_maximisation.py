@@ -347,6 +347,16 @@ class InpEM(MarginalProtocol):
     def estimate(self, aggregate: Aggregate) -> EMEstimate:
         """Marginals of up to k attributes, decoded when asked for.
 
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        EMEstimate
+            All values are NaN with no reports.
+
         Raises
         ------
         IncompatibleAggregate

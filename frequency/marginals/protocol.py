@@ -103,6 +103,16 @@ class MarginalProtocol(Protocol):
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
         """Unbiased estimates of all marginals of up to k attributes.
 
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        MarginalEstimate
+            All values are NaN with no reports.
+
         Raises
         ------
         IncompatibleAggregate

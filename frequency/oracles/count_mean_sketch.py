@@ -110,7 +110,27 @@ class Sketch(Oracle):
         return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """As `Oracle.linear_variance`, over the seed too."""
+        """As `Oracle.linear_variance`, over the seed too.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        weights : numpy.ndarray of float64
+            Shape (sums, domain).
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): the true fractions of the users.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         moment = float(frequencies @ frequencies)
         return self._of_sums(checked_users(n), weights, frequencies, moment)
 
@@ -161,7 +181,27 @@ class SignSketch(SignChannel, Sketch):
 
 
 def checked_size(name: str, value: object, least: int) -> int:
-    """``value`` as Python's integer; ValueError unless it is one, ``least`` .. 2^32."""
+    """``value`` as Python's integer.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in error messages.
+    value : object
+        The number given.
+    least : int
+        The least that it may be.
+
+    Returns
+    -------
+    int
+        The same number, ``least`` .. 2^32.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+    """
     return whole(value, name, least, 1 << 32)
 
 

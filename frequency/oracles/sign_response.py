@@ -70,7 +70,20 @@ class SignChannel(Channel):
         self._fill(reports, index, minus ^ self._choice.draw(users, source))
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item: a fair coin for the sign."""
+        """The reports of users without an item: a fair coin for the sign.
+
+        Parameters
+        ----------
+        users : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
         reports = np.zeros(users, dtype=self.report_dtype)
         index = [r.start + uniform(users, len(r), source) for r in self._indices.values()]
         self._fill(reports, index, uniform(users, 2, source))

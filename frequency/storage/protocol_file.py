@@ -66,6 +66,16 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
 def load_protocol(path: str | os.PathLike[str]) -> Any:
     """The protocol in a file; it equals the one that was saved.
 
+    Parameters
+    ----------
+    path : str or os.PathLike
+        What `save_protocol` wrote.
+
+    Returns
+    -------
+    Channel or Protocol
+        Of the class that was saved.
+
     Raises
     ------
     InvalidFile

@@ -96,7 +96,23 @@ class CentralEstimate(ABC):
     @overload
     def prefix(self, b: npt.ArrayLike) -> Answer: ...
     def prefix(self, b: npt.ArrayLike) -> Answer:
-        """How many users are in the cells 0 .. b; InvalidRange unless 0 <= b < domain."""
+        """How many users are in the cells 0 .. b.
+
+        Parameters
+        ----------
+        b : array_like
+            Integers, 0 <= b < domain: a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Shaped like ``b``.
+
+        Raises
+        ------
+        InvalidRange
+            Anything else.
+        """
         return self.range(0, b)
 
     def cdf(self) -> Floats:

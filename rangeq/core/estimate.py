@@ -75,7 +75,23 @@ class Distribution:
         return result
 
     def prefix(self, last: npt.ArrayLike) -> Any:
-        """The fraction in 0 .. last; see `range`."""
+        """The fraction of the population in 0 .. last; see `range`.
+
+        Parameters
+        ----------
+        last : array_like
+            Integers, 0 <= last < domain: a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Shaped like ``last``.
+
+        Raises
+        ------
+        InvalidRange
+            Anything else.
+        """
         return self.range(np.zeros_like(np.asarray(last)), last)
 
     def quantile(self, phi: npt.ArrayLike) -> Any:
@@ -116,7 +132,27 @@ class EstimatedDistribution(Distribution):
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
     ) -> ConfidenceInterval:
-        """Confidence intervals for the fractions in first .. last, each by itself."""
+        """Confidence intervals for the fractions in first .. last, each by itself.
+
+        Parameters
+        ----------
+        first, last : array_like
+            As for `range`.
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            As for `range`.
+        ValueError
+            Another confidence.
+        """
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
@@ -247,7 +283,17 @@ class RangeEstimate(Estimate, EstimatedDistribution):
     def monotone(self) -> Distribution:
         """The distribution whose cdf is the monotone one nearest to the estimated one in L2.
 
-        By isotonic regression, cut to [0, 1]. ValueError if there are no reports.
+        By isotonic regression, cut to [0, 1].
+
+        Returns
+        -------
+        Distribution
+            Non-negative, of sum 1.
+
+        Raises
+        ------
+        ValueError
+            There are no reports.
         """
         if not self.n:
             raise ValueError("no reports: there is no distribution to shape")

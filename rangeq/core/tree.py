@@ -135,7 +135,18 @@ class Tree:
         return tuple(-(-self.domain // width) for width in self.widths)
 
     def padded(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Values of items (..., domain) as values of leaves (..., leaves), 0 of the padding."""
+        """Values of items as values of leaves.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            Shape (..., domain).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (..., leaves): 0 of the padding.
+        """
         return padded(values, self.leaves)
 
     def sums(self, values: npt.NDArray[_Number], level: int) -> npt.NDArray[_Number]:
@@ -356,7 +367,22 @@ class Tree:
     def costs(self, workload: str) -> Floats:
         """What a unit of variance of each level's contrasts adds to a workload's mean variance.
 
-        Shape (height,), one for each level of parents; without the gain from padding. O(height).
+        Without the gain from padding. In O(height) steps.
+
+        Parameters
+        ----------
+        workload : str
+            "ranges", "all ranges" or "prefixes".
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (height,), one for each level of parents.
+
+        Raises
+        ------
+        ValueError
+            An unknown workload.
         """
         steps = zip(pairwise(self.moments(workload)), self.widths, strict=True)
         return np.array([float((below - above) / width) for (above, below), width in steps])
@@ -364,7 +390,20 @@ class Tree:
     def moments(self, workload: str = "all ranges") -> list[Fraction]:
         """The mean squared length of a workload's queries after averaging over nodes.
 
-        Exactly, for the levels 0 .. height.
+        Parameters
+        ----------
+        workload : str, default "all ranges"
+            "ranges", "all ranges" or "prefixes".
+
+        Returns
+        -------
+        list of Fraction
+            Exactly, for the levels 0 .. height.
+
+        Raises
+        ------
+        ValueError
+            An unknown workload.
         """
         total = max(queries(self.domain, workload), 1)
         return [

@@ -45,6 +45,11 @@ class Attributes:
             A sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a
             `frequency.marginals.Domain`.
 
+        Returns
+        -------
+        Attributes
+            The attributes, in the order given.
+
         Raises
         ------
         ValueError
@@ -92,7 +97,20 @@ class Attributes:
     def place(self, attribute: Any) -> int:
         """Where an attribute stands, given by its name or by its place.
 
-        InvalidRange for one that is not here.
+        Parameters
+        ----------
+        attribute : str or int
+            The name, or the place 0 .. attributes - 1.
+
+        Returns
+        -------
+        int
+            The place.
+
+        Raises
+        ------
+        InvalidRange
+            An attribute that is not here.
         """
         if isinstance(attribute, str) and attribute in self.names:
             return self.names.index(attribute)
@@ -109,6 +127,11 @@ class Attributes:
         records : array_like, DataFrame or mapping
             An array of that shape, columns in the attributes' order; or a DataFrame, or a mapping,
             with a column for each name (others are left out).
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n, attributes), int64.
 
         Raises
         ------

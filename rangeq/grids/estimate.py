@@ -68,6 +68,11 @@ class ConjunctionEstimate(ABC):
             (attribute, first, last) for each attribute that matters: by name or by place, a closed
             range.
 
+        Returns
+        -------
+        float
+            A fraction of the population; NaN with no reports.
+
         Raises
         ------
         InvalidRange
@@ -218,9 +223,19 @@ class PairwiseEstimate(ConjunctionEstimate):
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
 
     def quadrants(self, queries: Queries) -> Floats:
-        """The answers inside and outside of each pair of a query's ranges: (queries, pairs, 2, 2).
+        """The answers inside and outside of each pair of a query's ranges.
 
         As `weighted_update` takes them.
+
+        Parameters
+        ----------
+        queries : Queries
+            Checked, about the same attributes.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries, pairs, 2, 2): inside first, non-negative, of sum 1 for each pair.
         """
         pairs = list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 2, 2))

@@ -116,9 +116,22 @@ class ConjunctionProtocol(Protocol):
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
-        """Answers to conjunctions of ranges; all NaN with no reports.
+        """Answers to conjunctions of ranges.
 
-        IncompatibleAggregate for the aggregate of another protocol.
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        ConjunctionEstimate
+            All answers are NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
         """
         return self._estimate(self.channel._own(aggregate))
 

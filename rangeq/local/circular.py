@@ -97,9 +97,21 @@ class Blocks(PublicDraw):
         return result
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
-        """How many users report on the block that begins at each item: shape (domain,).
+        """How many users report on the block that begins at each item.
 
         Users of the same angle count alike for all of its blocks.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Of an aggregate of this channel.
+        users : float
+            How many users the counts are of.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (domain,).
         """
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
@@ -244,9 +256,20 @@ class CircularHistogram(AdditiveProtocol):
         return total
 
     def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
-        """The spectrum of the least-squares estimate of the circle's items, and its precisions.
+        """The spectrum of the least-squares estimate of the circular domain's items.
 
-        Padding is estimated like all other items. The precisions are those of `_information`.
+        Padding is estimated like all other items.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        tuple
+            The spectrum, as `numpy.fft.rfft` gives it, shape (circle // 2 + 1,); and the precision
+            of each frequency, of that shape.
         """
         users = self._users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
@@ -397,9 +420,19 @@ def _windows(values: Floats, width: int) -> Floats:
 
 
 def seen(circle: int, width: int) -> Floats:
-    """How much blocks of a width see of each frequency 0 .. circle // 2, all angles together.
+    """How much blocks of a width see of each frequency, all angles together.
 
-    Exactly 0 where they see nothing. Shape (circle // 2 + 1,).
+    Parameters
+    ----------
+    circle : int
+        The items of the circular domain, at least 1.
+    width : int
+        The items of a block: a divisor of ``circle``.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (circle // 2 + 1,): exactly 0 where they see nothing.
     """
     frequency = np.arange(circle // 2 + 1)
     result = np.zeros(len(frequency))
@@ -418,7 +451,7 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def round_up(domain: int) -> int:
-    """The size of a circle for a domain, so that it has enough divisors.
+    """The size of a circular domain for so many items, so that it has enough divisors.
 
     A multiple of the largest power of two up to domain / 16; of 4 for domains from 8.
     """

@@ -267,7 +267,7 @@ class DecomposedEstimate(RangeEstimate):
 
     Attributes
     ----------
-    cumulated
+    cumulated : list of numpy.ndarray of float64
         For each level from the top the sums of the estimates before each node, and of all.
     """
 

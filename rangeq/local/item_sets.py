@@ -107,7 +107,18 @@ class ItemSets:
         return self._sampled(sets, self.size, rng)
 
     def frequent(self, estimate: Estimate) -> Integers:
-        """The heavy items by the first round's estimate, ascending: shape (heavy,), or fewer."""
+        """The heavy items by the first round's estimate.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            Of `first`.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (heavy,), or fewer: ascending.
+        """
         order = np.argsort(-estimate.frequencies[: self.domain], kind="stable")
         return np.sort(order[: self.heavy])
 

@@ -205,8 +205,12 @@ class CircleLevels:
 
     Attributes
     ----------
-    domain, epsilon, circle
-        As for `CircularHistogram`.
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    circle : int
+        The number of items with padding: as for `CircularHistogram`.
     blocks : numpy.ndarray of int64
         Shape (levels,): how many blocks each level cuts the circular domain into.
     oracles : tuple of Oracle

@@ -121,9 +121,19 @@ class Paired:
     def auc(self, estimate: RangeEstimate) -> Linear:
         """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
 
-        Thesis, equation 7.1, which drops ties. Returns ``(value, variance)``. A ratio of products
-        of estimates: its error is that of the linear terms (the delta method), right for many
-        users; the products' own bias, of the order of the variance, is not taken off.
+        Thesis, equation 7.1, which drops ties. The error is that of the linear terms (the delta
+        method) of a ratio of products of estimates, right for many users; the products' own bias,
+        of the order of the variance, is not taken off.
+
+        Parameters
+        ----------
+        estimate : RangeEstimate
+            Of this protocol.
+
+        Returns
+        -------
+        Linear
+            ``(value, variance)``.
         """
         d, f = self.domain, estimate.frequencies
         lower, upper = f[:d], f[d:]

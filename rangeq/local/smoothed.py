@@ -142,7 +142,23 @@ class Shaped(Protocol):
         return self.collection.parameters
 
     def estimate(self, aggregate: Aggregate) -> ShapedEstimate:
-        """The smoothed estimate; IncompatibleAggregate for another protocol's aggregate."""
+        """The smoothed estimate.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        ShapedEstimate
+            All values are NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
         return ShapedEstimate(self.collection, aggregate)
 
 
@@ -246,7 +262,7 @@ class ShapedEstimate(EstimatedDistribution):
 
 @lru_cache(maxsize=64)
 def _designed(domain: int, epsilon: float | Rational, n: int) -> CircularHistogram:
-    """The collection, on the better of two circles: of the domain itself, and rounded up."""
+    """The circular hierarchy that collects: of the domain itself or rounded up, the better one."""
     found = []
     for circle in sorted({domain, round_up(domain)}):
         levels = CircleLevels.of(domain, epsilon, circle, "ranges")
@@ -263,11 +279,11 @@ def _smooth(levels: CircleLevels) -> Floats:
 
 
 def _tilted(levels: CircleLevels, n: int) -> Floats:
-    """The shares of the levels that minimise sum c / (J + smooth) + g sum c / J for the least guard
-    g that keeps rough data safe.
+    """The shares of the levels for data that are probably smooth.
 
-    J is the precision of each frequency from n users, c its costs. The first sum is the shaped
-    error on the smooth reference, the second the unshaped one.
+    They minimise sum c / (J + smooth) + g sum c / J for the least guard g that keeps errors low for
+    rough data. J is the precision of each frequency from n users, c its costs. The first sum is the
+    shaped error on the smooth reference, the second the unshaped one.
     """
     costs, gains, smooth = levels.costs, n * levels.gains, _smooth(levels)
     rough = levels.circle * levels.domain / _ROUGH

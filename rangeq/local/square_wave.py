@@ -237,7 +237,18 @@ class SquareWave(Channel):
         return Fit(f, rounds, likelihood)
 
     def reported(self, frequencies: Floats) -> Floats:
-        """The probability of each output, shape (outputs,), for users with these frequencies."""
+        """The probability of each output, for users with these frequencies.
+
+        Parameters
+        ----------
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): the fractions of the users.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (outputs,).
+        """
         spread = np.zeros(self.outputs + 1)
         spread[: self.domain] += frequencies
         spread[self._near : self._near + self.domain] -= frequencies

@@ -1,3 +1,1 @@
-"""WaveGrid: square waves of random period and phase over pairs of attributes, and what is made of
-them.
-"""
+"""WaveGrid: square waves of random period and phase over pairs of attributes."""

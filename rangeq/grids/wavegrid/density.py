@@ -151,8 +151,9 @@ def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mod
 
 @lru_cache(maxsize=16)
 def _roots(cells: int) -> tuple[Floats, ...]:
-    """For each kernel a matrix R such that R R' is its covariance, less the part that only scales
-    densities.
+    """For each kernel a matrix R such that R R' is its covariance.
+
+    The part that only scales densities is taken off.
     """
     x = (np.arange(cells) + 0.5) / cells * 2 - 1
     apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)

@@ -53,10 +53,18 @@ _TINY = 1e-300
 
 
 class Axis(NamedTuple):
-    """The distribution of an attribute: of ``line``'s cells, with the ``covariance`` of their sums
-    (cells + 1, cells + 1).
+    """The distribution of an attribute.
 
-    ``groups`` says which coarse cell each cell is in; these have the frequencies ``mass``.
+    Attributes
+    ----------
+    line : Line
+        Of the cells.
+    covariance : numpy.ndarray of float64
+        Of the cells' sums: shape (cells + 1, cells + 1).
+    groups : numpy.ndarray of int64
+        Shape (cells,): which coarse cell each cell is in.
+    mass : numpy.ndarray of float64
+        Shape (coarse cells,): their frequencies.
     """
 
     line: Line
@@ -66,7 +74,20 @@ class Axis(NamedTuple):
 
     @classmethod
     def of(cls, edges: Edges, found: Density) -> Axis:
-        """From the posterior of the cells."""
+        """From the posterior of the cells.
+
+        Parameters
+        ----------
+        edges : tuple of int
+            Where the cells begin, and the size.
+        found : Density
+            The posterior.
+
+        Returns
+        -------
+        Axis
+            With at most `COARSE` coarse cells.
+        """
         sums = np.zeros((len(edges), len(edges)))
         sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
         groups = balanced(found.frequencies, COARSE)
@@ -149,9 +170,10 @@ class WaveEstimate(ConjunctionEstimate):
 
     Attributes
     ----------
-    axes, joints
-        The distribution of each attribute, and of each pair (j, k) with j < k; none with no
-        reports.
+    axes : tuple of Axis
+        The distribution of each attribute; none with no reports.
+    joints : dict of (int, int) to Joint
+        The distribution of each pair (j, k) with j < k; none with no reports.
     """
 
     def __init__(
@@ -305,8 +327,9 @@ class WaveEstimate(ConjunctionEstimate):
         ]
 
     def _tables(self, queries: Queries) -> Floats:
-        """Of every two of the attributes the frequencies in, below and above of both ranges: shape
-        (queries, pairs, 3, 3).
+        """Of every two of the attributes the frequencies in, below and above of both ranges.
+
+        Shape (queries, pairs, 3, 3).
         """
         places, pairs = self._places(queries), list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 3, 3))
@@ -324,8 +347,9 @@ class WaveEstimate(ConjunctionEstimate):
         return found[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
 
     def _parts(self, tables: Floats, several: int) -> Floats:
-        """The frequencies of all combinations of in, below and above; of many attributes, of in and
-        out.
+        """The frequencies of all combinations of in, below and above.
+
+        Of many attributes, of in and out.
         """
         if several > _BOTH_SIDES:
             out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
@@ -344,12 +368,12 @@ class WaveEstimate(ConjunctionEstimate):
         return found
 
     def _variances(self, queries: Queries) -> Floats:
-        """By the delta method: an answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of
-        its ranges' and pairs' answers.
+        """The variances of answers by the delta method.
 
-        dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning] dF_j(beginning),
-        the same with j and k exchanged, and what the coefficients change, as if they were
-        independent of the attributes' distributions.
+        An answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of its ranges' and pairs'
+        answers. dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning]
+        dF_j(beginning), the same with j and k exchanged, and what the coefficients change, as if
+        they were independent of the attributes' distributions.
         """
         several, places = len(queries.places), self._places(queries)
         single, paired = self._sensitivities(queries)
@@ -384,11 +408,10 @@ class WaveEstimate(ConjunctionEstimate):
         return np.maximum(result, 0.0)
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
-        """g: how answers depend on those of single attributes and of pairs, shapes (queries,
-        attributes) and (queries, pairs).
+        """g: how answers depend on those of single attributes and of pairs.
 
-        A distribution of most entropy answers with Cov(S, S)^-1 Cov(S, all in), S the indicators of
-        the ranges and of their pairs.
+        Shapes (queries, attributes) and (queries, pairs). A distribution of most entropy answers
+        with Cov(S, S)^-1 Cov(S, all in), S the indicators of the ranges and of their pairs.
         """
         m, several = len(queries.rows), len(queries.places)
         pairs = list(combinations(range(several), 2))
@@ -423,7 +446,24 @@ class WaveEstimate(ConjunctionEstimate):
 def estimated(
     attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequence[Heard]
 ) -> WaveEstimate:
-    """The estimate from what the reports of all parts say, n > 0."""
+    """The estimate from the reports of all parts.
+
+    Parameters
+    ----------
+    attributes : Attributes
+        Those of the protocol.
+    n : int
+        The number of reports, at least 1.
+    waves : sequence of Wave
+        The wave of each attribute.
+    heard : sequence of Heard
+        What the reports of each part say.
+
+    Returns
+    -------
+    WaveEstimate
+        With the distributions of all attributes and pairs.
+    """
     edges = [equal_cells(size, FINE) for size in attributes.sizes]
     functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
     grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
@@ -466,8 +506,9 @@ def estimated(
 
 
 def _gram(wave: Wave, functions: Floats) -> Floats:
-    """E f f' over the configurations and the orthonormal functions of the arcs: g times that of
-    centred indicators.
+    """E f f' over the configurations and the orthonormal functions of the arcs.
+
+    That is g times that of centred indicators.
     """
     gram: Floats = wave.arcs * np.einsum(
         "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
@@ -476,8 +517,19 @@ def _gram(wave: Wave, functions: Floats) -> Floats:
 
 
 def balanced(frequencies: Floats, most: int) -> Items:
-    """Neighbouring cells joined into at most so many groups of about the same frequency, but none
-    too long: their numbers.
+    """Neighbouring cells joined into groups of about the same frequency, but none too long.
+
+    Parameters
+    ----------
+    frequencies : numpy.ndarray of float64
+        Shape (cells,): at least 0.
+    most : int
+        How many groups there may be.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (cells,): the number of each cell's group.
     """
     size = len(frequencies)
     if size <= most:
@@ -497,8 +549,19 @@ def corners(tables: Floats) -> Floats:
 
 
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """What lies before places within cells, as if cells were uniform: `corners` (..., rows + 1,
-    columns + 1), places broadcast.
+    """What lies before places within cells, as if cells were uniform.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        `corners` of tables: shape (..., rows + 1, columns + 1).
+    rows, columns : numpy.ndarray of float64
+        Places: the number of a cell and part of it. They broadcast.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of the tables' leading shape, and then the places' one.
     """
     i, j = (
         np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
@@ -512,13 +575,41 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-    """What lies between two places along both axes."""
+    """What lies between two places along both axes.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        `corners` of tables: shape (..., rows + 1, columns + 1).
+    rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
+        Where it begins and where it ends, as `before` takes places.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        As of `before`.
+    """
     inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
     return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
 
 
 def along(sums: Floats, row: Items, columns: Floats) -> Floats:
-    """What lies before places along some rows of cumulative sums (rows, columns + 1)."""
+    """What lies before places along some rows.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        Cumulative sums: shape (rows, columns + 1).
+    row : numpy.ndarray of int64
+        Which rows.
+    columns : numpy.ndarray of float64
+        Places along these, of the same shape: the number of a cell and part of it.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of that shape.
+    """
     j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
     t = columns - j
     result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t

@@ -68,10 +68,21 @@ _TINY = 1e-300
 
 
 def terms(mass: Floats, degree: int) -> Floats:
-    """psi_1 .. psi_degree on cells of this mass: shape (cells, degree).
+    """psi_1 .. psi_degree on cells of this mass.
 
-    Or as many as the cells can have. A cell's normal score is the mean of the normal quantiles of
-    its ranks.
+    A cell's normal score is the mean of the normal quantiles of its ranks.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (cells,): of sum 1.
+    degree : int
+        How many terms, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (cells, degree), or as many as the cells can have.
     """
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
@@ -99,9 +110,23 @@ def terms(mass: Floats, degree: int) -> Floats:
 def scaled_to(
     logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """The table exp(logarithms + alpha + beta') with these margins, and exp(beta).
+    """The table exp(logarithms + alpha + beta') with given margins.
 
     By iterative proportional fitting.
+
+    Parameters
+    ----------
+    logarithms : numpy.ndarray of float64
+        Shape (rows, columns).
+    rows, columns : numpy.ndarray of float64
+        The margins, each of sum 1.
+    start : numpy.ndarray of float64, optional
+        exp(beta) to begin with; None: ones.
+
+    Returns
+    -------
+    tuple
+        The table, shape (rows, columns), and exp(beta), shape (columns,).
     """
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
@@ -128,8 +153,13 @@ class Interaction:
         P: shape (cells, cells).
     right : numpy.ndarray of float64 or None
         exp(beta), where the next scaling begins.
-    likelihood, information, pull
-        The log-likelihood at theta; it is about pull'theta - theta' information theta / 2 around.
+    likelihood : float
+        The log-likelihood at theta.
+    information : numpy.ndarray of float64
+        Shape (a b, a b): the log-likelihood is about pull'theta - theta' information theta / 2
+        around theta, but for a constant.
+    pull : numpy.ndarray of float64
+        Shape (a b,): see ``information``.
     covariance : numpy.ndarray of float64
         Of the coefficients, a posteriori.
     """
@@ -150,8 +180,10 @@ class Pair:
 
     Attributes
     ----------
-    scores, precision
-        I T and I N.
+    scores : numpy.ndarray of float64
+        I T: shape (cells, cells).
+    precision : float
+        I N.
     grams : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
         G and H.
     margins : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
@@ -178,7 +210,20 @@ class Pair:
         )
 
     def extended(self, fit: Interaction, degree: int) -> Interaction:
-        """A fit as the beginning of one with so many terms."""
+        """A fit as the beginning of one with so many terms.
+
+        Parameters
+        ----------
+        fit : Interaction
+            Of as many terms or fewer.
+        degree : int
+            The terms along each attribute.
+
+        Returns
+        -------
+        Interaction
+            With coefficients 0 of new terms; the rest is that of ``fit``.
+        """
         rows, columns = (terms(mass, degree) for mass in self.margins)
         theta = np.zeros((rows.shape[1], columns.shape[1]))
         theta[: fit.theta.shape[0], : fit.theta.shape[1]] = fit.theta
@@ -198,10 +243,22 @@ class Pair:
         return self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
 
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
-        """dP / dtheta with the margins held: shape (coefficients, cells, cells).
+        """dP / dtheta with the margins held.
 
         P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
         margins.
+
+        Parameters
+        ----------
+        psi, phi : numpy.ndarray of float64
+            The terms: shapes (rows, a) and (columns, b).
+        joint : numpy.ndarray of float64
+            P: shape (rows, columns).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (a b, rows, columns).
         """
         slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(
             -1, *joint.shape
@@ -234,6 +291,20 @@ class Pair:
         """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
 
         Under theta ~ N(mean, 1 / precision).
+
+        Parameters
+        ----------
+        fit : Interaction
+            Where to begin.
+        precision, mean : numpy.ndarray of float64
+            Of the prior: shaped as the coefficients.
+        steps : int
+            How many at most.
+
+        Returns
+        -------
+        Interaction
+            Of the same terms.
         """
 
         psi, phi = fit.terms
@@ -285,7 +356,22 @@ class Scales:
 
     @classmethod
     def of(cls, degree: int, first: float, others: float, mu: float = 0.0) -> Scales:
-        """One tau for the first term, and one for all others."""
+        """Scales with two values of tau.
+
+        Parameters
+        ----------
+        degree : int
+            The terms along each attribute, at least 1.
+        first, others : float
+            The tau of the first term, and of all others.
+        mu : float, default 0.0
+            The mean of the first term's coefficients.
+
+        Returns
+        -------
+        Scales
+            One tau for the first term, and one for all others.
+        """
         tau = np.full((degree, degree), others)
         tau[0, 0] = first
         return cls(tau, mu)
@@ -343,6 +429,18 @@ class Scales:
 
         tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
         two terms; the denominator is how many coefficients are known.
+
+        Parameters
+        ----------
+        fits : sequence of Interaction
+            Of all pairs.
+        rounds : int, default 60
+            How many steps of the iteration at most.
+
+        Returns
+        -------
+        Scales
+            Of the same degree.
         """
         alike: dict[tuple[int, ...], list[Interaction]] = {}
         for fit in fits:

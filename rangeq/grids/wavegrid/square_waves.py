@@ -104,6 +104,18 @@ class Wave:
 
         That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
         client and server never differ.
+
+        Parameters
+        ----------
+        configuration : numpy.ndarray of int64
+            Numbers of configurations.
+        values : numpy.ndarray of int64
+            Values 0 .. size - 1, of the same shape.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Arcs 0 .. arcs - 1, of that shape.
         """
         level, phase, phases = (of[configuration] for of in self.cuts)
         whole = (
@@ -264,7 +276,25 @@ class WaveChannel(RecordChannel):
         return node
 
     def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """``aggregate(privatize(records))``: reports are so little work that none is saved."""
+        """``aggregate(privatize(records))``: reports are so little work that none is saved.
+
+        Parameters
+        ----------
+        records : array_like, DataFrame or mapping
+            See `Attributes.table`.
+        rng : numpy.random.Generator, optional
+            A Generator, or None for a fresh one.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as there are records.
+
+        Raises
+        ------
+        InvalidValue
+            The first value that its attribute does not have.
+        """
         bit_source(rng)  # refuses what is not a generator
         return self.aggregate(
             self.privatize(records, np.random.default_rng() if rng is None else rng)
