@@ -42,8 +42,9 @@ came up to twice as often. From `MANY` degrees of freedom on tests are two-sided
 
 What it cannot do
 -----------------
-- A flag is a question, not a verdict. Collectors whose users differ, by region or by the hour, are
-  unlike the rest, and honest. Only public draws are beyond that excuse.
+- A flag is a question, not a verdict. Collectors whose users differ, by
+  region or by the hour, are unlike the rest without any manipulation. Only differences in public
+  draws have no such explanation.
 - Someone who knows the protocol can draw reports of made-up users as frequent as the rest's, or
   shift a frequency by less than the noise. Of ten collectors with 10^5 reports each, 64 items of
   Zipf's law and epsilon = 1, one that makes up a share of its reports, for one rare item, is
@@ -51,9 +52,9 @@ What it cannot do
   second: GRR 0.2 % and 0.5 %, HRR 1.5 % and 4 %, OLH 1 % and 2.5 %. Its own estimate of that item
   is then off by 0.08 to 0.19 (GRR), 0.03 to 0.09 (HRR and OLH); that of all collectors by a tenth
   of it. A test of one item, chosen beforehand, sees less.
-- The rest is taken to be right. A large liar makes the others unlike *it*: ask about the least
-  p-value first, and check again without it. Of two collectors both are unlike the rest, or none.
-  If most collude, the honest ones stand out.
+- The rest is taken to be right. A large manipulated collector makes the others unlike
+  *it*: look into the least p-value first, and check again without it. Of two collectors both are
+  unlike the rest, or none. If most collude, the honest ones are flagged.
 - Collectors of some tens of reports are hardly tested, and one that is alone only for its public
   draws.
 - Collectors are tested, not reports: nothing says which are wrong.

@@ -181,9 +181,9 @@ def norm_cut(values: npt.ArrayLike) -> Array:
     The rest is unchanged, and its sum as near to 1 as can be.
 
     Kept is every estimate of at least theta, the least theta > 0 for which their sum does not
-    exceed 1; items with equal estimates share their fate. So positive estimates that sum to at most
-    1 are all kept, and the result may sum to less. If even the largest estimate (with its equals)
-    is too much, those share 1 equally: the most frequent item is never cut. O(d log d).
+    exceed 1; items with equal estimates are kept or cut together. So positive estimates that sum to
+    at most 1 are all kept, and the result may sum to less. If even the largest estimate (with its
+    equals) is too much, those share 1 equally: the most frequent item is never cut. O(d log d).
 
     (The code that the authors published, github.com/vvv214/LDP_Protocols, keeps one item more and
     divides by the sum.)
@@ -279,8 +279,8 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array
 
     The prior stops at 1 / users, one user, because a power law with s >= 1 has no finite mass near
     0. s is confined to 0 .. 10: a mean above that of the uniform prior, about 1/2, gives s = 0, and
-    one below about 9/8 of 1 / users gives s = 10. Hardly an estimate survives that one: do not use
-    this with about as many items as users, or more.
+    one below about 9/8 of 1 / users gives s = 10. With that one nearly all estimates shrink to
+    almost nothing: do not use this with about as many items as users, or more.
 
     Integrated by 256 Gauss-Legendre nodes for each item, with a relative error below 1e-6; a
     million items take seconds.

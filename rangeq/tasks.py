@@ -31,7 +31,8 @@ _CIRCLE, _TREE = "circle", "tree"
 class Ranges(Task):
     """The fraction of users between a and b, on an ordered attribute.
 
-    "circle" and "tree" are the best circle and the best tree, optimised at each epsilon.
+    "circle" and "tree" are the best circular hierarchy and the best tree, optimised at each
+    epsilon.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Exact draws from 64-bit words: every probability is an integer over 2^64.
 
-The privacy of an oracle is a ratio of two such integers. They are chosen on the private side of
-exp(epsilon), and the very same integers drive the draw, the audit and the estimator.
+The privacy of an oracle is a ratio of two such integers. They are chosen such that it is
+at most exp(epsilon), and the same integers are used by the draw, the audit and the estimator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = 1 << WORD_BITS
 class TruthOrLie:
     """One of k outcomes: the first k - 1 intervals of ``lie`` words are the lies, others the truth.
 
-    ``lie`` is the one number that words are compared with, and the law is read off it alone.
+    ``lie`` is the one number that words are compared with, and it determines the distribution.
     """
 
     k: int
@@ -238,7 +238,7 @@ class UnaryBits:
     """Independent bits, one for each place.
 
     A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
-    the two numbers that words are compared with, and the law is read off them alone.
+    the two numbers that words are compared with, and they determine the distribution.
     """
 
     own: int

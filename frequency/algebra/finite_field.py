@@ -461,7 +461,7 @@ class VectorSpace:
 
         Entry b* is the sum over x of value[x] chi(-<b, x>).
 
-        AnyIntegers stay integers, exactly, in characteristic 2. Others become complex.
+        Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
         if self.field.p == 2:
             return _walsh_hadamard(values)

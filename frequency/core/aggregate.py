@@ -4,8 +4,8 @@ An aggregate is integers whose number depends on the domain and never on the num
 
 Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle,
 how many), and a body of fixed-width little-endian integers. An aggregate ends with a SHA-256
-digest, because a changed aggregate spoils everything; a message of reports has none, because every
-report in it is checked by itself.
+digest, because one changed number falsifies all estimates; a message of reports has none,
+because every report in it is checked by itself.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _local(epsilon: Fraction) -> Privacy:
 
 @dataclass(frozen=True)
 class Channel(ABC):
-    """A protocol for N users who trust nobody.
+    """A protocol for N users who need not trust the server.
 
     Parameters
     ----------

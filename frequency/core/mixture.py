@@ -32,7 +32,7 @@ class Mixture(Channel):
     A report is the number of the part and ``body``, the bytes of the part's report, padded with
     zeros.
 
-    The part does not depend on the item, so a report loses what its part's does.
+    The part does not depend on the item, so that a report's privacy loss is that of its part's.
     """
 
     kind: ClassVar[str] = "part"

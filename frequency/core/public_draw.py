@@ -22,7 +22,8 @@ class PublicDraw(Channel):
     """A setting drawn without looking at the item, and the report of a cell that depends on both.
 
     The setting is one number or a few, and public; `base` reports the cell. The setting does not
-    depend on the item, so a report loses what that of the cell does. The counts are those of
+    depend on the item, so that a report's privacy loss is
+    that of the cell's. The counts are those of
     `base`, for each setting apart: shape (*settings, *base).
     """
 

@@ -334,12 +334,12 @@ class SuccinctHistogram(HeavyHitterProtocol):
         """How an item becomes a report."""
         code = code_of(self.universe.bits, self.symbol)
         channels = self.channels or 1 << max(1, math.ceil(1.5 * math.log2(self.n)))
-        lonely = (
+        enough = (
             1 + math.log(3 / self.beta) / max(math.log(channels / self.n), math.log(2))
             if channels > self.n
             else 1
         )
-        hashes = self.hashes or math.ceil(lonely)
+        hashes = self.hashes or math.ceil(enough)
         if hashes * channels * code.length > LARGEST_STATE:
             raise ValueError(
                 f"{hashes} times {channels} channels of {code.length} places are over"

@@ -23,8 +23,8 @@ class Universe:
     """The integers 0 .. 2^bits - 1, or the strings of up to bits / 8 bytes of UTF-8.
 
     A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
-    alike have words that begin alike, which is what protocols over prefixes live on. U+0000 is in
-    no string, since it would be lost in the filling.
+    alike have words that begin alike, as protocols over prefixes need. U+0000 is in no string,
+    since it could not be told from the filling.
 
     Parameters
     ----------

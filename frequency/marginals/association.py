@@ -3,7 +3,7 @@
 A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i]
 c[j]. The statistic of thesis 2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and
 c. Its critical value in every textbook is for exact counts; an estimate under local privacy has far
-more noise, and compared to that value it "finds" dependence wherever it looks (thesis 4.5.1,
+more noise, and compared to that value it rejects independence nearly always (thesis 4.5.1,
 footnote 3, leaves this open). Here is what it has to be compared to.
 
 Let the columns of U be an orthonormal basis of the vectors orthogonal to sqrt(r), V one for

@@ -329,7 +329,22 @@ def to_mbi(estimate: MarginalEstimate) -> list[Any]:
 
     This needs the package mbi (private-pgm).
 
-    This needs the package mbi (private-pgm).
+    Parameters
+    ----------
+    estimate : MarginalEstimate
+        Of any protocol whose errors are known.
+
+    Returns
+    -------
+    list of mbi.LinearMeasurement
+        One for each marginal of `measurements`.
+
+    Raises
+    ------
+    ImportError
+        The package is not installed.
+    ValueError
+        The errors of the estimates are unknown (InpEM).
     """
     linear_measurement = import_module("mbi").LinearMeasurement
     return [

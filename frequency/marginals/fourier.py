@@ -40,7 +40,7 @@ LARGEST_COUNTS = 1 << 22
 
 @dataclass(frozen=True)
 class Phase(SignChannel):
-    """In which half of a circle the user's phase lies, from a random point on.
+    """In which half of all phases the user's one lies, counted from a random phase on.
 
     There are ``domain`` phases; one bit by randomised response.
 

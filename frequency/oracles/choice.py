@@ -75,7 +75,7 @@ class Choice:
     candidates : tuple of OracleCandidate
         Most accurate first.
     recommended : Oracle
-        The oracle to take when nothing speaks against it.
+        The oracle to take, unless there are other requirements than accuracy and length.
     reason : str
         Why it is that one.
     """

@@ -38,7 +38,7 @@ class Tabular(Oracle):
     The privacy is the mechanism's: with ``neighbours="all"`` that is local privacy; a mechanism for
     adjacent counts, or at limited precision k, protects only items at most 1, or k, apart from each
     other to that degree. ``epsilon`` is -ln of its alpha, rounded up; under a `Metric` that is for
-    one unit of distance, and ``audit().allowed`` is a power of `odds`.
+    one unit of distance, and ``audit().allowed`` is a power of `max_ratio`.
 
     Parameters
     ----------

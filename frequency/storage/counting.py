@@ -37,7 +37,7 @@ Job: TypeAlias = tuple[Task, ...]
 
 
 class FileEntry(NamedTuple):
-    """How a piece of a file fared.
+    """What came of a piece of a file.
 
     ``counted`` reports, ``left_out`` others by their reasons, and the ``reason`` if it was refused.
     """

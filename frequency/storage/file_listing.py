@@ -1,4 +1,4 @@
-"""From the paths that a caller names to the files of reports: nothing is left out in silence."""
+"""From the paths that a caller names to the files of reports: nothing is left out silently."""
 
 from __future__ import annotations
 

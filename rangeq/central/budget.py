@@ -81,7 +81,7 @@ def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
         ):
             if trial[-1] > 0 and value(trial)[0] < value(best)[0]:
                 best = trial
-    # A share that is next to nothing buys nothing and asks for enormous noise.
+    # A tiny share adds no precision and needs enormous noise.
     return [Fraction(float(share)) if share > 1e-6 else Fraction(0) for share in best]
 
 

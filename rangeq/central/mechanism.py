@@ -96,9 +96,7 @@ class CentralMechanism(ABC):
         ratio = Fraction(1)
         for noise in self.noise:
             ratio = ratio if noise is None else ratio / noise.alpha
-        return Audit(
-            ratio, 1 / self.privacy.alpha, "no count above that without the person", (0, 1)
-        )
+        return Audit(ratio, 1 / self.privacy.alpha, "no count above that without the user", (0, 1))
 
     def audit(self) -> Audit:
         """The exact worst likelihood ratio of what is sampled, and what is allowed.

@@ -99,7 +99,7 @@ class Distribution:
 
         An estimated cdf may fall here and there, and so reach phi more than once. Then the answer
         is the middle between the first item that reaches it and the first after which all do; the
-        first alone would be too low by what the noise is worth. Monotone in phi.
+        first alone would be biased low by the noise. Monotone in phi.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ from rangeq.core.tree import Tree, mean_over, spread
 class RangeProtocol(Mixture, Oracle):
     """Protocols for one ordered attribute under local privacy.
 
-    They have the verbs of `frequency.Oracle`, and an estimate that answers ranges. Every user
+    They have the methods of `frequency.Oracle`, and an estimate that answers ranges. Every user
     reports on one level: `parts` are the channels of the levels, the coarsest first, and
     `part_weights` their probabilities in units of 2^-64. All items together are the whole
     population: that is known.

@@ -23,8 +23,8 @@ from rangeq.grids.systems.uniform import Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid
 
 _WORSE_THAN_A_GUESS = 0.25
-"""The answer of a query with half of each of two attributes is a guess's 1/4 or not: noise above
-that tells nothing.
+"""A query with half of each of two attributes is answered by 1/4 without any reports: noise above
+that makes estimates worse than that.
 """
 
 _NOTHING_TO_GAIN = 0.002
@@ -65,7 +65,7 @@ class SystemChoice:
     candidates : tuple of SystemCandidate
         Every system that these attributes allow.
     recommended : ConjunctionProtocol
-        The system to take when nothing speaks against it.
+        The system to take, unless there are other requirements than accuracy and length.
     reason : str
         Why it is that one.
     """

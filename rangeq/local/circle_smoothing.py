@@ -1,6 +1,6 @@
-"""Smoothing a distribution on a circle as far as its own estimate says that it is smooth.
+"""Smoothing a distribution on a circular domain as far as its estimate shows it to be smooth.
 
-The estimate is y = f + e, with noise e that is stationary around the circle: its Fourier
+The estimate is y = f + e, with noise e that is stationary on the circular domain: its Fourier
 coefficients are independent, with known variances. The prior takes f as uniform, plus jumps and
 heaps at the ends of the domain, plus a stationary part whose spectrum is a mixture of smoothing
 splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is
@@ -43,7 +43,7 @@ _TURNS, _PRECISION = 1500, 2e-5
 
 
 class Smoothing:
-    """The posterior of a distribution on items around a circle.
+    """The posterior of a distribution on a circular domain.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Smoothing:
 
     def __init__(self, transform: Spectrum, information: Floats, size: int, domain: int) -> None:
         self._size, self._domain, self._y = size, domain, transform[1:]
-        # How many of the circle's frequencies each coefficient stands for
+        # How many frequencies of the circular domain each coefficient stands for
         self._twice = np.full(len(self._y), 2.0)
         if size % 2 == 0:
             self._twice[-1] = 1.0
@@ -78,7 +78,7 @@ class Smoothing:
         self._mean = height @ self._jumps + self._prior / self._total * rest
 
     def _inner(self, a: Spectrum, b: Spectrum) -> Floats:
-        """The sums over all frequencies of the circle of conj(a) b: (rows of a, rows of b)."""
+        """The sums over all frequencies of conj(a) b: (rows of a, rows of b)."""
         return np.asarray(np.real((np.conj(a) * self._twice) @ b.T))
 
     def _solved(
@@ -246,11 +246,11 @@ def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
 
     Shapes (parts, frequencies) and (some, frequencies).
 
-    A distribution that is smooth on an interval is not smooth around a circle: it is so but for
-    multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6, a
-    jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends on the circle.
-    What is heaped at an end, such as zeros, is smooth on neither side of it: further parts are the
-    first item and exponential densities inward from it, and those of the last.
+    A distribution that is smooth on an interval is not smooth on a circular domain: it is so but
+    for multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6,
+    a jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends there. What
+    is heaped at an end, such as zeros, is smooth on neither side of it: further parts are the first
+    item and exponential densities inward from it, and those of the last.
     """
     k = np.arange(1, size // 2 + 1)
     corners = 2.0 ** np.arange(-1, np.log2(size / 2) + 0.01, 0.5)

@@ -1,4 +1,4 @@
-"""CircularHistogram: blocks of all sizes on a circle, turned by a random angle for each user."""
+"""CircularHistogram: blocks of all sizes, turned by a random angle for each user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rangeq.local.hierarchy import ORACLES, per_user
 
 @dataclass(frozen=True)
 class Blocks(PublicDraw):
-    """A circle of ``domain`` items, turned by a random angle and cut into equal blocks.
+    """A circular domain, turned by a random angle and cut into equal blocks.
 
     A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
     oracle over the blocks: item x is in block ((x + angle) mod domain) // width.
@@ -127,8 +127,8 @@ class CircularHistogram(AdditiveProtocol):
     than another of its length, and the mean over all ranges falls by up to a fifth. The
     least-squares estimate and its variance are diagonal in the Fourier basis: the blocks of width
     w, from all angles together, see frequency f with weight sin^2(pi f w / M) / (w sin^2(pi f /
-    M)), M the items of the circle. So the variance of a range depends on its length alone, and
-    comes within a few parts in a thousand of what any protocol can reach
+    M)), M the items of the circular domain. So the variance of a range depends on its length alone,
+    and comes within a few parts in a thousand of what any protocol can reach
     (`rangeq.optimise.least_rmse`).
 
     The variances that its estimates tell are those of an even population (`linear_variance` takes

@@ -23,11 +23,11 @@ from rangeq.core.tree import Tree, inverse
 
 @dataclass(frozen=True)
 class HaarLevel(SignChannel, Oracle):
-    """One level of Haar coefficients: the user's node and side of it, as one Hadamard coefficient.
+    """One level of Haar coefficients: the user's node and side of it, as one bit.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
     (left child) or -1 (right) at the user's node and 0 elsewhere; a report is the ``index`` of a
-    Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and its ``sign`` by randomised
+    Walsh-Hadamard coefficient of it, uniform in 0 .. domain/2 - 1, and its ``sign`` by randomised
     response. Only differences between two children of a node can be estimated: the frequencies are
     half of them, with signs.
     """
@@ -74,10 +74,10 @@ class HaarLevel(SignChannel, Oracle):
 
 @dataclass(frozen=True)
 class HaarHRR(EvenTree):
-    """One level of the Haar transform of one's item, one Hadamard coefficient of that, one bit.
+    """One bit: a Walsh-Hadamard coefficient of a random level of the item's Haar transform.
 
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
-    every level knows how the nodes above it split, and nothing else.
+    every level determines how the nodes above it split, and nothing else.
 
     Parameters
     ----------

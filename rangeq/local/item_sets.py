@@ -26,7 +26,7 @@ from rangeq.local.haar import HaarHRR
 
 @dataclass(frozen=True)
 class ItemSets:
-    """Ranges over sets of items: each user reports twice, on one random slot of the own padded set.
+    """Ranges over sets of items: each user reports twice, on one random slot of a padded set.
 
     Each report has half of epsilon. In the first round an oracle finds the ``heavy`` most frequent
     items; in the second, users keep what they have of those, and a range protocol estimates them.

@@ -26,7 +26,7 @@ from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
 _CORNER = 2.0
 """The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density,
-its scale 8 % of the circle.
+its scale 8 % of the circular domain.
 """
 
 _ROUGH = 2.0

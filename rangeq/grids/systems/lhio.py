@@ -97,8 +97,8 @@ class LHIO(TreeSystem):
 class HierarchicalHistogram2D(LHIO):
     """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
 
-    Range queries, section 6; thesis, section 7.1.2. As LHIO, but that nobody is asked for what is
-    known, the sum of all cells.
+    Range queries, section 6; thesis, section 7.1.2. As LHIO, but that no user is asked for the sum
+    of all cells, which is known.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Uniform: the benchmark that asks nobody anything (Uni, section 5.1)."""
+"""Uniform: the benchmark that takes all records for equally frequent (Uni, section 5.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class Uniform(ConjunctionProtocol):
-    """The answer of a query is its volume. Reports are there to be counted; they say nothing.
+    """The answer of a query is the share of records in it. Reports are counted, and say nothing.
 
     Parameters
     ----------

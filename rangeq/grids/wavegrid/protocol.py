@@ -65,11 +65,11 @@ class WaveGrid(ConjunctionProtocol):
     """Every user tells of one pair of attributes: the record's cell of two random square waves.
 
     A wave is a function of one attribute, and the product of two is one of both: four cells tell of
-    all three at once, so that nobody is spent on single attributes. Random phases leave no borders
-    of cells that answers would be interpolated across. The estimate is a distribution of every
-    attribute, as smooth as the reports say that it is; how each two go together, as strongly and in
-    as many terms as all pairs say; and for more attributes the distribution of most entropy: see
-    `WaveEstimate`.
+    all three at once, so that no users are needed for single attributes alone. Random phases leave
+    no borders of cells that answers would be interpolated across. The estimate is a distribution of
+    every attribute, as smooth as the reports say that it is; how each two go together, as strongly
+    and in as many terms as all pairs say; and for more attributes the distribution of most entropy:
+    see `WaveEstimate`.
 
     Errors are stated (`WaveEstimate.standard_errors`), but terms are smooth. What they cannot
     follow other systems answer better, and stated errors are too small for it
