@@ -9,7 +9,7 @@ docs/notation.md says so.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -17,7 +17,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mechdesign import Mechanism, Privacy, design, losses, named, plot
+from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.losses import L0, L1, L2
+
+SCALED = "scaled L0 (eq. 6.1)"
 
 
 @cache
@@ -33,6 +36,50 @@ def family(n: int, alpha: Fraction) -> dict[str, Mechanism]:
         "EM": named.explicit_fair(n, alpha),
         "UM": named.uniform(n),
     }
+
+
+def l0_against_n(curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[int]) -> Figure:
+    """The scaled L0 (eq. 6.1) for groups of different sizes at fixed privacy (6.7a, 6.8)."""
+    scores = {name: [float(curve(n).scaled_l0()) for n in ns] for name, curve in curves.items()}
+    return plot.lines("number of respondents n", SCALED, ns, scores, whole=True)
+
+
+def l0_against_alpha(
+    curves: Mapping[str, Callable[[Fraction], Mechanism]], alphas: Sequence[Fraction]
+) -> Figure:
+    """The scaled L0 (eq. 6.1) against alpha for one number of respondents (6.7b)."""
+    scores = {name: [float(curve(a).scaled_l0()) for a in alphas] for name, curve in curves.items()}
+    label = r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)"
+    return plot.lines(label, SCALED, [float(alpha) for alpha in alphas], scores)
+
+
+def against_p(
+    mechanisms: Mapping[str, Mechanism],
+    ps: Sequence[Fraction],
+    label: str,
+    error: Callable[[ErrorDistribution], float],
+) -> Figure:
+    """An error against p, when the count is of n independent bits, each 1 with probability p."""
+    n = next(iter(mechanisms.values())).inputs - 1
+    values = {
+        name: [error(mechanism.error_distribution(losses.binomial(n, p))) for p in ps]
+        for name, mechanism in mechanisms.items()
+    }
+    xlabel = f"probability p of each bit, input ~ Binomial({n}, p)"
+    return plot.lines(xlabel, label, [float(p) for p in ps], values)
+
+
+def l0d_against_p(
+    mechanisms: Mapping[str, Mechanism], ps: Sequence[Fraction], d: int = 1
+) -> Figure:
+    """The chance of an answer more than d steps off, not scaled as in eq. 6.1 (6.10)."""
+    label = f"Pr[ |output − input| > {d} ]"
+    return against_p(mechanisms, ps, label, lambda errors: float(errors.tail(d)))
+
+
+def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Fraction]) -> Figure:
+    """The root mean square error (6.12)."""
+    return against_p(mechanisms, ps, "root mean square error", lambda errors: errors.rmse)
 
 
 def figure_6_1() -> Figure:
@@ -79,7 +126,7 @@ def figure_6_7a() -> Figure:
             == weakly_honest(n, alpha, "RM", "CM").scaled_l0()
         )
         assert (weakly_honest(n, alpha).scaled_l0() == 2 * alpha / (1 + alpha)) == (n >= 7)
-    return plot.l0_against_n(curves, range(2, 13))
+    return l0_against_n(curves, range(2, 13))
 
 
 def figure_6_7b() -> Figure:
@@ -89,7 +136,7 @@ def figure_6_7b() -> Figure:
         "WH + CM": lambda alpha: weakly_honest(8, alpha, "CM"),
         "EM": lambda alpha: named.explicit_fair(8, alpha),
     }
-    return plot.l0_against_alpha(curves, [Fraction(k, 20) for k in range(8, 20)])
+    return l0_against_alpha(curves, [Fraction(k, 20) for k in range(8, 20)])
 
 
 def figure_6_8(alpha: Fraction) -> Figure:
@@ -100,7 +147,7 @@ def figure_6_8(alpha: Fraction) -> Figure:
         "EM": lambda n: named.explicit_fair(n, alpha),
         "UM": named.uniform,
     }
-    return plot.l0_against_n(curves, range(2, 25, 2))
+    return l0_against_n(curves, range(2, 25, 2))
 
 
 def main() -> None:
@@ -124,9 +171,9 @@ def main() -> None:
         "6.8a": figure_6_8(Fraction(2, 3)),
         "6.8b": figure_6_8(Fraction(10, 11)),
         "6.8c": figure_6_8(Fraction(99, 100)),
-        "6.10": plot.l0d_against_p(private, grid, d=1),
+        "6.10": l0d_against_p(private, grid, d=1),
         "6.11": plot.l0d_against_d(private, losses.binomial(8, "1/2")),
-        "6.12": plot.rmse_against_p(private, grid),
+        "6.12": rmse_against_p(private, grid),
         "6.13": plot.error_histograms(
             {name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,25 +112,6 @@ class Mechanism(Table):
         """
         square = self.outputs == self.inputs
         return {item.short: (square or item.short == "S") and item.holds(self) for item in SEVEN}
-
-    def derivable_from_geometric(self) -> bool:
-        """Whether this is the geometric mechanism with its output remapped.
-
-        The test is that of Gupte and Sundararajan (thesis 6.6.3).
-
-        Every three adjacent entries of a row must satisfy (1 + alpha^2) P[i, j] >= alpha (P[i, j-1]
-        + P[i, j+1]), and the mechanism must be alpha-private between adjacent counts, whatever
-        neighbours it claims.
-        """
-        top, bottom = self.privacy.alpha.numerator, self.privacy.alpha.denominator
-        for row in self.weights:
-            for near, far in pairwise(row):
-                if bottom * near < top * far or bottom * far < top * near:
-                    return False
-            for before, here, after in zip(row, row[1:], row[2:], strict=False):
-                if (top * top + bottom * bottom) * here < top * bottom * (before + after):
-                    return False
-        return True
 
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,11 +24,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mechdesign._support.files import replacing
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.numbers import Rational
 from mechdesign._support.text import printable
 from mechdesign.exceptions import NotSquare
-from mechdesign.losses import L0, L2, binomial
 from mechdesign.mechanism import Mechanism
 
 _Point = TypeVar("_Point", int, Fraction)
@@ -113,74 +111,6 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     return figure
 
 
-def l0_against_n(
-    curves: Mapping[str, Callable[[int], Mechanism]], ns: Sequence[int], *, progress: bool = False
-) -> Figure:
-    """The scaled L0 (eq. 6.1) for groups of different sizes at fixed privacy (Figures 6.7a, 6.8).
-
-    Parameters
-    ----------
-    curves
-        label -> the mechanism for n people, such as ``lambda n: named.geometric(n, "9/10")``.
-    ns
-        Numbers of people, each at least 1; joined in this order.
-    progress
-        Count the mechanisms made so far, on standard error.
-
-    Raises
-    ------
-    ValueError
-        No curve, no n, or a mechanism that is not (n+1) x (n+1).
-    """
-    made = _made(curves, ns, "ns", progress)
-    for name, row in made.items():
-        for n, item in zip(ns, row, strict=True):
-            if (item.outputs, item.inputs) != (n + 1, n + 1):
-                raise ValueError(
-                    f"{printable(name)} gave a {item.outputs} x {item.inputs} mechanism"
-                    f" for n = {n}, not {n + 1} x {n + 1}"
-                )
-    return _lines("number of people n", _SCALED, ns, _scores(made), whole=True)
-
-
-def l0_against_alpha(
-    curves: Mapping[str, Callable[[Fraction], Mechanism]],
-    alphas: Sequence[Rational],
-    *,
-    progress: bool = False,
-) -> Figure:
-    """The scaled L0 (eq. 6.1) against the privacy parameter for one number of people (Figure 6.7b).
-
-    Parameters
-    ----------
-    curves
-        label -> the mechanism for an exact alpha, such as ``lambda alpha: named.geometric(8,
-        alpha)``.
-    alphas
-        Exact numbers in (0, 1]; joined in this order.
-    progress
-        Count the mechanisms made so far, on standard error.
-
-    Raises
-    ------
-    ValueError
-        No curve, no alpha, mechanisms for different n or n = 0, or a rectangular one.
-    InexactNumber
-        A float in ``alphas``.
-    """
-    grid = [exact(alpha, "alpha") for alpha in alphas]
-    made = _made(curves, grid, "alphas", progress)
-    _people(
-        {
-            f"{name} at alpha = {alpha}": item
-            for name, row in made.items()
-            for alpha, item in zip(grid, row, strict=True)
-        }
-    )
-    label = r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)"
-    return _lines(label, _SCALED, [float(alpha) for alpha in grid], _scores(made))
-
-
 def error_histograms(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
@@ -202,7 +132,7 @@ def error_histograms(
         No mechanism, different sizes, a rectangular one, or a prior that does not fit
         (`InvalidPrior`).
     """
-    n = _people(mechanisms)
+    n = _common_n(mechanisms)
     spreads = {
         name: mechanism.error_distribution(prior).histogram
         for name, mechanism in mechanisms.items()
@@ -228,49 +158,6 @@ def error_histograms(
     return figure
 
 
-def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational]) -> Figure:
-    """The root mean square error when the count is binomial, against p (Figure 6.12).
-
-    The count is of n independent bits, each 1 with probability p.
-
-    Parameters
-    ----------
-    mechanisms
-        label -> mechanism, all (n+1) x (n+1) for one n.
-    ps
-        Exact probabilities in [0, 1]; joined in this order.
-
-    Raises
-    ------
-    ValueError
-        No mechanism, no p, different sizes, a rectangular one, or a p outside [0, 1]
-        (`InvalidPrior`).
-    InexactNumber
-        A float in ``ps``.
-    """
-    return _against_p(
-        mechanisms,
-        ps,
-        "root mean square error",
-        lambda item, prior: math.sqrt(item.loss(L2(prior=prior))),
-    )
-
-
-def l0d_against_p(
-    mechanisms: Mapping[str, Mechanism], ps: Sequence[Rational], d: int = 1
-) -> Figure:
-    """The chance of an answer more than d steps off, against p (Figure 6.10, where d is 1).
-
-    The counts are those of `rmse_against_p`.
-
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
-    those of `rmse_against_p`; d is an integer >= 0 (else ValueError).
-    """
-    return _against_p(
-        mechanisms, ps, _beyond(d), lambda item, prior: float(item.loss(L0(d, prior=prior)))
-    )
-
-
 def l0d_against_d(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
@@ -279,12 +166,12 @@ def l0d_against_d(
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
     those of `error_histograms`; a ValueError also when n = 0, which leaves no d.
     """
-    n = _people(mechanisms)
+    n = _common_n(mechanisms)
     if n == 0:
         raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
     spreads = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
     tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
-    return _lines("distance d (steps)", _beyond("d"), range(n), tails, whole=True)
+    return lines("distance d (steps)", "Pr[ |output − input| > d ]", range(n), tails, whole=True)
 
 
 def error_against_epsilon(
@@ -312,7 +199,7 @@ def error_against_epsilon(
         No epsilon.
     """
     _some(epsilons, "epsilons")
-    figure = _lines("privacy loss epsilon", "predicted error", epsilons, curves)
+    figure = lines("privacy loss epsilon", "predicted error", epsilons, curves)
     figure.set_size_inches(9.0, 4.6)
     axes = figure.axes[0]
     axes.set(xscale="log", yscale="log")
@@ -344,90 +231,7 @@ def error_against_epsilon(
     return figure
 
 
-_SCALED = "scaled L0 (eq. 6.1)"
-
-
-def _beyond(d: int | str) -> str:
-    return f"Pr[ |output − input| > {d} ]"
-
-
-def _against_p(
-    mechanisms: Mapping[str, Mechanism],
-    ps: Sequence[Rational],
-    label: str,
-    value: Callable[[Mechanism, Sequence[Fraction]], float],
-) -> Figure:
-    n = _people(mechanisms)
-    _some(ps, "ps")
-    priors = [binomial(n, p) for p in ps]
-    values = {
-        name: [value(mechanism, prior) for prior in priors]
-        for name, mechanism in mechanisms.items()
-    }
-    return _lines(
-        f"probability p of each bit, input ~ Binomial({n}, p)",
-        label,
-        [float(exact(p)) for p in ps],
-        values,
-    )
-
-
-def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
-    if len(items) == 0:
-        raise ValueError(f"{name} is empty: there is nothing to draw")
-
-
-def _people(mechanisms: Mapping[str, Mechanism]) -> int:
-    """The n that all the mechanisms, (n+1) x (n+1), have in common."""
-    _some(mechanisms, "mechanisms")
-    first, n = "", -1
-    for name, mechanism in mechanisms.items():
-        if mechanism.outputs != mechanism.inputs:
-            raise NotSquare(
-                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of"
-                " the same people"
-            )
-        if n < 0:
-            first, n = name, mechanism.inputs - 1
-        if mechanism.inputs != n + 1:
-            raise ValueError(
-                f"one figure needs one n: {printable(first)} has n = {n}, "
-                f"{printable(name)} has n = {mechanism.inputs - 1}"
-            )
-    return n
-
-
-def _made(
-    curves: Mapping[str, Callable[[_Point], Mechanism]],
-    grid: Sequence[_Point],
-    name: str,
-    progress: bool,
-) -> dict[str, list[Mechanism]]:
-    _some(curves, "curves")
-    _some(grid, name)
-    with ProgressMeter("mechanisms", len(curves) * len(grid), shown=progress) as meter:
-
-        def row(curve: Callable[[_Point], Mechanism]) -> Iterator[Mechanism]:
-            for point in grid:
-                yield curve(point)
-                meter.update()
-
-        return {label: list(row(curve)) for label, curve in curves.items()}
-
-
-def _scores(made: Mapping[str, Sequence[Mechanism]]) -> dict[str, list[float]]:
-    return {name: [float(item.scaled_l0()) for item in row] for name, row in made.items()}
-
-
-def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, 4.0), layout="constrained")
-    axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel, axisbelow=True)
-    axes.grid(color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _lines(
+def lines(
     xlabel: str,
     ylabel: str,
     x: Sequence[float],
@@ -435,6 +239,26 @@ def _lines(
     *,
     whole: bool = False,
 ) -> Figure:
+    """Curves that can be told apart where they coincide, in print and by colour-blind readers.
+
+    Parameters
+    ----------
+    xlabel, ylabel
+        The labels of the axes.
+    x
+        Where the curves are known; joined in this order.
+    curves
+        label -> as many values.
+    whole
+        Only integers are marked on the horizontal axis.
+
+    Raises
+    ------
+    ValueError
+        No curve, or no point.
+    """
+    _some(curves, "curves")
+    _some(x, "x")
     figure, axes = _axes(xlabel, ylabel)
     if whole:
         _whole(axes.xaxis)
@@ -455,6 +279,39 @@ def _lines(
         )
     _legend(figure)
     return figure
+
+
+def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
+    if len(items) == 0:
+        raise ValueError(f"{name} is empty: there is nothing to draw")
+
+
+def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
+    """The n that all the mechanisms, (n+1) x (n+1), have in common."""
+    _some(mechanisms, "mechanisms")
+    first, n = "", -1
+    for name, mechanism in mechanisms.items():
+        if mechanism.outputs != mechanism.inputs:
+            raise NotSquare(
+                f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of"
+                " the same people"
+            )
+        if n < 0:
+            first, n = name, mechanism.inputs - 1
+        if mechanism.inputs != n + 1:
+            raise ValueError(
+                f"one figure needs one n: {printable(first)} has n = {n}, "
+                f"{printable(name)} has n = {mechanism.inputs - 1}"
+            )
+    return n
+
+
+def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, 4.0), layout="constrained")
+    axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel, axisbelow=True)
+    axes.grid(color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
 
 
 def _whole(axis: Axis) -> None:

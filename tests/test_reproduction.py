@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign import Mechanism, Privacy, named
 from reproduction.__main__ import SOURCES, load, outcome, page
+from reproduction.count_mechanisms import remaps_geometric
 from reproduction.report import Settings, Verdict, judged
 
 PLACES = [(name, k) for name in SOURCES for k in range(len(load(name).claims))]
@@ -51,3 +53,15 @@ def test_a_verdict_follows_from_statements() -> None:
     assert judged("a", "b", {"holds": True, "fails": False}, {}).verdict is Verdict.DIFFERS
     assert judged("a", "b", {"fails": False}, {"corrected": True}).verdict is Verdict.SOURCE_ERRS
     assert judged("a", "b", {"fails": False}, {"corrected": False}).verdict is Verdict.DIFFERS
+
+
+def test_remapped_geometric_mechanisms() -> None:
+    assert remaps_geometric(named.geometric(4, "2/3"))
+    assert remaps_geometric(named.uniform(4, Privacy("2/3")))
+    # Remapping outputs of the geometric mechanism keeps it derivable ...
+    rows = named.geometric(3, "2/3").table
+    merged = [[a + b for a, b in zip(rows[0], rows[1], strict=True)], rows[2], rows[3]]
+    assert remaps_geometric(Mechanism(merged, Privacy("2/3")))
+    # ... a mechanism that is not even private is not, and EM is private but not derivable.
+    assert not remaps_geometric(Mechanism([[1, 0], [0, 1]], Privacy("1/2")))
+    assert not remaps_geometric(named.explicit_fair(4, "9/10"))

@@ -15,7 +15,6 @@ from frequency.marginals.calm import CALM
 from frequency.marginals.chow_liu_tree import chow_liu
 from frequency.marginals.consistency import consistent, measurements, to_mbi
 from frequency.marginals.domain import Domain
-from frequency.marginals.encoding import BinaryEncoding
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.fourier import InpHT
@@ -25,7 +24,6 @@ from frequency.marginals.whole_record import InpHTCMS, InpOLH, InpPS, InpRR
 
 __all__ = [
     "CALM",
-    "BinaryEncoding",
     "Domain",
     "InpEM",
     "InpHT",

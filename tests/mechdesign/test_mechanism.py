@@ -511,18 +511,6 @@ def test_every_typed_error_is_in_the_list():
     } == {type(error) for error in ERRORS}
 
 
-def test_derivable_from_geometric():
-    assert named.geometric(4, "2/3").derivable_from_geometric()
-    assert named.uniform(4, Privacy("2/3")).derivable_from_geometric()
-    # Remapping outputs of the geometric mechanism keeps it derivable ...
-    rows = named.geometric(3, "2/3").table
-    merged = [[a + b for a, b in zip(rows[0], rows[1], strict=True)], rows[2], rows[3]]
-    assert Mechanism(merged, Privacy("2/3")).derivable_from_geometric()
-    # ... a mechanism that is not even private is not, and EM is private but not derivable.
-    assert not Mechanism([[1, 0], [0, 1]], HALF).derivable_from_geometric()
-    assert not named.explicit_fair(4, "9/10").derivable_from_geometric()
-
-
 def test_a_mechanism_cannot_be_initialised_again():
     mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
     assert mechanism.audit().holds

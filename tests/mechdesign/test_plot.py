@@ -6,7 +6,6 @@ import io
 import math
 import subprocess
 import sys
-import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,7 +15,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
-from mechdesign import InexactNumber, Mechanism, Privacy, named, plot
+from mechdesign import Mechanism, Privacy, named, plot
 from mechdesign.losses import binomial
 
 ALPHA = Fraction(9, 10)
@@ -55,15 +54,9 @@ def legend(figure: Figure) -> list[str]:
 
 
 def every_figure() -> dict[str, Figure]:
-    by_n = {"GM": lambda n: named.geometric(n, ALPHA), "UM": named.uniform}
-    by_alpha = {"GM": lambda alpha: named.geometric(3, alpha), "UM": lambda alpha: named.uniform(3)}
     return {
         "heatmaps": plot.heatmaps(trio(4)),
-        "l0_against_n": plot.l0_against_n(by_n, range(1, 5)),
-        "l0_against_alpha": plot.l0_against_alpha(by_alpha, [Fraction(1, 2), ALPHA]),
         "error_histograms": plot.error_histograms(trio(4), binomial(4, "1/10")),
-        "rmse_against_p": plot.rmse_against_p(trio(4), PS),
-        "l0d_against_p": plot.l0d_against_p(trio(4), PS),
         "l0d_against_d": plot.l0d_against_d(trio(4), binomial(4, "1/2")),
     }
 
@@ -93,7 +86,7 @@ packages = {name.split(".")[0] for name in sys.modules}
 assert "matplotlib" not in packages, "import mechdesign loads matplotlib"
 from mechdesign import named, plot
 plot.heatmaps({"GM": named.geometric(2, "1/2")})
-plot.rmse_against_p({"GM": named.geometric(2, "1/2")}, [0, 1])
+plot.lines("x", "y", [0, 1], {"GM": [1, 2]})
 assert "matplotlib.pyplot" not in sys.modules, "pyplot was loaded"
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
@@ -206,72 +199,6 @@ def test_any_number_of_panels(count: int) -> None:
     assert len(corners) == count
 
 
-# -- scaled L0
-# --------------------------------------------------------------------------------------------------
-
-
-def test_l0_against_n() -> None:
-    """GM scores 2 alpha / (1 + alpha) and UM 1 (Figure 6.5); EM scores ((n + 1) - trace) / n (eq.
-    6.1).
-    """
-    ns = [1, 2, 3, 8]
-    curves = {
-        "GM": lambda n: named.geometric(n, ALPHA),
-        "EM": lambda n: named.explicit_fair(n, ALPHA),
-        "UM": named.uniform,
-    }
-    figure = plot.l0_against_n(curves, ns)
-    fair = [named.explicit_fair(n, ALPHA).table for n in ns]
-    expected = {
-        "GM": [18 / 19] * 4,
-        "EM": [
-            float((n + 1 - sum(table[i][i] for i in range(n + 1))) / n)
-            for n, table in zip(ns, fair, strict=True)
-        ],
-        "UM": [1.0] * 4,
-    }
-    drawn = lines(figure)
-    assert list(drawn) == legend(figure) == list(expected)
-    for name, (x, y) in drawn.items():
-        assert x.tolist() == ns
-        assert y.tolist() == expected[name]
-    assert figure.axes[0].get_ylabel() == "scaled L0 (eq. 6.1)"
-
-
-def test_l0_against_alpha() -> None:
-    alphas = ["1/2", Fraction(2, 3), ALPHA]
-    seen: list[Fraction] = []
-
-    def geometric(alpha: Fraction) -> Mechanism:
-        seen.append(alpha)
-        return named.geometric(5, alpha)
-
-    figure = plot.l0_against_alpha({"GM": geometric, "UM": lambda alpha: named.uniform(5)}, alphas)
-    assert seen == [Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)]
-    (x, y), (_, flat) = lines(figure).values()
-    assert x.tolist() == [0.5, 2 / 3, 0.9]
-    assert y.tolist() == [float(2 * alpha / (1 + alpha)) for alpha in seen]
-    assert flat.tolist() == [1.0, 1.0, 1.0]
-    assert figure.axes[0].get_ylabel() == "scaled L0 (eq. 6.1)"
-
-
-def test_progress_only_on_request(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mechdesign._support.progress._WRITTEN", 0.01)
-
-    def slow(n: int) -> Mechanism:
-        time.sleep(0.3)
-        return named.uniform(n)
-
-    plot.l0_against_n({"UM": slow}, [1, 2])
-    assert capsys.readouterr() == ("", "")
-    plot.l0_against_n({"UM": slow}, [1, 2], progress=True)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "mechanisms" in shown.err
-
-
 # -- errors of the answers
 # --------------------------------------------------------------------------------------------
 
@@ -304,34 +231,6 @@ def test_error_histograms_default_to_uniform_inputs() -> None:
     assert [bar.get_height() for bar in axes.containers[0]] == pytest.approx([1 / 6, 2 / 3, 1 / 6])
 
 
-@pytest.mark.parametrize("n", [1, 4, 8])
-def test_rmse_against_p(n: int) -> None:
-    mechanisms = trio(n)
-    figure = plot.rmse_against_p(mechanisms, PS)
-    drawn = lines(figure)
-    assert list(drawn) == legend(figure) == list(mechanisms)
-    for name, (x, y) in drawn.items():
-        shares = [error_shares(mechanisms[name], binomial(n, p)) for p in PS]
-        assert x.tolist() == [float(p) for p in PS]
-        assert y == pytest.approx(
-            [math.sqrt(sum(e * e * share for e, share in row.items())) for row in shares], rel=1e-12
-        )
-    assert figure.axes[0].get_ylabel() == "root mean square error"
-
-
-@pytest.mark.parametrize("d", [0, 1, 3])
-def test_l0d_against_p(d: int) -> None:
-    mechanisms = trio(4)
-    figure = plot.l0d_against_p(mechanisms, PS, d) if d != 1 else plot.l0d_against_p(mechanisms, PS)
-    for name, (x, y) in lines(figure).items():
-        shares = [error_shares(mechanisms[name], binomial(4, p)) for p in PS]
-        assert x.tolist() == [float(p) for p in PS]
-        assert y.tolist() == [
-            float(sum(share for e, share in row.items() if abs(e) > d)) for row in shares
-        ]
-    assert f"> {d}" in figure.axes[0].get_ylabel()
-
-
 @pytest.mark.parametrize("n", [1, 4])
 def test_l0d_against_d(n: int) -> None:
     mechanisms, prior = trio(n), binomial(n, "3/10")
@@ -348,7 +247,7 @@ def test_l0d_against_d(n: int) -> None:
 
 def test_series_can_be_told_apart() -> None:
     many = {f"mechanism {k}": named.geometric(2, Fraction(k, 30)) for k in range(1, 29)}
-    (axes,) = plot.rmse_against_p(many, [0, 1]).axes
+    (axes,) = plot.l0d_against_d(many).axes
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines}
     assert len(looks) == len(many)
     first = axes.lines[:7]
@@ -369,16 +268,10 @@ def test_series_can_be_told_apart() -> None:
     "draw",
     [
         lambda: plot.heatmaps({}),
-        lambda: plot.l0_against_n({}, [1]),
-        lambda: plot.l0_against_n({"UM": named.uniform}, []),
-        lambda: plot.l0_against_alpha({}, [ALPHA]),
-        lambda: plot.l0_against_alpha({"UM": lambda alpha: named.uniform(2)}, []),
         lambda: plot.error_histograms({}, None),
-        lambda: plot.rmse_against_p({}, PS),
-        lambda: plot.rmse_against_p(trio(2), []),
-        lambda: plot.l0d_against_p({}, PS),
-        lambda: plot.l0d_against_p(trio(2), []),
         lambda: plot.l0d_against_d({}, None),
+        lambda: plot.lines("x", "y", [1], {}),
+        lambda: plot.lines("x", "y", [], {"UM": []}),
     ],
 )
 def test_nothing_to_draw(draw) -> None:
@@ -390,8 +283,6 @@ def test_nothing_to_draw(draw) -> None:
     "draw",
     [
         plot.error_histograms,
-        lambda mechanisms: plot.rmse_against_p(mechanisms, PS),
-        lambda mechanisms: plot.l0d_against_p(mechanisms, PS),
         plot.l0d_against_d,
     ],
 )
@@ -402,30 +293,8 @@ def test_one_figure_has_one_n(draw) -> None:
         draw({"tall": RECTANGULAR})
 
 
-def test_curves_of_the_wrong_size() -> None:
-    with pytest.raises(ValueError, match="UM gave a 4 x 4 mechanism for n = 2, not 3 x 3"):
-        plot.l0_against_n({"UM": lambda n: named.uniform(n + 1)}, [2])
-    with pytest.raises(
-        ValueError, match="one n: GM at alpha = 1/2 has n = 3, UM at alpha = 1/2 has n = 4"
-    ):
-        plot.l0_against_alpha(
-            {"GM": lambda alpha: named.geometric(3, alpha), "UM": lambda alpha: named.uniform(4)},
-            ["1/2"],
-        )
-    with pytest.raises(ValueError, match="n >= 1"):
-        plot.l0_against_n({"UM": named.uniform}, [0])
-
-
 def test_bad_numbers() -> None:
     with pytest.raises(ValueError, match="no d to draw"):
         plot.l0d_against_d({"UM": named.uniform(0)})
-    with pytest.raises(ValueError, match="distance threshold"):
-        plot.l0d_against_p(trio(2), PS, d=-1)
     with pytest.raises(ValueError, match="3 weights for 5 inputs"):
         plot.error_histograms(trio(4), binomial(2, "1/2"))
-    with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        plot.rmse_against_p(trio(2), [Fraction(3, 2)])
-    with pytest.raises(InexactNumber):
-        plot.rmse_against_p(trio(2), [0.5])  # type: ignore[list-item]
-    with pytest.raises(InexactNumber):
-        plot.l0_against_alpha({"UM": lambda alpha: named.uniform(2)}, [0.5])  # type: ignore[list-item]

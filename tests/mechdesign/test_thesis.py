@@ -20,6 +20,7 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.symmetry import unreduced
 from mechdesign.properties import SEVEN, Property, resolve
+from reproduction.count_mechanisms import remaps_geometric
 from tests.mechdesign import brute
 
 SHORT = tuple(item.short for item in SEVEN)
@@ -249,13 +250,13 @@ def test_section_6_6_3_derivability_test_is_the_existence_of_a_remapping(table, 
     remapped = [
         [sum(row[k] * gm[k][j] for k in range(n + 1)) for j in range(n + 1)] for row in table
     ]
-    assert Mechanism(remapped, Privacy(alpha)).derivable_from_geometric()
+    assert remaps_geometric(Mechanism(remapped, Privacy(alpha)))
     mixed = [
         [(share * a + (8 - share) * b) / 8 for a, b in zip(p, q, strict=True)]
         for p, q in zip(remapped, table, strict=True)
     ]
     for candidate in (table, remapped, mixed):
-        assert Mechanism(candidate, Privacy(alpha)).derivable_from_geometric() == brute.derivable(
+        assert remaps_geometric(Mechanism(candidate, Privacy(alpha))) == brute.derivable(
             candidate, alpha
         )
 
@@ -893,13 +894,13 @@ def test_em_not_derivable_from_gm_for_more_than_one_person():
     """
     for n, alpha in product(range(1, 8), (TINY, Q(1, 2), Q(9, 10))):
         em = named.explicit_fair(n, alpha)
-        assert em.derivable_from_geometric() == brute.derivable(em.table, alpha) == (n == 1)
+        assert remaps_geometric(em) == brute.derivable(em.table, alpha) == (n == 1)
         if n > 1:
             y = em.table[2][2]
             assert em.table[2][:3] == (y * alpha, y * alpha, y)
             assert y * alpha * (1 - alpha) < y * alpha * (1 - alpha**2)
     ones = named.explicit_fair(3, 1)
-    assert ones.derivable_from_geometric()
+    assert remaps_geometric(ones)
     assert all(
         row[j] - row[j - 1] == row[j + 1] - row[j] == 0 for row in ones.table for j in (1, 2)
     )
@@ -940,14 +941,12 @@ def test_wm_not_derivable_from_gm_only_sometimes(
     ):
         best = optimum(n, alpha, properties)
         remapped = optimum(n, alpha, (*properties, DerivableFromGeometric()))
-        assert remapped.mechanism.derivable_from_geometric()
+        assert remaps_geometric(remapped.mechanism)
         assert brute.derivable(remapped.mechanism.table, alpha)
         assert (remapped.certificate.objective == best.certificate.objective) == exists
-        assert best.mechanism.derivable_from_geometric() == brute.derivable(
-            best.mechanism.table, alpha
-        )
+        assert remaps_geometric(best.mechanism) == brute.derivable(best.mechanism.table, alpha)
         if not exists:
-            assert not best.mechanism.derivable_from_geometric()
+            assert not remaps_geometric(best.mechanism)
 
 
 @pytest.mark.parametrize("n", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 5))])
