@@ -64,6 +64,27 @@ class Ranges(Task):
         return tuple(_families(self.domain, 1.0, self.workload))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        """A protocol with its root mean square error over the workload.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        epsilon : float or Fraction
+            The privacy loss of one report, above 0.
+        n : int
+            The number of reports.
+
+        Returns
+        -------
+        Offer
+            The protocol, its error for an even population, the bits of a report, and its costs.
+
+        Raises
+        ------
+        ValueError
+            The protocol cannot be made for this domain.
+        """
         families = _families(
             self.domain, epsilon if name in (_CIRCLE, _TREE) else 1.0, self.workload
         )
@@ -78,6 +99,20 @@ class Ranges(Task):
         )
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
+        """The lower bound on the error of any protocol: see `rangeq.local.optimisation.least_rmse`.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The privacy loss of one report, above 0.
+        n : int
+            The number of reports.
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
         return (
             f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
         )
@@ -180,6 +215,27 @@ class Conjunctions(Task):
         return tuple(_systems(_plan(self.domain, 1.0, 10**6)))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        """A system with the error of a query of half of each of two attributes.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        epsilon : float or Fraction
+            The privacy loss of one report, above 0.
+        n : int
+            The number of reports.
+
+        Returns
+        -------
+        Offer
+            The system, its error (NaN where it is unknown), and the bits of a report.
+
+        Raises
+        ------
+        ValueError
+            The system cannot serve these attributes.
+        """
         item = _systems(_plan(self.domain, epsilon, n)).get(name)
         if item is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
@@ -187,6 +243,20 @@ class Conjunctions(Task):
         return Offer(item.system, math.hypot(item.deviation, uneven), item.system.report_bits)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        """The system that `rangeq.grids.plan` recommends, and why.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The privacy loss of one report, above 0.
+        n : int
+            The number of reports.
+
+        Returns
+        -------
+        tuple
+            Its name, and the reason.
+        """
         found = _plan(self.domain, epsilon, n)
         return type(found.recommended).__name__, found.reason
 

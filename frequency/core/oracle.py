@@ -226,6 +226,27 @@ class PureOracle(Oracle):
         return float(q * (1 - q) / (p - q) ** 2), float(p * (1 - p) / (p - q) ** 2)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """(f p (1 - p) + (1 - f) q (1 - q)) / (n (p - q)^2) for an item of frequency f.
+
+        Source: Wang et al., USENIX Security 2017, section 3.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            The fraction of the users with the item, 0 to 1; a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         other, own = self._unit_variances
         return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 

@@ -181,6 +181,28 @@ class HRR(Oracle):
         return kept * square + (1 - kept) * t - (kept * mean) ** 2
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """The variance of the estimate of one item's frequency: linear in the frequency.
+
+        It is that of the scaled sum of t signs (thesis 4.7), drawn without replacement: for users
+        with the item and for all others.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            The fraction of the users with the item, 0 to 1; a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         other, own = (self._scale**2 * float(self._sum_of_signs(same)) for same in (0, 1))
         return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
@@ -205,6 +227,28 @@ class HRR(Oracle):
         )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
+        """The same for every pair of items, as all pairs of rows of the matrix are alike.
+
+        See `Oracle.difference_variance`.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        held : int, optional
+            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
+            domain.
+
+        Returns
+        -------
+        float
+            The variance of a difference of two estimated fractions.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         return float(
             self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[
                 0

@@ -171,6 +171,28 @@ class Tabular(Oracle):
         return variance_of(n, f * own + (1 - f) * other - f)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
+        """The mean over pairs of items, from the trace of the estimates' covariance.
+
+        See `Oracle.difference_variance`.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        held : int, optional
+            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
+            domain.
+
+        Returns
+        -------
+        float
+            The variance of a difference of two estimated fractions.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         # The mean over pairs of (e_x - e_z)' C (e_x - e_z) is 2 (tr C - 1'C1 / d) / (d - 1).
         d = held or self.domain
         flat, chosen = self.mechanism.matrix[:, :d].mean(axis=1), self.reconstruction[:d]

@@ -199,6 +199,30 @@ class AdditiveProtocol(RangeProtocol):
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
+        """The root of the average variance over a workload, for n users.
+
+        For given frequencies from the variances of all prefixes, in O(domain^2) memory.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        workload : str, default "ranges"
+            "ranges", "all ranges" or "prefixes".
+        frequencies : array_like, optional
+            Shape (domain,): of the population, for domains up to `largest_population`. None: all
+            items are equally frequent.
+
+        Returns
+        -------
+        float
+            As a fraction of the population; infinite if some query of the workload is unknown.
+
+        Raises
+        ------
+        ValueError
+            An unknown workload, or frequencies that are not a distribution over a small domain.
+        """
         if frequencies is None:
             return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
         f, d = self._population(frequencies), self.domain
@@ -354,6 +378,29 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """See `RangeProtocol.linear_variance`; the sum over levels of what their nodes add.
+
+        Shares of the known sum of all items are taken off where there is padding.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        weights : numpy.ndarray of float64
+            Shape (sums, domain).
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): the true fractions of the users.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         return self._of_sums(n, weights, frequencies, self._expected_users(n))
 
     def _linear_variance(

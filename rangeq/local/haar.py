@@ -50,10 +50,53 @@ class HaarLevel(SignChannel, Oracle):
         return both if items is None else both[items]
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        """(1 / contrast^2 - f) / (4 n) for a child of frequency f.
+
+        A child is estimated as half of its node's difference, with its sign.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            The fraction of the users with the item, 0 to 1; a number or an array.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Variances of fractions of the population, shaped like ``frequency``.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         f = np.asarray(frequency, dtype=np.float64)
         return variance_of(n, (1 / self.contrast**2 - f) / 4)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
+        """(1 / contrast^2 - 2 / held) / n for the two children of a node.
+
+        See `Oracle.difference_variance`.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        held : int, optional
+            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
+            domain.
+
+        Returns
+        -------
+        float
+            The variance of a difference of two estimated fractions.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
         return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
 
     def _linear_variance(
