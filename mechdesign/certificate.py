@@ -177,10 +177,10 @@ def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction
     groups = {group.name: group for group in program.constraints}
     for name, chosen in multipliers.items():
         if name not in groups:
-            raise ValueError(f"there are no rows called {name!r}")
-        rows = len(groups[name].cells)
-        if any(not 0 <= r < rows for r in chosen):
-            raise ValueError(f"rows {name!r} are 0 .. {rows - 1}")
+            raise ValueError(f"there are no constraints called {name!r}")
+        count = len(groups[name].cells)
+        if any(not 0 <= r < count for r in chosen):
+            raise ValueError(f"constraints {name!r} are 0 .. {count - 1}")
         if not groups[name].equality and any(value < 0 for value in chosen.values()):
             raise ValueError(f"a multiplier of the inequalities {name!r} is negative")
     # Integers throughout: y = whole / scale_y, coefficients = whole / scale_a.

@@ -261,7 +261,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     chosen = command(
         "plan",
         _plan,
-        "rank the protocols for a task: by error, or by the epsilon or the number of people that an"
+        "rank the protocols for a task: by error, or by the epsilon or the number of users that an"
         " error takes",
         "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
         " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
@@ -278,12 +278,12 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         "--domain",
         required=True,
         help=(
-            "items, people in the group, or bits of an item; several attributes: 5,2,2 or"
+            "items, respondents in the group, or bits of an item; several attributes: 5,2,2 or"
             " age=5,smokes=2"
         ),
     )
     chosen.add_argument(
-        "--n", type=int, help="number of people who report; of n, epsilon and error give two"
+        "--n", type=int, help="number of users who report; of n, epsilon and error give two"
     )
     chosen.add_argument("--epsilon", help="privacy loss of a report")
     chosen.add_argument(
@@ -315,7 +315,9 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _statement(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--n", type=int, required=True, help="number of people; counts are 0 .. n")
+    parser.add_argument(
+        "--n", type=int, required=True, help="number of respondents; counts are 0 .. n"
+    )
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
     budget.add_argument("--epsilon", help="rounded to the private side")

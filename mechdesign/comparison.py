@@ -1,4 +1,4 @@
-"""Mechanisms side by side: losses, spread and properties in one table."""
+"""Mechanisms side by side: losses, errors and properties in one table."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Device:
         inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
         left = _WORK * max(1, -(-self.size // 1_000_000))
         if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
-            # The likeliest and the least likely input of each output are enough.
+            # The inputs of largest and of smallest probability of each output are enough.
             rows = zip(*columns, strict=True)
             ends = {(row.index(min(row)), row.index(max(row)), 1) for row in rows}
             pairs: Iterator[tuple[int, int, int]] = iter(ends)

@@ -133,7 +133,7 @@ def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
 def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
     content = {"format": FORMAT, "version": VERSION, **described(table, certificate)}
     content["digest"] = digest_of(content)
-    # One row of the table a line, and not one number a line: a person may want to look.
+    # One row of the table a line, and not one number a line, so that the file is legible.
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
     head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())

@@ -1,4 +1,4 @@
-"""What a mechanism in a file may ask for: its arithmetic is estimated before any of it is done.
+"""Limits on a mechanism in a file: the cost of checking it is estimated before it is checked.
 
 A short file can hold numbers that take hours to compare: a long alpha to the power of a distance,
 or denominators without a common factor. The estimates here are in nanoseconds of Python's integers
@@ -22,13 +22,13 @@ MOST_PROPERTIES = 64
 """How many properties a certificate may name."""
 
 _STEP = 400
-"""A comparison or a sum of short numbers, and the loop around it."""
+"""Nanoseconds for a comparison or a sum of short numbers, and the loop around it."""
 
-_ROW = 500
-"""A constraint of a certificate's program: built, and held in memory."""
+_CONSTRAINT = 500
+"""Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory."""
 
 _ROOT = 700_000
-"""The costliest irrational cost."""
+"""Nanoseconds for the most expensive irrational cost."""
 
 
 class Work:
@@ -46,11 +46,11 @@ class Work:
             )
 
     def multiply(self, times: int, first: int, second: int) -> None:
-        """So many products of numbers of so many limbs each, and a comparison or sum of each."""
+        """Spend ``times`` products of numbers of so many limbs, and a comparison or sum of each."""
         self.spend(times * (_STEP + 1.5 * first * second))
 
     def gcd(self, first: int, second: int) -> None:
-        """A greatest common divisor of numbers of so many limbs."""
+        """Spend a greatest common divisor of numbers of so many limbs."""
         self.spend(_STEP + 5 * first * second + 40 * (first + second))
 
     def common(self, fractions: Iterable[str]) -> int:
@@ -67,7 +67,7 @@ class Work:
 
 
 def limbs(text: Any) -> int:
-    """At most so many digits of Python's integers has a number that is written like this."""
+    """The most limbs, digits of Python's integers, of a number that is written like this."""
     return len(text) * 4 // 30 + 1 if isinstance(text, str) else 1
 
 
@@ -110,14 +110,14 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     compared = 2 * pairs * (1 if alike else outputs)
     work.multiply(compared, entry + scale, 2 * (entry + scale))
     if content["certificate"] is not None:
-        work.spend(2 * pairs * outputs * _ROW + 2 * len(distances) * inputs**2 * _STEP)
+        work.spend(2 * pairs * outputs * _CONSTRAINT + 2 * len(distances) * inputs**2 * _STEP)
         _certificate(content["certificate"], work, outputs, inputs, entry, power)
 
 
 def _certificate(
     content: dict[str, Any], work: Work, outputs: int, inputs: int, entry: int, power: int
 ) -> None:
-    """The same, of the certificate: its constraints are built and weighed, exactly."""
+    """The same for the certificate: its constraints are built and combined, exactly."""
     cells = outputs * inputs
     properties = content["properties"]
     if len(properties) > MOST_PROPERTIES:
@@ -125,7 +125,7 @@ def _certificate(
     for text in properties:
         parameter = limbs(text)
         work.gcd(parameter, parameter)
-        work.spend(6 * cells * _ROW)
+        work.spend(6 * cells * _CONSTRAINT)
         work.multiply(4 * cells, entry, max(parameter, power))
     for name in ("objective", "bound"):
         work.gcd(limbs(content[name]), limbs(content[name]))

@@ -189,4 +189,4 @@ def _privacy(n: int, alpha: Rational) -> Privacy:
 
 
 def _check(n: int) -> None:
-    whole(n, "n", what="a whole number of people")
+    whole(n, "n", what="a whole number of respondents")

@@ -145,7 +145,7 @@ def checked(
 
     Raises TypeError or ValueError for arguments that `design` does not accept.
     """
-    size = whole(n, "n", what="a whole number of people") + 1
+    size = whole(n, "n", what="a whole number of respondents") + 1
     loss = L0() if loss is None else loss
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")

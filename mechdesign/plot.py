@@ -133,16 +133,16 @@ def error_histograms(
         (`InvalidPrior`).
     """
     n = _common_n(mechanisms)
-    spreads = {
+    errors = {
         name: mechanism.error_distribution(prior).histogram
         for name, mechanism in mechanisms.items()
     }
-    width = 0.84 / len(spreads)
-    inches = min(max(0.13 * (2 * n + 1) * (len(spreads) + 0.5), 5.5), 14.0)
+    width = 0.84 / len(errors)
+    inches = min(max(0.13 * (2 * n + 1) * (len(errors) + 0.5), 5.5), 14.0)
     figure, axes = _axes("error (output minus input)", "probability of the error", inches)
     _whole(axes.xaxis)
-    for index, (name, histogram) in enumerate(spreads.items()):
-        offset = (index - (len(spreads) - 1) / 2) * width
+    for index, (name, histogram) in enumerate(errors.items()):
+        offset = (index - (len(errors) - 1) / 2) * width
         axes.bar(
             [error + offset for error in histogram],
             [float(share) for share in histogram.values()],
@@ -169,8 +169,8 @@ def l0d_against_d(
     n = _common_n(mechanisms)
     if n == 0:
         raise ValueError("with n = 0 no answer can be wrong: there is no d to draw")
-    spreads = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
-    tails = {name: [float(spread.tail(d)) for d in range(n)] for name, spread in spreads.items()}
+    errors = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
+    tails = {name: [float(each.tail(d)) for d in range(n)] for name, each in errors.items()}
     return lines("distance d (steps)", "Pr[ |output − input| > d ]", range(n), tails, whole=True)
 
 

@@ -1,8 +1,8 @@
 """Structural properties of count mechanisms (thesis 6.4, 7.1.3), as constraints and as checks.
 
-To add a property, subclass `Property`: give it a ``short`` name and the constraints that say it.
+To add a property, subclass `Property`: give it a ``short`` name and the constraints that define it.
 The same constraints go into the program, into the certificate and into the exact check of a table,
-so there is nothing else to keep in step.
+so nothing else needs to be kept consistent with them.
 
 >>> from mechdesign.lp.constraints import Constraints
 >>> class EqualEnds(Property):
@@ -77,7 +77,7 @@ class Property(ABC):
 
     @abstractmethod
     def constraints(self, at: Integers, privacy: Privacy) -> Iterable[Constraints]:
-        """The constraints that say it.
+        """The constraints that define the property.
 
         Parameters
         ----------
@@ -101,8 +101,8 @@ class Property(ABC):
         entries = [weight for row in mechanism.weights for weight in row]
         return not any(
             True
-            for rows in self.constraints(at, mechanism.privacy)
-            for _ in rows.violations(entries, mechanism.denominator)
+            for group in self.constraints(at, mechanism.privacy)
+            for _ in group.violations(entries, mechanism.denominator)
         )
 
     @property
@@ -128,7 +128,7 @@ PropertyLike: TypeAlias = Property | type[Property] | str
 
 
 class RowHonesty(Property):
-    """RH, eq. 6.2: output i is likeliest when the input is i."""
+    """RH, eq. 6.2: output i is most probable when the input is i."""
 
     short = "RH"
 
@@ -137,7 +137,7 @@ class RowHonesty(Property):
 
 
 class RowMonotone(Property):
-    """RM, eq. 6.3: output i is less likely the farther the input is from i."""
+    """RM, eq. 6.3: output i is no more probable the farther the input is from i."""
 
     short = "RM"
     implies = frozenset({"RH"})
@@ -147,7 +147,7 @@ class RowMonotone(Property):
 
 
 class ColumnHonesty(Property):
-    """CH, eq. 6.4: the truth is the likeliest output."""
+    """CH, eq. 6.4: the truth is the most probable output."""
 
     short = "CH"
     implies = frozenset({"WH"})
@@ -157,7 +157,7 @@ class ColumnHonesty(Property):
 
 
 class ColumnMonotone(Property):
-    """CM, eq. 6.5: outputs are less likely the farther they are from the truth."""
+    """CM, eq. 6.5: outputs are no more probable the farther they are from the truth."""
 
     short = "CM"
     implies = frozenset({"CH", "WH"})
@@ -168,7 +168,7 @@ class ColumnMonotone(Property):
 
 
 class Fairness(Property):
-    """F, eq. 6.6: the truth is reported equally often whatever it is."""
+    """F, eq. 6.6: the truth is reported with the same probability, whatever it is."""
 
     short = "F"
 
@@ -178,7 +178,7 @@ class Fairness(Property):
 
 
 class WeakHonesty(Property):
-    """WH, eq. 6.8: the truth is reported at least as often as by a blind guess."""
+    """WH, eq. 6.8: the truth is reported at least as often as by a uniform guess."""
 
     short = "WH"
 
@@ -249,7 +249,7 @@ _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
 
 
 def resolve(item: PropertyLike) -> Property:
-    """A property from an instance, a class or a short name; ValueError for a name nobody has."""
+    """A property from an instance, a class or a short name; ValueError for an unknown name."""
     if isinstance(item, Property):
         if "short" not in type(item).__dict__:
             raise ValueError(

@@ -153,7 +153,7 @@ class Table:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs (columns): n + 1 for a count of n people."""
+        """The number of inputs (columns): n + 1 for a count of n respondents."""
         return len(self.weights[0])
 
     @cached_property

@@ -31,11 +31,11 @@ NUMBER_BITS = 2048
 NOT_COVERED = """not covered:
 - tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by\
  subsampling or shuffling
-- one person in two groups that were declared disjoint: such a person loses the sum
+- one user in two groups that were declared disjoint: such a user loses the sum
 - the same question asked again over time: every answer is a spend of its own; nothing memoises\
  answers
-- people whose data depend on each other, as in a family: what all their reports tell of one adds up
-- what else is published about these people: by this curator or by others
+- users whose data depend on each other, as in a family: what all their reports tell of one adds up
+- what else is published about these users: by this curator or by others
 - one meaning for all: a local and a central epsilon may be added, but the sum protects as the\
  weaker kind does, only against
   those who see nothing but releases (the local part also against whoever receives the reports)"""
@@ -130,10 +130,9 @@ class Ledger:
     A ledger lives in a file: see `open`. One that is made by its class is in memory only, until
     `save`. Threads may share either.
 
-    A ledger is mutable, and there is one of it. Were it a value, each of two holders could spend
-    the whole, and ``spend`` without keeping its result would lose a collection. So it cannot be
-    copied or pickled; a name can be spent once, so that a cell of a notebook that runs twice does
-    not count twice; and `save` refuses to overwrite a file with collections that it does not know.
+    A ledger is mutable, and cannot be copied or pickled: two copies could each spend the whole
+    budget. A name can be spent once, so that a cell of a notebook that runs twice does not count
+    twice. `save` refuses to overwrite a file with collections that the ledger does not know.
 
     Parameters
     ----------
@@ -243,7 +242,7 @@ class Ledger:
         Raises
         ------
         BudgetExceeded
-            Some of these people would lose more than their budget.
+            Some of these users would lose more than their budget.
         AlreadySpent
             A collection of this name is recorded.
         LedgerChanged
@@ -358,7 +357,7 @@ class Ledger:
         )
 
     def __str__(self) -> str:
-        rows = [("collection", "people", "epsilon")]
+        rows = [("collection", "users", "epsilon")]
         for entry in self.entries:
             users = "everybody" if entry.users is None else ", ".join(entry.users)
             rows.append((entry.what, users, _text(entry.epsilon)))

@@ -146,8 +146,8 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
         nonlocal best
         excess, found = price(trial)
         if excess is not None:
-            # Every row that is not constant sums to at least 1 + alpha (items - 1): so much on
-            # every price pays for it.
+            # Every row that is not constant sums to at least 1 + alpha (items - 1): raising every
+            # price by this much covers the excess.
             more = max(excess, ZERO) / (1 + patterns.alpha * (items - 1))
             total = sum(trial, more * items)
             if best is None or total < best[0]:
@@ -157,9 +157,10 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
                 )
         return set(found) - pool
 
-    if not patterns.few and (likely := patterns.utility.likely(patterns.alpha)):
-        pool |= {counts for counts in map(patterns.counts, likely[0]) if any(counts)}
-        pool |= improved([sum((likely[1][x] for x in each), ZERO) for each in patterns.classes])
+    if not patterns.few and (warm_start := patterns.utility.likely(patterns.alpha)):
+        candidates, trial = warm_start
+        pool |= {counts for counts in map(patterns.counts, candidates) if any(counts)}
+        pool |= improved([sum((trial[x] for x in each), ZERO) for each in patterns.classes])
     rough = not patterns.few
     with ProgressMeter(f"extremal k = {items}", unit="rounds", shown=progress) as meter:
         for _ in range(_MAX_ROUNDS):
@@ -192,12 +193,12 @@ def _master(
     largest = max(map(abs, worth)) or ONE
     cells = np.arange(len(pool))[None, :]
     averages = zip(*(patterns.averages(counts) for counts in pool), strict=True)
-    rows = (
+    groups = (
         Constraints(cells, tuple(map(to_fraction, column)), Fraction(1), True, f"class {i}")
         for i, column in enumerate(averages)
     )
     solution = certify(
-        Program(tuple(to_fraction(-value / largest) for value in worth), tuple(rows))
+        Program(tuple(to_fraction(-value / largest) for value in worth), tuple(groups))
     )
     weights = {counts: weight for counts, weight in zip(pool, solution.x, strict=True) if weight}
     return weights, [-largest * to_fmpq(value) for value in solution.multipliers]

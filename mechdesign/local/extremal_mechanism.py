@@ -127,7 +127,7 @@ def extremal(
         raise ValueError(f"the utility is about {utility.items} items, not {domain}")
     alpha = to_fmpq(privacy.alpha)
     merged = utility.merged()
-    # What is to be told apart shrinks with the square of 1 - alpha.
+    # The differences between rows shrink with the square of 1 - alpha.
     with ctx.workprec(
         PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())
     ):

@@ -28,7 +28,7 @@ _UNITS = 1 << 62
 """Weights of the table are integers that add up to this in every column."""
 
 _REPAIR = Fraction(1, 1 << 20)
-"""The share of users who answer by a weaker mechanism, which takes up all rounding."""
+"""The share of users who answer by a weaker mechanism, which absorbs all rounding."""
 
 _ALL_PATTERNS = 16
 """Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
@@ -454,9 +454,9 @@ def _all_patterns(k: int) -> Patterns:
 def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int]]:
     """Integer weights that add up to `_UNITS` in every column, with no ratio above 1 / alpha.
 
-    The given rows get all but `_REPAIR` of the users, rounded down. The rest answers by rows that
-    favour one input each, by the square root of what is allowed or so: room enough to take up what
-    the rounding left of each column.
+    The given rows get all but `_REPAIR` of the users, rounded down. The rest is given to rows that
+    favour one input each by a ratio of about the square root of what is allowed. That margin is
+    enough to absorb what the rounding left of each column.
     """
     k, ratio = patterns.shape[1], 1 / privacy.alpha
     table = []

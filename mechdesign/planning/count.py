@@ -39,7 +39,7 @@ class Count(Task):
     Attributes
     ----------
     domain
-        How many people the group has, 1 to 128.
+        How many respondents the group has, 1 to 128.
     loss
         The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for
         uniformly distributed counts.
@@ -94,11 +94,11 @@ class Count(Task):
                 f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon"
                 f" {brief(epsilon)}"
             )
-        spread = mechanism.error_distribution()
+        errors = mechanism.error_distribution()
         error = (
-            spread.rmse
+            errors.rmse
             if self.loss == "RMSE"
-            else float(spread.tail() if self.loss == "L0" else mechanism.loss(L1()))
+            else float(errors.tail() if self.loss == "L0" else mechanism.loss(L1()))
         )
         return Offer(mechanism, error)
 

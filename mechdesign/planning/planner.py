@@ -62,10 +62,10 @@ def plan(
         "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
         "conjunctions", or a task that another package adds.
     domain
-        What the task is about: people in the group; items; numbers of values of the attributes;
-        bits of an item. See the task.
+        What the task is about: respondents in the group; items; numbers of values of the
+        attributes; bits of an item. See the task.
     n
-        How many people report, 1 to 10^12.
+        How many users report, 1 to 10^12.
     epsilon
         What a report may lose, above 0.
     error
@@ -87,7 +87,7 @@ def plan(
     UnknownTask, InvalidRequest
         The message lists the tasks, or the details, that there are.
     Unreachable
-        No candidate reaches the error with an epsilon up to 16, or with 10^12 people.
+        No candidate reaches the error with an epsilon up to 16, or with 10^12 users.
     BudgetExceeded
         The ledger has less left.
 
@@ -114,7 +114,7 @@ def plan(
     if epsilon is None:
         scale, within = epsilons(largest), f"with an epsilon of at most {brief(largest)}"
     else:
-        scale, within = USERS, f"with at most {LARGEST_N} people"
+        scale, within = USERS, f"with at most {LARGEST_N} users"
 
     def place(value: Any) -> tuple[Any, Any]:
         return (value, n) if epsilon is None else (epsilon, value)
@@ -183,7 +183,7 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
 def _number(n: Any) -> int | None:
     if n is None:
         return None
-    return whole(n, "n", 1, LARGEST_N, what="a number of people", error=InvalidRequest)
+    return whole(n, "n", 1, LARGEST_N, what="a number of users", error=InvalidRequest)
 
 
 def _epsilon(epsilon: Any) -> float | Fraction | None:

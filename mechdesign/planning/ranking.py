@@ -53,8 +53,8 @@ class Plan:
     candidates
         Those that can serve, the best first; of unknown error last.
     best
-        The one to take when nothing speaks against it: ``best.protocol`` is ready to use,
-        ``best.epsilon`` what to spend.
+        The one to take unless there is a reason against it: ``best.protocol`` is ready to use,
+        ``best.epsilon`` is the epsilon to spend.
     reason
         Why it is that one.
     unreachable
@@ -264,7 +264,7 @@ def _reason(candidates: Sequence[Candidate], best: Candidate, solved_for: str) -
     def value(item: Candidate) -> float:
         return float(getattr(item, solved_for))
 
-    first, what = candidates[0], "number of people" if solved_for == "n" else solved_for
+    first, what = candidates[0], "number of users" if solved_for == "n" else solved_for
     amount = f"{what} {best.n if solved_for == 'n' else brief(value(best), 4)}"
     if value(best) > value(first):
         bits = (

@@ -98,7 +98,7 @@ def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
         below, above = (below, rank) if reached else (rank, above)
         ends[reached] = float(value), found
         tries += 1
-        if len(ends) == 1:  # further than it seems to need, the more so the longer it takes
+        if len(ends) == 1:  # a larger step than the power law asks for, growing with each try
             factor = min(
                 max((max(found, 1e-300) / target) ** (1 / scale.power), 0.1),
                 10.0 if math.isinf(found) else 1e12,

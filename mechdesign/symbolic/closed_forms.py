@@ -138,8 +138,8 @@ def _mechanism(
 
 
 def _counts(n: int) -> int:
-    """How many counts there are with n people."""
-    return whole(n, "n", what="a whole number of people") + 1
+    """How many counts there are with n respondents."""
+    return whole(n, "n", what="a whole number of respondents") + 1
 
 
 def _items(k: int) -> int:

@@ -24,7 +24,7 @@ At these numbers nothing coincides by chance.
 """
 
 MAX_DEGREE = 32
-"""The largest power of alpha that is followed, which only a `Metric` with such distances needs."""
+"""The largest degree in alpha that is interpolated; only a `Metric` needs more than two."""
 
 _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
@@ -68,24 +68,26 @@ def constraints_in_alpha(
 
     They are interpolated at three alphas and checked at a fourth.
 
-    For a `Metric` with distances up to d > 2 at d + 1 alphas and one more, but d at most
-    `MAX_DEGREE`.
+    For a `Metric` with distances up to d > 2 they are interpolated at d + 1 alphas and checked at
+    one more; d is at most `MAX_DEGREE`.
 
-    Raises NotPolynomial when the rows are not the same at all of them but for coefficients that are
-    polynomials of degree at most two, or d.
+    Raises NotPolynomial unless the constraints differ between these alphas only in coefficients
+    that are polynomials of degree at most two, or d.
     """
     found, nodes = [], _nodes(neighbours)
     samples = [list(make(Privacy(alpha, neighbours))) for alpha in nodes]
     if len({len(groups) for groups in samples}) > 1:
-        raise NotPolynomial("the number of groups of rows changes with alpha")
+        raise NotPolynomial("the number of groups of constraints changes with alpha")
     for same in zip(*samples, strict=True):
         first = same[0]
         if any(
-            rows.equality != first.equality or not np.array_equal(rows.cells, first.cells)
-            for rows in same
+            group.equality != first.equality or not np.array_equal(group.cells, first.cells)
+            for group in same
         ):
-            raise NotPolynomial(f"the rows {first.name!r} are about other entries for other alpha")
-        values = zip(*((*rows.coefficients, rows.bound) for rows in same), strict=True)
+            raise NotPolynomial(
+                f"the constraints {first.name!r} are about other entries for other alpha"
+            )
+        values = zip(*((*group.coefficients, group.bound) for group in same), strict=True)
         numbers = [_interpolated(nodes, each) for each in values]
         scale = math.lcm(*(int(p.denom()) for p in numbers))
         *coefficients, bound = ((p * scale).numer() for p in numbers)
@@ -103,7 +105,7 @@ def _nodes(neighbours: Neighbours) -> tuple[Fraction, ...]:
 
 
 def _interpolated(nodes: Sequence[Fraction], values: Sequence[Fraction]) -> fmpq_poly:
-    """The polynomial of least degree with these values; the last is there to contradict it."""
+    """The polynomial of least degree with all values but the last, which it must have, too."""
     if len(set(values)) == 1:
         return fmpq_poly([to_fmpq(values[0])])
     *known, last = map(to_fmpq, nodes)

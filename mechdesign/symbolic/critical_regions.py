@@ -6,8 +6,8 @@ The table of a design as a rational function of alpha, see `mechdesign.symbolic.
 on an interval: a critical region. Beyond the end of one region another design is taken, until
 (0, 1) is covered: parametric linear programming, with proofs.
 
->>> for piece in parametric(2, properties=["WH"]):
-...     print(piece.interval, piece.objective, sep=": ")
+>>> for region in parametric(2, properties=["WH"]):
+...     print(region.interval, region.objective, sep=": ")
 0 < α ≤ 1/2: 4α/(3(1 + α))
 1/2 ≤ α < 1: 2(4α - 1)/(9α)
 """
@@ -32,12 +32,12 @@ from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, between
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _TRIES = 8
-"""How many alphas may fail before what lies between two numbers is given up."""
+"""How many alphas between two numbers may fail before the search there ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class CriticalRegion:
-    """A formula for the best mechanism, and the alpha for which it is the best.
+    """The best mechanism as a table of rational functions in alpha, and where it is the best.
 
     Attributes
     ----------
@@ -136,12 +136,12 @@ class CriticalRegion:
 
 @dataclass(frozen=True)
 class Unproved:
-    """Alphas for which `parametric` found no proof, in place of the pieces that would be there.
+    """Alphas for which `parametric` found no proof, in place of critical regions.
 
     Attributes
     ----------
     interval
-        Between two pieces, or before the first or after the last of them.
+        Between two critical regions, or before the first or after the last of them.
     reason
         What went wrong, and at which alpha.
     """
@@ -158,17 +158,17 @@ class Unproved:
 
 
 def explain(design: Design) -> CriticalRegion:
-    """The formula behind a design, and all the alpha around the design's for which it is optimal.
+    """A design as rational functions in alpha, and all alpha around its own where they are optimal.
 
-    At an alpha where one optimal formula gives way to another, the one is given of which the design
-    is a value. Where it is a value of neither, but lies between, the interval is that single alpha.
-    A table between several optimal ones, or one that is not symmetric where the statement is, is
-    explained by another with the same loss.
+    At a common end of two critical regions, the one of which the design is a value is given. If it
+    is a value of neither, but lies between, the interval is that single alpha. A table between
+    several optimal ones, or one that is not symmetric where the statement is, is explained by
+    another with the same loss.
 
     Raises
     ------
     ValueError
-        The design is for alpha = 1, the end of all pieces.
+        The design is for alpha = 1, which no critical region includes.
     SolverFailure
         The design is not proved optimal (its certificate has a gap).
     NotPolynomial
@@ -191,13 +191,13 @@ def explain(design: Design) -> CriticalRegion:
         ProgressMeter("explain", shown=False),
     )
     alpha = mechanism.privacy.alpha
-    piece = walk.piece(walk.program.vertex(design))
-    if piece.interval.low == piece.interval.high:
+    found = walk.region(walk.program.vertex(design))
+    if found.interval.low == found.interval.high:
         for limit in (Fraction(0), Fraction(1)):
             vertex = walk.beside(alpha, limit)
             if vertex is not None and vertex.mechanism.at(alpha) == mechanism:
-                return walk.piece(vertex)
-    return piece
+                return walk.region(vertex)
+    return found
 
 
 def parametric(
@@ -253,7 +253,7 @@ def parametric(
 
 
 class _Walk:
-    """Vertices of one program, found as they are needed, and the pieces they make up."""
+    """Vertices of one program, found as they are needed, and the critical regions they form."""
 
     def __init__(self, program: AlphaProgram, meter: ProgressMeter) -> None:
         self.program, self.meter = program, meter
@@ -264,12 +264,12 @@ class _Walk:
 
         It is None if none is found.
         """
-        stretches = deque([(min(start, end), max(start, end))])
+        intervals = deque([(min(start, end), max(start, end))])
         failures = 0
         while failures < _TRIES:
-            low, high = stretches.popleft()
+            low, high = intervals.popleft()
             alpha = between(low, high)
-            stretches += [(low, alpha), (alpha, high)]
+            intervals += [(low, alpha), (alpha, high)]
             for known in self.known:
                 if known.interval.low < alpha < known.interval.high:
                     return known
@@ -303,17 +303,17 @@ class _Walk:
                 break
         return vertex
 
-    def piece(self, vertex: ParametricVertex) -> CriticalRegion:
-        """All that is around a vertex where its table is feasible and its objective optimal."""
+    def region(self, vertex: ParametricVertex) -> CriticalRegion:
+        """The largest interval around a vertex where its table is feasible and optimal."""
         low, high = vertex.interval.low, vertex.interval.high
         feasible = self.program.feasible(vertex.numerators, vertex.denominator)
-        room = feasible.around(low if low == high else between(low, high))
-        if room is None:
+        widest = feasible.around(low if low == high else between(low, high))
+        if widest is None:
             raise SolverFailure("a vertex is not feasible where it was found to be optimal")
         proofs = [vertex.proof]
         interval = AlphaInterval.of(
-            self._reach(vertex.objective, low, room.low, proofs),
-            self._reach(vertex.objective, high, room.high, proofs),
+            self._reach(vertex.objective, low, widest.low, proofs),
+            self._reach(vertex.objective, high, widest.high, proofs),
         )
         return CriticalRegion(
             interval,
@@ -347,27 +347,27 @@ class _Walk:
             start = min(far, limit) if upwards else max(far, limit)
         return start
 
-    def pieces(self, low: Endpoint, high: Endpoint) -> list[CriticalRegion]:
-        """As many pieces as cover what can be proved between two numbers; they may overlap."""
+    def regions(self, low: Endpoint, high: Endpoint) -> list[CriticalRegion]:
+        """Critical regions that cover what can be proved between two numbers; they may overlap."""
         if low >= high or (vertex := self.sample(low, high)) is None:
             return []
-        piece = self.piece(vertex)
+        found = self.region(vertex)
         return [
-            piece,
-            *self.pieces(low, piece.interval.low),
-            *self.pieces(piece.interval.high, high),
+            found,
+            *self.regions(low, found.interval.low),
+            *self.regions(found.interval.high, high),
         ]
 
     def cover(self) -> Iterator[CriticalRegion | Unproved]:
-        """A partition of (0, 1), each piece the one that reaches farthest."""
-        found = self.pieces(Fraction(0), Fraction(1))
+        """A partition of (0, 1); of overlapping regions the one that reaches farthest is taken."""
+        found = self.regions(Fraction(0), Fraction(1))
         if not found:
             raise SolverFailure(next(iter(self.failed.values())))
         reached: Endpoint = Fraction(0)
         while reached < 1:
             best = max(
-                (piece for piece in found if piece.interval.low <= reached),
-                key=lambda piece: piece.interval.high,
+                (region for region in found if region.interval.low <= reached),
+                key=lambda region: region.interval.high,
                 default=None,
             )
             if best is not None and best.interval.high > reached:
@@ -375,7 +375,7 @@ class _Walk:
                 reached = best.interval.high
                 continue
             beyond = min(
-                (piece.interval.low for piece in found if piece.interval.low > reached),
+                (region.interval.low for region in found if region.interval.low > reached),
                 default=Fraction(1),
             )
             gap = AlphaInterval(reached, beyond, (False, False))

@@ -2,10 +2,10 @@
 
 A parametric vertex stays optimal over an interval.
 
-A vertex of the program at one alpha is the solution of a square system of tight rows. Solved over
-the rational functions of alpha, the system gives every entry, and every multiplier of the proof, as
-a formula. The formulas are feasible, hence optimal, exactly as long as certain polynomials keep
-their signs.
+A vertex of the program at one alpha is the solution of a square system of tight constraints. Solved
+over the rational functions in alpha, the system gives every entry, and every multiplier of the
+proof, as a rational function. These are feasible, hence optimal, exactly where certain polynomials
+keep their signs.
 
 A design was found by another program, shorter but of the same optimum
 (`mechdesign.reformulation`). So its table, and more often its multipliers, need not be basic in
@@ -116,42 +116,41 @@ class AlphaProgram:
         self.reduction = reduced_program(privacy)
         self.orbit: list[int] = self.reduction.orbit.tolist()
         self.constraints = list[_AlphaConstraint]()
-        for rows in constraints_in_alpha(
+        for group in constraints_in_alpha(
             lambda privacy: reduced_program(privacy).program.constraints, neighbours
         ):
-            for cells in rows.cells.tolist():
+            for cells in group.cells.tolist():
                 terms = dict.fromkeys(cells, NIL)
-                for v, coefficient in zip(cells, rows.coefficients, strict=True):
+                for v, coefficient in zip(cells, group.coefficients, strict=True):
                     terms[v] += coefficient
+                nonzero = {v: a for v, a in terms.items() if a}
                 self.constraints.append(
-                    _AlphaConstraint(
-                        {v: a for v, a in terms.items() if a}, rows.bound, rows.equality, rows.scale
-                    )
+                    _AlphaConstraint(nonzero, group.bound, group.equality, group.scale)
                 )
         cost = self.reduction.program.cost
         self.scale = math.lcm(*(value.denominator for value in cost))
         self.cost = [int(value * self.scale) for value in cost]
 
     def feasible(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
-        """Where ``x / denominator`` satisfies everything."""
+        """Where ``x / denominator`` satisfies all constraints, signs included."""
         slacks = [
-            sum((a * x[v] for v, a in line.terms.items()), -line.bound * denominator)
-            for line in self.constraints
+            sum((a * x[v] for v, a in each.terms.items()), -each.bound * denominator)
+            for each in self.constraints
         ]
         negated = (
-            -slack for slack, line in zip(slacks, self.constraints, strict=True) if line.equality
+            -slack for slack, each in zip(slacks, self.constraints, strict=True) if each.equality
         )
         return nonnegative([*x, *slacks, *negated], denominator)
 
     def valid(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
         """Where the multipliers ``y / denominator`` prove a bound."""
         reduced = [cost * denominator for cost in self.cost]
-        for value, line in zip(y, self.constraints, strict=True):
+        for value, constraint in zip(y, self.constraints, strict=True):
             if value:
-                for v, a in line.terms.items():
+                for v, a in constraint.terms.items():
                     reduced[v] -= a * value
         signed = (
-            value for value, line in zip(y, self.constraints, strict=True) if not line.equality
+            value for value, each in zip(y, self.constraints, strict=True) if not each.equality
         )
         return nonnegative([*reduced, *signed], denominator)
 
@@ -164,7 +163,7 @@ class AlphaProgram:
     def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> RationalFunction:
         """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
         total = sum(
-            (line.bound * value for value, line in zip(y, self.constraints, strict=True)), NIL
+            (each.bound * value for value, each in zip(y, self.constraints, strict=True)), NIL
         )
         return RationalFunction(total, denominator * self.scale)
 
@@ -185,22 +184,24 @@ class AlphaProgram:
         )
 
     def vertex(self, design: Design) -> ParametricVertex:
-        """The formulas of which an optimal design is the value at its alpha.
+        """The parametric vertex of which an optimal design is the value at its alpha.
 
-        Those of one vertex, should it lie between several.
+        A design that lies between several vertices is replaced by one of them.
         """
         alpha = design.mechanism.privacy.alpha
         if alpha == 1:
-            raise ValueError("formulas are for alpha in (0, 1), the design is for alpha = 1")
+            raise ValueError(
+                "rational functions are for alpha in (0, 1), the design is for alpha = 1"
+            )
         point = self._point(design)
-        for make in (self._formulas, _constants):
+        for make in (self._rational_functions, _constants):
             vertex = self._optimal(alpha, make(point))
             if vertex is not None:
                 return vertex
-        raise SolverFailure("the design is not optimal, or the formulas that fit it are not")
+        raise SolverFailure("the design, or the rational functions that fit it, are not optimal")
 
     def _optimal(self, alpha: Fraction, pair: _Pair) -> ParametricVertex | None:
-        """Formulas of a table and a proof, and where they are optimal; None if not at ``alpha``."""
+        """A table and its proof, and where they are optimal; None if not at ``alpha``."""
         cells = [pair.x[v] for v in self.orbit[: self.size**2]]
         table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
         if any(sum(column, NIL) != pair.denominator for column in zip(*table, strict=True)):
@@ -212,7 +213,7 @@ class AlphaProgram:
             return None
         interval = AlphaInterval.of(max(primal.low, dual.low), min(primal.high, dual.high))
         if not (primal.region & dual.region).covers(interval):
-            return None  # they have a pole where they cease to be optimal
+            return None  # there is a pole between
         return ParametricVertex(
             interval,
             tuple(pair.x),
@@ -222,8 +223,8 @@ class AlphaProgram:
             Proof(interval, tuple(pair.y), pair.scale),
         )
 
-    def _formulas(self, point: _Point) -> _Pair:
-        """Those of which a vertex is the value, by one of its bases."""
+    def _rational_functions(self, point: _Point) -> _Pair:
+        """The rational functions of which a vertex is the value, by one of its bases."""
         rows, columns = self._basis(point)
         place = {v: k for k, v in enumerate(columns)}
         square = [[NIL] * len(columns) for _ in rows]
@@ -242,15 +243,15 @@ class AlphaProgram:
         return _Pair(x, denominator, y, scale)
 
     def _basis(self, point: _Point) -> tuple[list[int], list[int]]:
-        """As many tight rows as columns, independent: a basis of a vertex.
+        """A basis of a vertex: independent tight constraints, and as many columns.
 
-        At an alpha where one basis gives way to another, what an equality says may follow from
-        other rows at this alpha only. The formulas then need not satisfy it elsewhere.
+        At an alpha where one basis is replaced by another, an equality may be implied by other
+        constraints at this alpha only. The rational functions then need not satisfy it elsewhere.
         """
         x, y, reduced = point.x, point.y, point.reduced
         tight = [r for r, value in enumerate(point.slack) if value == 0]
-        # First what must be basic, last the equalities that say what others say; -1 - r is the
-        # slack of row r.
+        # First what must be basic, last the equalities that others imply; -1 - r is the slack of
+        # constraint r.
         needed = [v for v, value in x.items() if value != 0]
         idle = [r for r in tight if y[r] == 0]
         order = needed + [-1 - r for r in idle if not self.constraints[r].equality]
@@ -274,22 +275,22 @@ class AlphaProgram:
         share, table = Counter(self.orbit), dict.fromkeys(range(len(self.cost)), ZERO)
         for v, value in zip(self.orbit, flat, strict=True):
             table[v] += value / share[v]
-        terms = [{v: a(alpha) for v, a in line.terms.items()} for line in self.constraints]
+        terms = [{v: a(alpha) for v, a in each.terms.items()} for each in self.constraints]
         columns: list[dict[int, fmpq]] = [{} for _ in self.cost]
         for r, row in enumerate(terms):
             for v, a in row.items():
                 columns[v][r] = -a
-        x, slack = basic(table, terms, [line.bound(alpha) for line in self.constraints])
+        x, slack = basic(table, terms, [each.bound(alpha) for each in self.constraints])
         y, reduced = basic(
             self._multipliers(design),
             columns,
             [-fmpq(cost) for cost in self.cost],
-            {r for r, line in enumerate(self.constraints) if line.equality},
+            {r for r, each in enumerate(self.constraints) if each.equality},
         )
         return _Point(terms, x, slack, y, reduced)
 
     def _multipliers(self, design: Design) -> dict[int, fmpq]:
-        """Those of a design, of the rows of the reduced program."""
+        """The multipliers of a design, of the constraints of the reduced program."""
         y = dict.fromkeys(range(len(self.constraints)), ZERO)
         for name, origin, sign in zip(
             self.names, self.reduction.origin, self.reduction.sign, strict=True
@@ -306,7 +307,7 @@ class AlphaProgram:
 
 
 def _constants(point: _Point) -> _Pair:
-    """The same numbers for every alpha, which may be of use at one alpha only."""
+    """The same numbers for every alpha; they may be feasible at one alpha only."""
     return _Pair(*_whole(point.x.values()), *_whole(point.y.values()))
 
 

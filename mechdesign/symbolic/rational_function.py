@@ -42,7 +42,7 @@ class RationalFunction:
 
     def __init__(self, numerator: fmpz_poly, denominator: fmpz_poly) -> None:
         if denominator.is_zero():
-            raise ZeroDivisionError("the denominator of a formula is 0")
+            raise ZeroDivisionError("the denominator of a rational function is 0")
         common = numerator.gcd(denominator)
         if falls(denominator // common):
             common = -common
@@ -76,7 +76,7 @@ class RationalFunction:
         return f"RationalFunction({self})"
 
     def latex(self) -> str:
-        """The formula in LaTeX, without dollar signs."""
+        """The function in LaTeX, without dollar signs."""
         top, bottom = (_product(p, True, alone=True)[0] for p in (self.numerator, self.denominator))
         return top if bottom == "1" else rf"\frac{{{top}}}{{{bottom}}}"
 

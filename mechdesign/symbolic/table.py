@@ -181,8 +181,8 @@ class SymbolicMechanism:
 
         As in `Mechanism.properties`, a rectangular table has none of the seven but S.
 
-        Raises NotPolynomial for rows of your own that depend on alpha in another way than
-        `constraints_in_alpha` can follow.
+        Raises NotPolynomial for a property of your own whose constraints depend on alpha in another
+        way than `constraints_in_alpha` supports.
         """
         wanted = resolve(item)
         if self.outputs != self.inputs and wanted in SEVEN and wanted.short != "S":

@@ -113,14 +113,14 @@ class BestDecision(Utility):
         """
         at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
-        rows = (
+        groups = (
             Constraints.equal_to(at.T, 1),
             Constraints.at_least(at, most, to_fraction(alpha)),
             Constraints.at_least(most, at),
         )
         cost = (*(-gain for row in self.gains for gain in row), *(Fraction(0) for _ in self.gains))
         solution = certify(
-            Program(cost, tuple(group.named(f"{k}") for k, group in enumerate(rows)))
+            Program(cost, tuple(group.named(f"{k}") for k, group in enumerate(groups)))
         )
         table = [[solution.x[v] for v in row] for row in at.tolist()]
         patterns = {

@@ -153,12 +153,12 @@ def swap_rows(content: dict[str, Any]) -> None:
         (
             lambda c: c["certificate"]["multipliers"].update(nonsense={"0": "1"}),
             CertificateRejected,
-            "no rows called",
+            "no constraints called",
         ),
         (
             lambda c: c["certificate"]["multipliers"]["column sums"].update({"99": "1"}),
             CertificateRejected,
-            "rows",
+            "constraints",
         ),
         (
             lambda c: c["certificate"]["multipliers"]["column sums"].update({"0": "100"}),

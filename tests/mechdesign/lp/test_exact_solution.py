@@ -271,13 +271,13 @@ def test_unknown_rows(honest):
         refused(
             with_multiplier(honest.certificate, name, 0, Fraction(0)),
             honest.mechanism,
-            f"there are no rows called {name!r}",
+            f"there are no constraints called {name!r}",
         )
     for r in (-1, 5, 10**30):
         refused(
             with_multiplier(honest.certificate, "column sums", r, Fraction(0)),
             honest.mechanism,
-            "rows 'column sums' are 0 .. 4",
+            "constraints 'column sums' are 0 .. 4",
         )
 
 
@@ -407,7 +407,7 @@ def test_dual_bound_by_hand():
     assert dual_bound(program, {names[0]: {0: Fraction(0)}}) == 0
     with pytest.raises(ValueError, match="exceed the cost of variable"):
         dual_bound(program, {"column sums": {0: Fraction(1, BIG)}})
-    with pytest.raises(ValueError, match="there are no rows"):
+    with pytest.raises(ValueError, match="there are no constraints"):
         dual_bound(program, {"nothing": {}})
     assert design(1, HALF).certificate.bound == Fraction(1, 3)
 
