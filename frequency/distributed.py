@@ -31,7 +31,13 @@ _PATIENCE = 120
 
 
 class Cluster(Pool):
-    """Calls on the workers of a Dask cluster; their number may change meanwhile."""
+    """Calls on the workers of a Dask cluster; their number may change meanwhile.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        Connected to the cluster.
+    """
 
     def __init__(self, client: Any) -> None:
         self.client = client

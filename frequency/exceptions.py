@@ -15,7 +15,14 @@ class FrequencyError(Exception):
 class InvalidValue(FrequencyError, ValueError):
     """A user's value is not an item of the domain; nothing has been drawn.
 
-    ``index`` is the position of the first bad one.
+    Attributes
+    ----------
+    index : int or tuple of int
+        The position of the first bad one.
+    value : object
+        What was found there.
+    largest : int
+        Items are 0 .. largest.
     """
 
     def __init__(self, index: int | tuple[int, ...], value: object, largest: int) -> None:
@@ -47,7 +54,10 @@ class NotIdentifiable(FrequencyError, ValueError):
 class InvalidEstimates(FrequencyError, ValueError):
     """Estimates, or their deviations, that cannot be post-processed.
 
-    ``index`` is the first bad entry, None if it is the shape.
+    Attributes
+    ----------
+    index : int or None
+        The first bad entry; None if it is the shape.
     """
 
     def __init__(self, message: str, index: int | None = None) -> None:

@@ -29,7 +29,17 @@ from rangeq.local.square_wave import SquareWave
 
 
 class Answer(NamedTuple):
-    """A line of the table; ``low`` and ``high`` are NaN where the protocol has no intervals."""
+    """A line of the table.
+
+    Attributes
+    ----------
+    query : str
+        The question.
+    estimate : float or int
+        The answer.
+    low, high : float or int
+        The ends of its interval; NaN where the protocol has no intervals.
+    """
 
     query: str
     estimate: Any
@@ -104,7 +114,17 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Source:
-    """What is asked, and how sure intervals are to be."""
+    """What is asked, and how sure intervals are to be.
+
+    Parameters
+    ----------
+    protocol : RangeProtocol, ConjunctionProtocol, Oracle or any other
+        What was collected by.
+    aggregate : Aggregate
+        Of its reports.
+    confidence : float
+        Of the intervals, in (0, 1).
+    """
 
     protocol: Any
     aggregate: Aggregate
@@ -270,7 +290,21 @@ def _ends(text: str, option: str) -> tuple[int, int]:
 
 
 class Question(NamedTuple):
-    """An option of the command: its name, the protocols that answer it, how, and its help."""
+    """An option of the command.
+
+    Attributes
+    ----------
+    name : str
+        The option's.
+    kinds : tuple of type
+        The classes of the protocols that answer it.
+    answers : callable
+        From a source and the option's text to answers.
+    metavar : str
+        What stands for the text in the help.
+    text : str
+        The help.
+    """
 
     name: str
     kinds: tuple[type, ...]

@@ -28,6 +28,13 @@ class TruthOrLie:
     """One of k outcomes: the first k - 1 intervals of ``lie`` words are the lies, others the truth.
 
     ``lie`` is the one number that words are compared with, and it determines the distribution.
+
+    Parameters
+    ----------
+    k : int
+        The number of outcomes, 1 <= k < 2^64.
+    lie : int
+        How many of the 2^64 words stand for each of the k - 1 lies.
     """
 
     k: int
@@ -239,6 +246,13 @@ class UnaryBits:
 
     A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
     the two numbers that words are compared with, and they determine the distribution.
+
+    Parameters
+    ----------
+    own : int
+        2^64 times the probability of a 1 at the user's own place.
+    other : int
+        2^64 times the probability of a 1 at another place.
     """
 
     own: int

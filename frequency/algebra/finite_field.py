@@ -141,6 +141,11 @@ def best_order(
 class Field:
     """Arithmetic of F_q on arrays of integers 0 .. q-1.
 
+    Parameters
+    ----------
+    q : int
+        The order: a prime up to 2^31, or a prime power up to 256.
+
     Raises
     ------
     ValueError

@@ -21,7 +21,17 @@ _MODULUS = np.uint64(0b11011)
 
 
 class PublicBits:
-    """``rows`` functions from items 0 .. 2^64 - 1 to bits."""
+    """Public functions from items 0 .. 2^64 - 1 to bits.
+
+    Parameters
+    ----------
+    label : str
+        What they are for: different labels have independent functions.
+    seed : int
+        Chooses the functions, at least 0.
+    rows : int
+        How many functions there are, at least 1.
+    """
 
     def __init__(self, label: str, seed: int, rows: int) -> None:
         stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
@@ -76,6 +86,15 @@ class LinearHash:
     The values of any two different words are independent and uniform, and h(x ^ y) = h(x) ^ h(y) ^
     h(0): the hashes of many words that differ from few in their last bits cost one exclusive or
     each.
+
+    Parameters
+    ----------
+    label : str
+        What it is for: different labels have independent functions.
+    seed : int
+        Chooses the function, at least 0.
+    places : int
+        The bits of a hash, at least 1.
     """
 
     def __init__(self, label: str, seed: int, places: int) -> None:

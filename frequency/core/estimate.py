@@ -32,16 +32,27 @@ class Estimator(Protocol):
 
 
 class Linear(NamedTuple):
-    """A weighted sum of frequencies: floats, or arrays when several sums were asked for."""
+    """A weighted sum of frequencies.
+
+    Attributes
+    ----------
+    value : float or numpy.ndarray
+        The sum, or shape (sums,) when several were asked for.
+    variance : float or numpy.ndarray
+        Its estimated variance, of the same shape.
+    """
 
     value: float | Floats
     variance: float | Floats
 
 
 class ConfidenceInterval(NamedTuple):
-    """The ends of confidence intervals, ``low`` and ``high``.
+    """The ends of confidence intervals.
 
-    Both have shape (items,), or that of the ranges.
+    Attributes
+    ----------
+    low, high : numpy.ndarray of float64
+        Shape (items,), or that of the ranges.
     """
 
     low: Floats

@@ -36,6 +36,17 @@ class Sampled(Channel):
 
     A report is ``coins``, a public number that decides what the report would be, and ``bit``. The
     counts are the number of bits that are 1, and the inner channel's counts of the reports kept.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items of the inner channel.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one bit.
+    inner : Channel
+        Whose reports public coins draw.
+    seed : int, default 0
+        Of the public coins.
     """
 
     inner: Channel

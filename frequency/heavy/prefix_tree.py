@@ -68,8 +68,15 @@ class Level(NamedTuple):
 
     They are the parts ``first`` .. ``first + functions - 1`` of the mixture.
 
-    ``functions`` public functions hash longer prefixes into the oracle's domain; a single part
-    without hashing if it is 0.
+    Attributes
+    ----------
+    length : int
+        How many bits they report, or hash.
+    first : int
+        The number of the first part.
+    functions : int
+        How many public functions hash longer prefixes into the oracle's domain; 0: a single part
+        without hashing.
     """
 
     length: int
@@ -83,10 +90,18 @@ class Level(NamedTuple):
 
 
 class PartEstimates(NamedTuple):
-    """What the reports on a part of a level say.
+    """The estimates from the reports on a part of a level.
 
-    ``users`` reported on it, the ``share`` of the level's; ``frequencies`` are of its oracle's
-    items.
+    Attributes
+    ----------
+    part : int
+        Its number.
+    users : int
+        How many reported on it.
+    share : float
+        Which part of the level's users they are.
+    frequencies : numpy.ndarray of float64
+        Of the items of its oracle.
     """
 
     part: int
@@ -101,8 +116,28 @@ class Prefixes(Mixture):
 
     The prefix is hashed where there are too many prefixes to list.
 
-    ``probabilities`` are those of the ``lengths``. Prefixes of more than ``listed`` bits are hashed
-    into ``places`` bits by one of ``functions`` public functions, of the user's random choice.
+    Parameters
+    ----------
+    domain : int
+        The number of items, a power of two.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    lengths : tuple of int
+        Of the prefixes, increasing; the last one is the item's.
+    probabilities : tuple of Fraction
+        Of the lengths, of sum 1.
+    oracle : type
+        By which prefixes are reported, unless there are so few that GRR is better.
+    listed : int
+        Prefixes of more bits are hashed.
+    places : int
+        The bits of a hash.
+    functions : int
+        How many public hash functions each longer length has; a user chooses one at random.
+    seed : int
+        Of these functions.
+    text : bool, default False
+        Whether items are strings.
     """
 
     lengths: tuple[int, ...]
@@ -394,7 +429,16 @@ class PrefixProtocol(HeavyHitterProtocol):
 class Step(NamedTuple):
     """What is left of a level: prefixes and their estimates.
 
-    ``considered`` were looked at, ``cut`` is what they had to reach, ``errors`` are theirs.
+    Attributes
+    ----------
+    prefixes, estimates : numpy.ndarray
+        Shape (kept,): the prefixes, and their estimated frequencies.
+    considered : int
+        How many prefixes were looked at.
+    cut : float
+        What estimates had to reach.
+    errors : ItemErrors
+        Of the estimates.
     """
 
     prefixes: Words

@@ -48,6 +48,25 @@ class Channels(Channel):
     items that fall into different channels differ there by p / (1/2) and (1/2) / q at most,
     together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one
     sign does, so that each is told at epsilon / (hashes + 1).
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    code : Code
+        Of the items.
+    hashes : int
+        T, the number of public hash functions.
+    channels : int
+        K, the number of channels of each: a power of two.
+    rows : int
+        Of the oracle's matrix.
+    seed : int
+        Of the public functions.
+    text : bool, default False
+        Whether items are strings.
     """
 
     code: Code
@@ -245,6 +264,17 @@ class ChannelsGate:
     item's. Either nobody else is there (but for a probability of n / channels), or others hold at
     most half of what the item does (but for 2 / (channels f), Markov), and the codeword has half of
     its lead.
+
+    Parameters
+    ----------
+    decoding : CodeGate
+        The gate of a single channel.
+    hashes : int
+        The number of hash functions.
+    channels : int
+        The number of channels of each.
+    n : int
+        The number of reports.
     """
 
     decoding: CodeGate

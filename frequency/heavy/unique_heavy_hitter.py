@@ -72,6 +72,17 @@ class CodeSign(SignChannel):
     vector c sqrt(m) sign e_j, whose mean is the codeword divided by sqrt(m): multiplying by c is
     what makes randomised response unbiased. Without an item the sign is a fair coin, and the mean
     is 0.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    code : Code
+        Of the items.
+    text : bool, default False
+        Whether items are strings.
     """
 
     code: Code
@@ -109,11 +120,20 @@ class CodeSign(SignChannel):
 class CodeGate:
     """Decoding: a wrong word must not win over the right one.
 
-    ``users`` signs of the given contrast tell of it.
-
     For two codewords that differ in a share d of the places, the difference of the scores has mean
     2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
     decoder of highest score. Of sums that were rounded to signs nothing is claimed.
+
+    Parameters
+    ----------
+    code : Code
+        Of the items.
+    contrast : float
+        The mean of a reported sign times the true one, 0 to 1.
+    users : int
+        How many signs there are.
+    soft : bool, default True
+        Whether the sums themselves are decoded.
     """
 
     code: Code

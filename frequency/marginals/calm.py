@@ -182,6 +182,13 @@ class CALMEstimate(MarginalEstimate):
     overlap and are not negative. A marginal that no view holds has the entropy-maximising
     dependence between what views hold of it. Nothing is known of the errors: variances are NaN
     (infinite with no reports); `consistent` gives unbiased marginals, within views, with theirs.
+
+    Parameters
+    ----------
+    protocol : CALM
+        What measured the views.
+    aggregate : Aggregate
+        Of its reports.
     """
 
     def __init__(self, protocol: CALM, aggregate: Aggregate) -> None:

@@ -163,6 +163,13 @@ class ConsistentEstimate(MarginalEstimate):
     Variances are those of this linear estimator, from what the oracles say of the views' errors.
     The weights take the errors of a view's cells to be alike, as they are for even frequencies; for
     others the fit is unbiased still, and nearly as good.
+
+    Parameters
+    ----------
+    protocol : ViewProtocol
+        What measured the views.
+    aggregate : Aggregate
+        Of its reports.
     """
 
     def __init__(self, protocol: ViewProtocol, aggregate: Aggregate) -> None:
@@ -277,7 +284,14 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
 class Measurement(NamedTuple):
     """A noisy marginal, in numbers of users.
 
-    ``values`` are flat, the last attribute counting fastest; ``stddev`` is that of a cell.
+    Attributes
+    ----------
+    attributes : tuple of str
+        Their names.
+    values : numpy.ndarray of float64
+        Shape (cells,), flat: the last attribute counts fastest.
+    stddev : float
+        The standard deviation of a cell.
     """
 
     attributes: Names

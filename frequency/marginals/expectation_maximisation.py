@@ -46,6 +46,17 @@ class AttributeWise(Channel):
     Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
     most the ratio allowed: epsilon / d. An aggregate holds how many reports are in each cell of the
     marginals of all sets of ``k`` attributes, one after the other.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    k : int
+        How many attributes a counted marginal has.
     """
 
     attributes: Domain
@@ -249,6 +260,13 @@ class EMEstimate(MarginalEstimate):
 
     Nothing is known of their errors: variances are NaN, and with them what is made of variances
     (infinite with no reports).
+
+    Parameters
+    ----------
+    protocol : InpEM
+        By which the attributes were perturbed.
+    aggregate : Aggregate
+        Of its reports.
     """
 
     def __init__(self, protocol: InpEM, aggregate: Aggregate) -> None:

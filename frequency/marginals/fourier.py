@@ -119,7 +119,19 @@ def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class Directions(Mixture):
-    """One direction among coefficients of low order, and the record's phase along it."""
+    """One direction among coefficients of low order, and the record's phase along it.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    k : int
+        How many attributes a coefficient involves at most.
+    """
 
     attributes: Domain
     k: int

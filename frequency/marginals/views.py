@@ -36,6 +36,19 @@ class Views(Mixture):
     """One of some sets of attributes, and the cell of its marginal that holds the record.
 
     Each set is as likely; the cell is reported by an oracle.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    views : tuple of tuple of str
+        The sets of attributes, by their names.
+    oracle : str
+        The name of the oracle of a marginal's cells.
     """
 
     attributes: Domain

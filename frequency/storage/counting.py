@@ -21,7 +21,19 @@ Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True)
 class FilePiece:
-    """Some row groups of a file, and how many bytes of it they are."""
+    """Some row groups of a file.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    digest : str
+        Of its end, by which it is known.
+    groups : tuple of (int, int)
+        The first of them, and the first after the last.
+    size : int
+        How many bytes of the file they are.
+    """
 
     path: str
     digest: str
@@ -39,7 +51,18 @@ Job: TypeAlias = tuple[Task, ...]
 class FileEntry(NamedTuple):
     """What came of a piece of a file.
 
-    ``counted`` reports, ``left_out`` others by their reasons, and the ``reason`` if it was refused.
+    Attributes
+    ----------
+    path : str
+        The file.
+    digest : str
+        Of its end, by which it is known.
+    counted : int
+        How many of its reports were counted.
+    left_out : dict of str to int
+        How many were not, by the reason.
+    reason : str or None
+        Why the file was refused; None: it was not.
     """
 
     path: str
@@ -51,7 +74,15 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The counts of some pieces of files."""
+    """The counts of some pieces of files.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray of integers
+        Shaped as those of the protocol's aggregates.
+    entries : tuple of FileEntry
+        What came of each piece.
+    """
 
     counts: Counts
     entries: tuple[FileEntry, ...]

@@ -89,7 +89,13 @@ class Here(Pool):
 
 
 class Processes(Pool):
-    """Calls in processes that need nothing of the caller's script, and stay for the next call."""
+    """Calls in processes that need nothing of the caller's script, and stay for the next call.
+
+    Parameters
+    ----------
+    workers : int
+        How many processes, at least 1.
+    """
 
     def __init__(self, workers: int) -> None:
         from loky import get_reusable_executor

@@ -192,8 +192,16 @@ class CentralEstimate(ABC):
 class Summed(CentralEstimate):
     """An estimate that adds up: a range is the difference of two prefixes.
 
-    Made from the prefixes before each cell, and the cells. Both may reach beyond the domain: what
-    padding holds is not shown.
+    Both arrays may reach beyond the domain: what padding holds is not shown.
+
+    Parameters
+    ----------
+    mechanism : Released
+        What released it.
+    starts : numpy.ndarray of float64
+        Shape (cells,): the prefixes before each cell.
+    cells : numpy.ndarray of float64
+        Shape (cells,): the estimated numbers of users.
     """
 
     def __init__(self, mechanism: Released, starts: Floats, cells: Floats) -> None:
@@ -205,7 +213,17 @@ class Summed(CentralEstimate):
 
 
 class Layered(CentralEstimate):
-    """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2)."""
+    """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2).
+
+    Parameters
+    ----------
+    mechanism : Released
+        What released it.
+    tree : Tree
+        Over the cells.
+    levels : sequence of numpy.ndarray of int64
+        The noisy numbers of users in the nodes of each level from the top.
+    """
 
     def __init__(self, mechanism: Released, tree: Tree, levels: Sequence[Integers]) -> None:
         super().__init__(mechanism, levels[-1])

@@ -26,7 +26,14 @@ from rangeq.local.hierarchy import ORACLES
 class RecordChannel(Mixture):
     """A `Mixture` whose items are rows of a table, one column an attribute.
 
-    ``domain`` is the number of different records.
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Attributes
+        Of the records.
     """
 
     attributes: Attributes
@@ -85,7 +92,25 @@ class RecordChannel(Mixture):
 
 @dataclass(frozen=True)
 class GridChannel(RecordChannel):
-    """The cell of the record in one of some grids, chosen at random, by the grid's oracle."""
+    """The cell of the record in one of some grids, chosen at random, by the grid's oracle.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Attributes
+        Of the records.
+    grids : tuple of Grid
+        Of one or more attributes each.
+    oracle : str
+        The name of the oracle of a grid's cells.
+    largest_table : int, optional
+        Grids with more cells are counted in a sketch; None: no limit.
+    probabilities : tuple of Fraction, optional
+        Of the grids, of sum 1; None: all the same.
+    """
 
     grids: tuple[Grid, ...]
     oracle: str

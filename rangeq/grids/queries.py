@@ -20,10 +20,16 @@ estimated together.
 
 
 class Queries(NamedTuple):
-    """Queries that ask about the same attributes, in increasing order.
+    """Queries that ask about the same attributes.
 
-    ``rows`` are their positions among all queries; ``left`` and ``right`` have shape (queries,
-    attributes).
+    Attributes
+    ----------
+    rows : numpy.ndarray of int64
+        Shape (queries,): their positions among all queries.
+    places : tuple of int
+        The attributes' places, increasing.
+    left, right : numpy.ndarray of int64
+        Shape (queries, attributes): the ends of the closed ranges.
     """
 
     rows: Items

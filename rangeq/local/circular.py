@@ -32,6 +32,22 @@ class Blocks(PublicDraw):
 
     A report is the ``angle``, uniform in 0 .. width - 1 and public, and ``block``, the report of an
     oracle over the blocks: item x is in block ((x + angle) mod domain) // width.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items of the circular domain.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    blocks : int
+        How many blocks: a divisor of the domain.
+    oracle : str
+        The name of an oracle that counts cells, over the blocks.
+
+    Raises
+    ------
+    ValueError
+        The blocks do not cut the domain into equal parts, or the oracle does not count cells.
     """
 
     blocks: int

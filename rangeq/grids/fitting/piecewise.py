@@ -23,7 +23,15 @@ def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Frequencies of the cells of one attribute: shape (cells,)."""
+    """The distribution of one attribute, uniform within cells.
+
+    Parameters
+    ----------
+    edges : tuple of int
+        Where the cells begin, and the size.
+    cells : numpy.ndarray of float64
+        Shape (cells,): their frequencies.
+    """
 
     edges: Edges
     cells: Floats
@@ -55,7 +63,15 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Frequencies of the cells of two attributes: shape (cells of one, cells of the other)."""
+    """The distribution of two attributes, uniform within cells.
+
+    Parameters
+    ----------
+    edges : tuple of (tuple of int, tuple of int)
+        Of each attribute: where the cells begin, and the size.
+    cells : numpy.ndarray of float64
+        Shape (cells of one, cells of the other): their frequencies.
+    """
 
     edges: tuple[Edges, Edges]
     cells: Floats

@@ -18,7 +18,15 @@ _MOST_ROUNDS = 1000
 
 
 class Response(NamedTuple):
-    """The matrices, one for each pair, and the mean over pairs of the change in each round."""
+    """What `response_matrices` found.
+
+    Attributes
+    ----------
+    planes : list of Plane
+        The matrix of each pair.
+    changes : numpy.ndarray of float64
+        Shape (rounds,): the mean over pairs of the change in each round.
+    """
 
     planes: list[Plane]
     changes: Floats

@@ -83,7 +83,15 @@ class HIO(TreeSystem):
 
 
 class HIOEstimate(ConjunctionEstimate):
-    """Sums of d-dim intervals. Not post-processed: answers may be negative."""
+    """Sums of d-dim intervals. Not post-processed: answers may be negative.
+
+    Parameters
+    ----------
+    protocol : HIO
+        What collected the reports.
+    aggregate : Aggregate
+        Of its reports.
+    """
 
     def __init__(self, protocol: HIO, aggregate: Aggregate) -> None:
         super().__init__(protocol.attributes, aggregate.n)

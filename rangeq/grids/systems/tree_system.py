@@ -16,7 +16,23 @@ from rangeq.grids.protocol import ConjunctionProtocol
 class TreeSystem(ConjunctionProtocol):
     """Every attribute has a tree of intervals; users report on cells made of levels of these trees.
 
-    Raises ValueError unless ``branching``, the children of a node, is an integer of at least 2.
+    Parameters
+    ----------
+    sizes : sequence of int, mapping or Domain
+        The number of values of each attribute.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        How many users are expected.
+    branching : int, default 4
+        The children of a node.
+    oracle : str, default "OLH"
+        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+
+    Raises
+    ------
+    ValueError
+        ``branching`` is not an integer of at least 2, or the protocol cannot be made.
     """
 
     branching: int = 4

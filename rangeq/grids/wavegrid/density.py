@@ -85,7 +85,15 @@ _NEGLIGIBLE = 1e-3
 
 
 class Density(NamedTuple):
-    """The posterior of the frequencies of cells: mean (cells,), covariance (cells, cells)."""
+    """The posterior of the frequencies of cells.
+
+    Attributes
+    ----------
+    frequencies : numpy.ndarray of float64
+        Shape (cells,): the mean.
+    covariance : numpy.ndarray of float64
+        Shape (cells, cells).
+    """
 
     frequencies: Floats
     covariance: Floats

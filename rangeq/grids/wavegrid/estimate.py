@@ -131,7 +131,15 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The distribution of a pair: the fit, and what it has been fitted to."""
+    """The distribution of a pair: the fit, and what it has been fitted to.
+
+    Parameters
+    ----------
+    pair : Pair
+        What is known of the pair.
+    fit : Interaction
+        Of its coefficients.
+    """
 
     pair: Pair
     fit: Interaction

@@ -349,7 +349,15 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """The prior of all pairs' coefficients: mu, and tau as a symmetric matrix (degree, degree)."""
+    """The prior of all pairs' coefficients.
+
+    Parameters
+    ----------
+    tau : numpy.ndarray of float64
+        Shape (degree, degree), symmetric: the deviations of the coefficients.
+    mu : float
+        The mean of the first one.
+    """
 
     tau: Floats
     mu: float

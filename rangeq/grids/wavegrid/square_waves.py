@@ -50,6 +50,13 @@ class Wave:
     the period size / 2^m, shifted by (phase + 1/2) / phases of an arc. Two arcs are the positive
     and the negative half-waves of a square wave. Levels end where an arc is one value, or one of
     `FINE` equal cells; there are at least as many phases as those in an arc, up to `PHASES`.
+
+    Parameters
+    ----------
+    size : int
+        The number of values of the attribute.
+    arcs : int
+        g, the number of sets: a power of two, or 1 for a constant attribute.
     """
 
     size: int
@@ -153,6 +160,15 @@ class WaveCells(PublicDraw):
     A report is the configurations, public and independent of the record, and ``cell``, the report
     of subset selection over the g_a x g_b cells: of four cells two at an epsilon up to 0.45, one
     above. The items are records of the attributes, the last counting fastest.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records of the waves' attributes.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    waves : tuple of Wave
+        One for each attribute.
     """
 
     waves: tuple[Wave, ...]
@@ -224,8 +240,15 @@ def information(oracle: SubsetSelection) -> float:
 class Heard(NamedTuple):
     """What the reports of one part say.
 
-    ``places`` are its attributes; ``information`` is that of a report, and ``held`` unbiased: how
-    many who were asked with each configuration are in each cell, shape (*configurations, *arcs).
+    Attributes
+    ----------
+    places : tuple of int
+        The places of its attributes.
+    information : float
+        What a report tells of each orthonormal function of the cells.
+    held : numpy.ndarray of float64
+        Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
+        each configuration are in each cell.
     """
 
     places: tuple[int, ...]
