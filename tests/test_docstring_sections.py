@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 ROOTS = ("mechdesign", "frequency", "rangeq")
@@ -119,3 +123,66 @@ def test_a_missing_section_is_found() -> None:
     assert list(incomplete("described", described)) == []
     assert list(incomplete("partly", partly)) == ["partly"]
     assert list(incomplete("Pair", Pair)) == ["Pair", "Pair.plus"]
+
+
+TYPED = ("frequency", "rangeq")
+"""Packages whose entries of parameters and attributes say their types."""
+
+
+def docstrings(source: str) -> Iterator[tuple[str, str]]:
+    """The names and docstrings of a file, of its classes and of its functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (
+            text := ast.get_docstring(node)
+        ):
+            yield getattr(node, "name", "file"), text
+
+
+def sources(*roots: str) -> Iterator[tuple[str, str]]:
+    for root in roots:
+        for path in sorted((Path(__file__).parent.parent / root).rglob("*.py")):
+            yield str(path), path.read_text(encoding="utf-8")
+
+
+def spills(text: str) -> bool:
+    """Whether the summary of a docstring goes on below its first line."""
+    return "\n" in text.partition("\n\n")[0]
+
+
+def untyped(text: str) -> list[str]:
+    """The entries of parameters and attributes that do not say their types."""
+    found = []
+    for _, entries in re.findall(
+        r"(Parameters|Attributes)\n-+\n(.*?)(?=\n\n\w+\n-|\Z)", text, flags=re.DOTALL
+    ):
+        for line, below in pairwise([*entries.split("\n"), ""]):
+            if re.match(r"[\w*]", line) and below.startswith("    ") and " : " not in line:
+                found.append(line)
+    return found
+
+
+def test_summaries_are_one_line() -> None:
+    spilling = [
+        f"{path}: {name}"
+        for path, source in sources(*ROOTS)
+        for name, text in docstrings(source)
+        if spills(text)
+    ]
+    assert spilling == []
+
+
+def test_parameters_and_attributes_have_types() -> None:
+    found = [
+        f"{path}: {name}: {entry}"
+        for path, source in sources(*TYPED)
+        for name, text in docstrings(source)
+        for entry in untyped(text)
+    ]
+    assert found == []
+
+
+def test_a_missing_type_and_a_long_summary_are_found() -> None:
+    entries = "Adds.\n\nParameters\n----------\na, b : int\n    Numbers.\nc\n    Another.\n\n"
+    assert untyped(entries + "Returns\n-------\nint\n    Their sum.") == ["c"]
+    assert spills("Adds two numbers,\nand a third.\n\nExactly.")
+    assert not spills("Adds.\n\nExactly,\nand fast.")
