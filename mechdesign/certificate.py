@@ -102,7 +102,7 @@ class Certificate:
 
     @property
     def gap(self) -> Fraction:
-        """objective - bound >= 0: how far at most from optimal; 0 proves optimality."""
+        """objective - bound >= 0: a bound on the excess over the optimum; 0 proves optimality."""
         return self.objective - self.bound
 
     @property

@@ -1,7 +1,7 @@
 """The command line: design, audit, release, compare, plot, plan.
 
-Exit codes: 0 done; 1 the answer is no (a file lies, no such mechanism exists, a target is out of
-reach, a budget is spent); 2 the request was wrong, nothing was done.
+Exit codes: 0 done; 1 the answer is no (a file makes a false claim, no such mechanism exists, a
+target is out of reach, a budget is spent); 2 the request was wrong, nothing was done.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO = (
     Unreachable,
     BudgetExceeded,
 )
-"""Errors that are an answer, rather than a mistake in the question."""
+"""Errors that answer the request, for exit code 1; others mean that the request was wrong."""
 
 _PICTURES = (".png", ".pdf", ".svg")
 

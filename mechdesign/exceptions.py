@@ -1,4 +1,4 @@
-"""Typed errors. Each says what was wrong, what was expected, and the number that broke it."""
+"""Typed errors. Each says what was wrong, what was expected, and the offending number."""
 
 from __future__ import annotations
 

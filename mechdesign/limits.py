@@ -38,7 +38,7 @@ class Work:
         self._left: float = WORK * -(-len(json.dumps(content)) // 1_000_000)
 
     def spend(self, nanoseconds: float) -> None:
-        """ValueError if that is more than what is left."""
+        """Deduct nanoseconds; ValueError if that is more than what is left."""
         self._left -= nanoseconds
         if self._left < 0:
             raise ValueError(

@@ -96,7 +96,7 @@ def design(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
-    # Here, because it brings the solver, which few who import the package need.
+    # Imported here: it loads the solver, which most imports of the package do not need.
     from mechdesign.lp.exact_solution import certify
 
     if not isinstance(privacy, Privacy):

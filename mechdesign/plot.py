@@ -287,7 +287,7 @@ def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:
 
 
 def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
-    """The n that all the mechanisms, (n+1) x (n+1), have in common."""
+    """The one n of all the mechanisms, which are (n+1) x (n+1)."""
     _some(mechanisms, "mechanisms")
     first, n = "", -1
     for name, mechanism in mechanisms.items():

@@ -25,7 +25,7 @@ That is on the private side, and e^-1024 is negligible already.
 """
 
 _LEAST = Fraction(1, 1 << 4096)
-"""`Privacy.from_epsilon` refuses a smaller epsilon above 0: alpha is as long as it is small."""
+"""`Privacy.from_epsilon` refuses a smaller epsilon above 0: alpha would be too long."""
 
 DISTANCE_LIMIT = 1024
 """The largest distance in a `Metric`: alpha is raised to it, exactly."""

@@ -161,7 +161,7 @@ def checked_counts(
         if values.dtype.kind == "b" and largest < 1:
             bad = values.astype(bool)
     elif values.dtype.kind == "f":
-        # Lest the comparison rounds ``largest``
+        # A comparison in a narrower float would round ``largest``
         values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
         bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
     else:

@@ -1,6 +1,6 @@
 """Table: an exact column-stochastic table with the privacy that it claims, its audit and its loss.
 
-Everything that judges or stores a mechanism stands on this: properties, certificates, files.
+Properties, certificates and files of mechanisms are built on this module.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Table:
     def audit(self) -> Audit:
         """The exact worst ratio over all outputs and neighbouring inputs, and where it is reached.
 
-        It is that of `sampler`: of the very thresholds that `release` compares random words with.
+        It is computed from the thresholds of `sampler` that `release` compares random words with.
         """
         return self._audit
 
@@ -190,7 +190,7 @@ class Table:
             self.privacy.distances(self.inputs).tolist(),
         )
         alpha, least = self.privacy.alpha, min(distances, default=1)
-        # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
+        # Ratios are compared relative to what their distance d allows: times alpha^(d - least).
         scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
         edges = [(*pair, d, *scale[d]) for pair, d in zip(pairs, distances, strict=True)]
         first, second, distance, top, bottom = edges[0] if edges else (0, 0, 1, 1, 1)
@@ -273,7 +273,7 @@ class Table:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """What draws outputs, and states the law of what it draws."""
+        """The sampler of the outputs, which also states the exact law of its draws."""
         return Sampler(self.weights, self.denominator)
 
     def __eq__(self, other: object) -> bool:
@@ -290,7 +290,7 @@ class Table:
 
 
 def _widest(rows: Sequence[Sequence[int]]) -> int:
-    """The row whose largest number is the most times its smallest; the first of them."""
+    """The first row with the largest ratio of its largest number to its smallest."""
     top, bottom, widest = 1, 1, 0
     for i, row in enumerate(rows):
         low, high = min(row), max(row)

@@ -20,9 +20,6 @@ def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     Afterwards it has as many as before. The number is that of the process: what other threads
     compute meanwhile may be slowed down, but is not changed.
-
-    The number is the process's: what other threads of it compute meanwhile is slowed down, and no
-    more.
     """
 
     @wraps(function)

@@ -14,8 +14,8 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of ``path``: one thread of one process at a time.
 
     The lock is on a file beside it, ``path`` with ".lock" appended, since ``path`` itself may be
-    replaced meanwhile. That file stays; the system frees the lock of a process that ends. Whoever
-    does not ask for the lock is not kept from anything.
+    replaced meanwhile. That file stays; the system frees the lock of a process that ends. The lock
+    is advisory: it keeps out only those who ask for it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Exact rationals and whole numbers from what users type.
 
-Wherever this library promises an exact answer it refuses binary floats: ``0.9`` is not nine tenths,
-and a privacy parameter that silently differs from the one that was meant is a privacy bug.
+Wherever this library promises an exact answer it refuses binary floats: the float ``0.9`` is not
+9/10, and a privacy parameter that differs from the intended one can violate the privacy claimed.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ _STEPS, _NO_STEPS = "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]", "{desc}{postf
 class ProgressMeter:
     """A bar on a terminal, a line every few seconds elsewhere. A context manager.
 
-    It looks at the clock by itself: also what reports nothing for long is seen to go on. What is
-    done within seconds writes no line.
+    It is redrawn by the clock, so that a computation that reports nothing for long is seen to go
+    on. A computation that ends within seconds writes no line.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ProgressMeter:
         self._steps += steps
 
     def say(self, text: str) -> None:
-        """What is going on; may be called as often as one likes."""
+        """Set the text that says what is going on; calls are cheap."""
         self._text = text
 
     def _report(self) -> None:

@@ -1,7 +1,7 @@
 """Mechanisms for local privacy, where every two items are neighbours.
 
 - `square`: outputs that are the items, at the least expected loss;
-- `extremal`: any outputs, of the most use to whom they inform: information, divergences, decisions
+- `extremal`: any outputs, of the largest utility: information, divergences, decisions
   (`mechdesign.utilities`);
 - `workload_optimal`: any outputs, of the least variance for a set of linear queries
   (`mechdesign.local.linear_queries`).

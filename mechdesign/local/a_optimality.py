@@ -36,7 +36,7 @@ class Criterion:
 
     @property
     def held(self) -> float:
-        """What fixed inputs take from the variance of sampled ones: sum_x p_x G_xx."""
+        """tr(gram M^-1) less the average variance given the input: sum_x p_x G_xx."""
         return float(self.prior @ np.diag(self.gram))
 
     def information(self, rows: Floats, theta: Floats | float) -> Floats:

@@ -32,7 +32,7 @@ Counts: TypeAlias = tuple[int, ...]
 """A pattern up to swaps of interchangeable items: how many items of each class are at level 1."""
 
 ENUMERATED = 1 << 16
-"""Up to so many patterns, symmetric ones counted once, are all looked at."""
+"""Up to this many patterns, symmetric ones counted once, are enumerated."""
 
 _MAX_ROUNDS = 200
 _AT_ONCE = 40
@@ -53,7 +53,7 @@ class Candidates:
         self._worth: dict[Counts, fmpq] = {}
 
     def everything(self) -> list[Counts]:
-        """All but the one with no item at level 1, which is the one with all, times alpha."""
+        """All patterns but the one with no item at level 1, a multiple of the one with all."""
         if self.alpha == 1:
             return [tuple(self.sizes)]
         return [
@@ -263,7 +263,7 @@ def _by_utility(patterns: Candidates) -> _Pricing:
             for counts in set(map(patterns.counts, candidates))
             if any(counts)
         }
-        # Where the bound is mostly slack, more patterns would not lower it.
+        # Where the bound is far above what patterns reach, more patterns would not lower it.
         found = sorted(
             (counts for counts, excess in exact.items() if excess > bound / 10),
             key=lambda counts: -exact[counts],

@@ -31,7 +31,7 @@ _REPAIR = Fraction(1, 1 << 20)
 """The share of users who answer by a weaker mechanism, which absorbs all rounding."""
 
 _ALL_PATTERNS = 16
-"""Up to so many inputs every pattern is priced, so that the equivalence theorem gives a bound."""
+"""Up to this many inputs every pattern is priced, and the equivalence theorem gives a bound."""
 
 _ONE_BY_ONE = 64
 """Up to so many inputs rows are weighed one by one; beyond, in balanced sets.
@@ -42,7 +42,7 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 _LEAST_SHARE = 1e-3
 
 _ROUNDING = 1e-13
-"""Relative to the variance of a histogram: what floats may make of a variance of 0."""
+"""The rounding error of a variance of 0, relative to the variance of a histogram."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class WorkloadDesign:
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the variance exceeds it; infinite when the bound is 0.
+        """The excess of the variance over the bound, relative to it; infinite when that is 0.
 
         It is 0 when the variance is no more than rounding, as for a workload that asks for the
         total only.
@@ -221,7 +221,7 @@ class _Search:
         return rows
 
     def _information(self, patterns: Patterns) -> Floats:
-        """Of a balanced set as a mechanism."""
+        """The information matrix of a balanced set, taken as a mechanism."""
         rows = self._rows(patterns)
         return self.criterion.information(rows, 1 / float(rows[:, 0].sum()))
 
@@ -413,8 +413,8 @@ class _Search:
                 ):
                     break
                 if self.criterion.domain <= _ONE_BY_ONE:
-                    # Short of the optimum, so that all rows that are as good have a part: else the
-                    # worst input changes by leaps.
+                    # Stopped before the optimum, so that all rows that are equally good have a
+                    # share: otherwise the worst input changes abruptly.
                     rows = self._rows(patterns)
                     start = np.maximum(theta * (rows @ self.criterion.prior), 1e-9)
                     theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (
@@ -427,7 +427,7 @@ class _Search:
         return best[1], best[2], bound
 
     def _follow(self, patterns: Patterns, theta: Floats) -> float:
-        """Move the prior towards the inputs of most variance; how far above the mean that is."""
+        """Move the prior towards the inputs of most variance; return the largest over the mean."""
         p = self.criterion.prior
         variances = _variances(self._rows(patterns) * theta[:, None], self.criterion.gram, p)
         excess = float(variances.max() / (p @ variances))

@@ -18,17 +18,19 @@ def basic(
     bounds: Sequence[fmpq],
     free: Collection[int] = (),
 ) -> tuple[dict[int, fmpq], list[fmpq]]:
-    """A vertex of the smallest face of ``x >= 0, rows x >= bounds`` that holds a point.
+    """A vertex of the smallest face of ``x >= 0, rows x >= bounds`` that contains a point.
 
-    What is 0 stays 0, variables and slacks alike. The point itself is returned if it is a vertex:
-    if no two points of the face differ.
+    Variables and slacks that are 0 at the point stay 0. The point itself is returned if it is a
+    vertex.
 
     Parameters
     ----------
     point
         The value of every variable, of any sign if it is ``free``.
     rows
-        Coefficient of each variable, where it is not 0.
+        The rows of the constraint matrix: the coefficient of each variable, where it is not 0.
+    bounds
+        The right sides, as many as rows; the point satisfies all constraints.
     free
         Variables without a bound: they become 0 only if nothing else can.
 

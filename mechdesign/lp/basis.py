@@ -157,10 +157,10 @@ class Factorization:
 
 
 def to_fmpq(value: Fraction) -> fmpq:
-    """The same number for FLINT."""
+    """The same number as a rational number of FLINT."""
     return fmpq(value.numerator, value.denominator)
 
 
 def to_fraction(value: fmpq) -> Fraction:
-    """The same number for everybody else."""
+    """The same number as a Fraction."""
     return Fraction(int(value.p), int(value.q))

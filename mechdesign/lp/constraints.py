@@ -51,7 +51,7 @@ class Constraints:
     name: str = ""
     """Tells the group from others of a program."""
     kind: str = ""
-    """What sort of constraints they are, for whoever states and rewrites programs."""
+    """What sort of constraints they are, for code that states or rewrites programs."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):

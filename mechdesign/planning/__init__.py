@@ -1,1 +1,1 @@
-"""Which protocol to take, how many users, and which epsilon, before anybody is asked."""
+"""Planning: which protocol to take, how many users, and which epsilon, before a collection."""

@@ -1,4 +1,4 @@
-"""What the planner of `mechdesign.plan` knows of this package: the task "count"."""
+"""The task "count" of the planner: a curator's count, by the mechanisms of this package."""
 
 from __future__ import annotations
 
@@ -130,6 +130,6 @@ def _count_mechanism(name: str, n: int, alpha: Fraction, properties: tuple[str, 
     if name in _DESIGNS:
         wanted = {"WH", "RM", "S"} if name == "WM" else {"CM"}
         if "CH" in properties:
-            wanted.add("CM")  # which costs nothing then, and has a shorter program
+            wanted.add("CM")  # the loss is the same then, and the program shorter
         return design(n, Privacy(alpha), _DESIGNS[name], sorted(wanted.union(properties))).mechanism
     return {"GM": named.geometric, "EM": named.explicit_fair}[name](n, alpha)

@@ -89,7 +89,7 @@ def plan(
     Unreachable
         No candidate reaches the error with an epsilon up to 16, or with 10^12 users.
     BudgetExceeded
-        The ledger has less left.
+        Less than the epsilon remains in the ledger, or nothing.
 
     >>> found = plan("count", 8, epsilon="0.1", loss="L0", properties=["WH"])
     >>> found.best.name, found.best.protocol.audit().holds

@@ -20,7 +20,7 @@ LARGEST_N = 10**12
 """A search for a number of users ends here."""
 
 _DIGITS = 4
-"""Significant digits of an epsilon that was searched for: it is rounded up, and short to write."""
+"""Significant digits of an epsilon that was searched for; it is rounded up."""
 
 
 class Unreachable(MechanismError):

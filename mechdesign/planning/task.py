@@ -48,10 +48,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A kind of question: its candidates, and how wrong they are.
+    """A kind of question: its candidates, and their predicted errors.
 
-    A subclass is a frozen dataclass: further fields are the details that may be given. It names the
-    class in an entry point.
+    A subclass is a frozen dataclass: further fields are the details that may be given. A package
+    registers the class by an entry point.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Task(ABC):
 
 
 def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
-    """Of a candidate; infinite where it cannot serve or nothing is known."""
+    """The predicted error of a candidate; infinite where it cannot serve or none is known."""
     try:
         error = task.offer(name, epsilon, n or 0).error
     except ValueError:

@@ -2,10 +2,10 @@
 
 Closed forms, and proofs for every alpha in (0, 1) at once.
 
-Here are the named ones, and whatever else speaks of all alpha: `explain` and `parametric`, which
-find the optimal designs of every alpha (`mechdesign.symbolic.critical_regions`), the tables
-(`mechdesign.symbolic.table`), their entries (`mechdesign.symbolic.rational_function`) and the sets
-of alphas for which something is true (`mechdesign.symbolic.semialgebraic`).
+The package has the named mechanisms; `explain` and `parametric`, which find the optimal designs of
+every alpha (`mechdesign.symbolic.critical_regions`); the tables (`mechdesign.symbolic.table`);
+their entries (`mechdesign.symbolic.rational_function`); and the sets of alphas for which a
+statement is true (`mechdesign.symbolic.semialgebraic`).
 
 >>> geometric(4).audit().holds
 True

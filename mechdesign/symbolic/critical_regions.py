@@ -150,7 +150,7 @@ class Unproved:
     reason: str
 
     def verify(self) -> Verification:
-        """Never true: nothing is claimed."""
+        """A verification that fails, with the reason: nothing is claimed."""
         return Verification(False, f"nothing is proved where {self.interval}: {self.reason}")
 
     def __str__(self) -> str:

@@ -418,7 +418,7 @@ def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
         shorter = short(program, n, privacy, wanted)
         cost, bound = restored(program, shorter, loss, privacy)
         assert cost == bound
-        # What was proved row by row, without floors, is proved still: files hold such certificates.
+        # Certificates by the constraints of the statement alone stay valid: files hold such.
         rows = unreduced(program)
         solution = certify(rows.program)
         assert cost == sum(c * value for c, value in zip(program.cost, solution.x, strict=True))
@@ -488,7 +488,7 @@ def test_perfect_privacy_is_a_chain():
 @SETTINGS
 @given(st.integers(0, 10**6), st.sampled_from(["all", "n-1", "capped", "equal"]))
 def test_restored_multipliers_never_pull_more(seed, relation):
-    """For any multipliers that take no more from below a floor than from above it."""
+    """For any multipliers that sum to no more below an auxiliary variable than above it."""
     n, rng = 9, random.Random(seed)
     privacy = Privacy("2/3", RELATIONS[relation](n))
     program = full(n, privacy)
@@ -528,7 +528,7 @@ def test_restored_multipliers_never_pull_more(seed, relation):
 
 
 @pytest.mark.parametrize("loss", [L1(), L1(worst_case=True)], ids=repr)
-def test_multipliers_that_take_too_much_from_floors_are_mended(loss):
+def test_multipliers_that_take_too_much_from_auxiliary_variables_are_mended(loss):
     rng = random.Random(1)
     for neighbours in ("all", capped(9, 2)):
         privacy = Privacy("9/10", neighbours)
