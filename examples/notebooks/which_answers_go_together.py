@@ -59,8 +59,8 @@ print(
 # ## One report for all pairs
 #
 # A record has 2^8 possible values, a marginal of two attributes 4, and there are 28 of those.
-# `InpHT` reports one random Hadamard coefficient of the record, among those that marginals of up to
-# two attributes need: seven bits, of use to every marginal.
+# `InpHT` reports one random Walsh-Hadamard coefficient of the record, among those that marginals of
+# up to two attributes need: seven bits, of use to every marginal.
 
 # %%
 held = people.draw(1 << 20, rng)  # how many users hold each record

@@ -74,7 +74,7 @@ class TruthOrLie:
         return Fraction(self.lie, WORD)
 
     def require(self) -> None:
-        """ValueError unless the truth is likelier than a lie."""
+        """ValueError unless the truth is more probable than a lie."""
         if self.truth <= self.lie:
             raise ValueError(
                 f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say"

@@ -339,7 +339,7 @@ class OneBit(Protocol):
     probability c Pr[report | item] / Pr[report | no item], and sends only that decision. The
     reports kept are distributed like those of users each chosen with probability c.
 
-    The paper takes c = 1/2. Then a 0 can lose more than epsilon: if one item is the likeliest to
+    The paper takes c = 1/2. Then a 0 can lose more than epsilon: if one item is the most likely to
     have sent a report, by a factor of e^eps over the mean, and others are as likely as the mean,
     zeros differ by 1 / (2 - e^eps), which is more than e^eps, and infinite at ln 2. Here c (`kept`)
     is the largest that keeps epsilon, by an exact audit: 1/2 for protocols that send signs, whose

@@ -266,7 +266,7 @@ class MargPS(ViewProtocol):
 
 @dataclass(frozen=True)
 class MargHT(ViewProtocol):
-    """MargHT: one Hadamard coefficient of a random marginal, as one bit.
+    """MargHT: one Walsh-Hadamard coefficient of a random marginal, as one bit.
 
     Source: thesis 4.3.3; the oracle is `frequency.HRR`.
 

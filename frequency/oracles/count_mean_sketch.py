@@ -297,7 +297,7 @@ class HashedSketch(Sketch):
 
 @dataclass(frozen=True)
 class HadamardCountMeanSketch(HashedSketch, SignSketch):
-    """HCMS, InpHTCMS: one Hadamard coefficient of the hashed item, as one bit.
+    """HCMS, InpHTCMS: one Walsh-Hadamard coefficient of the hashed item, as one bit.
 
     Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
 

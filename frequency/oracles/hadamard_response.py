@@ -1,4 +1,4 @@
-"""Hadamard randomised response: signs of t random Hadamard coefficients of the item."""
+"""Hadamard randomised response: signs of t random Walsh-Hadamard coefficients of the item."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Smoothing:
         return np.asarray(np.fft.irfft(np.concatenate([[1.0], transform]), self._size))
 
     def distribution(self) -> Floats:
-        """The likeliest distribution: shape (domain,), non-negative and with sum 1.
+        """The most probable distribution: shape (domain,), non-negative and with sum 1.
 
         m and Q are the posterior's mean and precision, so that this is least squares plus the
         prior's roughness. By the alternating direction method: the quadratic part is diagonal plus

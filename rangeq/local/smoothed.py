@@ -163,7 +163,7 @@ class Shaped(Protocol):
 
 
 class ShapedEstimate(EstimatedDistribution):
-    """A distribution as smooth as the data say: the likeliest one under an adaptive prior.
+    """A distribution as smooth as the data say: the most probable one under an adaptive prior.
 
     Non-negative and with sum 1; see `rangeq.local.circle_smoothing`. Estimates are biased toward
     smooth ones, by less than what they gain in variance.

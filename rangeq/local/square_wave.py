@@ -1,4 +1,4 @@
-"""SquareWave: reports near the true value are likelier, and the distribution is found by EM."""
+"""SquareWave: reports near the true value are more probable; distributions are found by EM."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class SquareWave(Channel):
-    """The discrete square wave: a report near the value is likelier than one far from it.
+    """The discrete square wave: a report near the value is more probable than one far from it.
 
     Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional ranges, equation 8. A report is
     one ``output`` of 0 .. domain + 2 reach - 1. The 2 reach + 1 outputs v .. v + 2 reach are near
