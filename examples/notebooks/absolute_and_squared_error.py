@@ -171,11 +171,11 @@ colours = {"UCM": "#0072B2", "WM": "#009E73", "FM": "#CC79A7", "AM": "#D55E00", 
 markers = {"UCM": "o", "WM": "D", "FM": "v", "AM": "s", "UM": "^"}
 fig = Figure(figsize=(9, 3.2 * len(settings)), layout="constrained")
 panels = fig.subplots(len(settings), 2, squeeze=False, sharey="row")
-for row, (alpha, people) in zip(panels, settings, strict=True):
+for row, (alpha, users) in zip(panels, settings, strict=True):
     for axes, (error, loss) in zip(row, losses.items(), strict=True):
         rmse = {
-            name: [mechanism.error_distribution(binomial(people, p)).rmse for p in grid]
-            for name, mechanism in contest(people, alpha, loss).items()
+            name: [mechanism.error_distribution(binomial(users, p)).rmse for p in grid]
+            for name, mechanism in contest(users, alpha, loss).items()
         }
         for name, line in rmse.items():
             axes.plot(
@@ -186,11 +186,11 @@ for row, (alpha, people) in zip(panels, settings, strict=True):
                 markerfacecolor="none",
                 label=name,
             )
-        axes.set(title=f"{error} error, n = {people}, alpha = {float(alpha)}", xlabel="p")
+        axes.set(title=f"{error} error, n = {users}, alpha = {float(alpha)}", xlabel="p")
         axes.grid(color="0.9")
         middle = grid.index(Fraction(1, 2))
         assert all(rmse[name][k] < rmse["UM"][k] for name in names for k in range(len(grid)))
-        assert rmse["UCM"][middle] <= rmse["WM"][middle] or (people, error) == (12, "absolute")
+        assert rmse["UCM"][middle] <= rmse["WM"][middle] or (users, error) == (12, "absolute")
         assert rmse["AM"][middle] < rmse["AM"][0]  # with all properties the middle is easiest
     row[0].set_ylabel("root mean square error")
 panels[0, 0].legend(frameon=False, ncols=3, fontsize=8)
@@ -245,7 +245,7 @@ for error, loss in (("absolute", L1), ("squared", L2)):
 
 # %%
 alphas = [Fraction(k, 40 if full else 20) for k in range(4 if full else 2, 39 if full else 20)]
-people = 8
+users = 8
 fig = Figure(figsize=(9, 3.8), layout="constrained")
 styles = {
     "WH": ("#009E73", "D"),
@@ -254,11 +254,11 @@ styles = {
     "all seven": ("#D55E00", "s"),
 }
 for axes, (error, loss) in zip(fig.subplots(1, 2, sharey=True), losses.items(), strict=True):
-    least = [design(people, Privacy(alpha), loss) for alpha in alphas]
+    least = [design(users, Privacy(alpha), loss) for alpha in alphas]
     reported = [not never(found.mechanism) for found in least]
     for wish, (colour, marker) in styles.items():
         values = [
-            design(people, Privacy(alpha), loss, wishes[wish]).certificate.objective
+            design(users, Privacy(alpha), loss, wishes[wish]).certificate.objective
             for alpha in alphas
         ]
         extra = [
@@ -287,7 +287,7 @@ for axes, (error, loss) in zip(fig.subplots(1, 2, sharey=True), losses.items(), 
     last = max(alpha for alpha, every in zip(alphas, reported, strict=True) if every)
     axes.axvspan(0, float(last), color="0.93", zorder=0)
     axes.set(
-        title=f"{error} error, n = {people}",
+        title=f"{error} error, n = {users}",
         xlabel="alpha (nearer 1 is more private)",
         xlim=(0.08, 1),
     )

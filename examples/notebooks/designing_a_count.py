@@ -111,7 +111,7 @@ assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10"
 
 
 # %%
-def people() -> dict[str, np.ndarray]:
+def respondents() -> dict[str, np.ndarray]:
     """Three attributes of everybody, each a sequence of yes and no."""
     if data is not None:
         with open(data / "adult.csv", encoding="utf-8") as file:
@@ -132,12 +132,12 @@ def people() -> dict[str, np.ndarray]:
 
 
 def group_counts(bits: np.ndarray, n: int) -> np.ndarray:
-    """How many of each group of n, as they come; the last few people are left out."""
+    """How many of each group of n, as they come; the last few respondents are left out."""
     whole = len(bits) // n * n
     return bits[:whole].reshape(-1, n).sum(axis=1)
 
 
-targets = people()
+targets = respondents()
 for name, bits in targets.items():
     print(f"{name:20} {bits.mean():.3f} of {len(bits)}")
 

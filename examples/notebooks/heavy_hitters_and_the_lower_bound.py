@@ -133,7 +133,7 @@ for k, n in enumerate(users):
     )
 for name in systems:
     assert all(1 < e / b < 15 for e, b in zip(by_users[name], bound, strict=True))
-    # √n: a hundred times the people, a tenth of the error, as the bound has it.
+    # √n: a hundred times the users, a tenth of the error, as the bound has it.
     assert 0.4 < by_users[name][0] / by_users[name][-1] / math.sqrt(users[-1] / users[0]) < 2
 
 # %% [markdown]
@@ -167,11 +167,11 @@ for b, e, least in zip(lengths, by_bits, bound_bits, strict=True):
 # %%
 whole = HRR(1 << 10, math.log(2))
 single = OneBit(whole)
-people = rng.integers(0, 1 << 10, 100_000)
-shares_of = np.bincount(people, minlength=whole.domain) / len(people)
+drawn = rng.integers(0, 1 << 10, 100_000)
+shares_of = np.bincount(drawn, minlength=whole.domain) / len(drawn)
 rmse = []
 for one in (whole, single):
-    estimates = [one.estimate(one.aggregate(one.privatize(people, rng))) for _ in range(4)]
+    estimates = [one.estimate(one.aggregate(one.privatize(drawn, rng))) for _ in range(4)]
     rmse.append(
         np.sqrt(np.mean([(estimate.frequencies - shares_of) ** 2 for estimate in estimates]))
     )

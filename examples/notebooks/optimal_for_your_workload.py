@@ -182,7 +182,7 @@ assert designed < shelf.rmse < 1.03 * designed
 
 
 # %%
-def people() -> np.ndarray:
+def population() -> np.ndarray:
     if data is None:
         where = rng.choice(3, size=20_000, p=[0.35, 0.45, 0.2])
         return (
@@ -202,7 +202,7 @@ with tempfile.TemporaryDirectory() as folder:
     mechanism = Mechanism.load(Path(folder) / "hours.json")  # audits again
 oracle = Tabular(mechanism)
 
-items = people()
+items = population()
 held = np.bincount(items, minlength=24)
 truth = held / len(items)
 total = sum(oracle.aggregate(oracle.privatize(part, rng)) for part in np.array_split(items, 3))

@@ -45,7 +45,7 @@ n, sizes = 200_000, {"age": 100, "schooling": 20, "hours": 100}
 if data is None:  # made up: who is older and longer at school works more
     age = rng.binomial(99, rng.beta(8, 12, n))
     schooling = rng.binomial(19, 0.3 + 0.4 * rng.beta(3, 3, n))
-    people = np.stack(
+    users = np.stack(
         [age, schooling, rng.binomial(99, 0.2 + 0.002 * age + 0.01 * schooling)], axis=1
     )
 else:
@@ -54,11 +54,11 @@ else:
             [int(row[name]) for name in ("age", "education_num", "hr_per_week")]
             for row in csv.DictReader(stream)
         ]
-    people = np.array(census)[rng.integers(0, len(census), n)]
+    users = np.array(census)[rng.integers(0, len(census), n)]
 
 protocol = best(sizes, epsilon=1.0, n=n)
 assert protocol.audit().holds
-estimate = protocol.estimate(protocol.aggregate(protocol.privatize(people, rng)))
+estimate = protocol.estimate(protocol.aggregate(protocol.privatize(users, rng)))
 print(f"{n:,} people, {protocol.report_bits} bits from each")
 for asked in (
     [("age", 30, 39)],
@@ -69,7 +69,7 @@ for asked in (
     low, high = estimate.interval(names, [[a for _, a, _ in asked]], [[b for _, _, b in asked]])
     inside = np.ones(n, dtype=bool)
     for name, a, b in asked:
-        column = people[:, list(sizes).index(name)]
+        column = users[:, list(sizes).index(name)]
         inside &= (column >= a) & (column <= b)
     found = estimate.answer(asked)
     print(

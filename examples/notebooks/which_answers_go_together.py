@@ -47,12 +47,12 @@ from marginal_figures import (
     trips,
 )
 
-people = trips(rng) if data is None else taxi(data / "taxis.csv")
+population = trips(rng) if data is None else taxi(data / "taxis.csv")
 study = Study(rng, repeats=10 if full else 3, quick=not full)
 n, epsilon = 1 << 18, math.log(3)
 print(
-    f"{n:,} users are drawn from {len(people.records):,} {people.name}:"
-    f" {', '.join(people.attributes)}"
+    f"{n:,} users are drawn from {len(population.records):,} {population.name}:"
+    f" {', '.join(population.attributes)}"
 )
 
 # %% [markdown]
@@ -63,13 +63,13 @@ print(
 # up to two attributes need: seven bits, of use to every marginal.
 
 # %%
-held = people.draw(1 << 20, rng)  # how many users hold each record
-protocol = InpHT(people.domain, k=2, epsilon=epsilon)
+held = population.draw(1 << 20, rng)  # how many users hold each record
+protocol = InpHT(population.domain, k=2, epsilon=epsilon)
 assert protocol.audit().holds
 estimate = protocol.estimate(protocol.simulate(held, rng))
 
 low, high = estimate.interval(["CC", "Tip"])
-table, true = estimate.marginal(["CC", "Tip"]), people.marginal(held, ["CC", "Tip"])
+table, true = estimate.marginal(["CC", "Tip"]), population.marginal(held, ["CC", "Tip"])
 print(
     f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval"
     "        truth"
@@ -102,11 +102,11 @@ print(
 for kind in SIX:
     name = kind.__name__
     for e in epsilons:
-        system = kind(people.domain, 2, e)
+        system = kind(population.domain, 2, e)
         predicted[name, e] = np.mean(
-            [system.total_variation(n, view) for view in people.domain.views(2)]
+            [system.total_variation(n, view) for view in population.domain.views(2)]
         )
-        measured[name, e] = study.error(kind, people, n, 2, e)[0]
+        measured[name, e] = study.error(kind, population, n, 2, e)[0]
     print(
         f"{name:8s}  {system.report_bits:4d}  {predicted[name, epsilon]:9.4f} "
         f" {measured[name, epsilon]:8.4f}"
@@ -123,7 +123,7 @@ assert order == ["InpHT", "MargPS", "MargHT", "MargRR", "InpRR", "InpPS"]
 # ## Correlations (Figure 4.2)
 
 # %%
-figure_4_2(study, people)
+figure_4_2(study, population)
 
 # %% [markdown]
 # ## Dependent, or noise? (Figure 4.8)
@@ -133,13 +133,13 @@ figure_4_2(study, people)
 # *are* independent, many times:
 
 # %%
-independent = people.some(2).domain
+independent = population.some(2).domain
 shares = np.outer([0.7, 0.3], [0.6, 0.4]).ravel()
 once = InpHT(independent, 2, epsilon)
 tests = []
 for _ in range(400):
     estimated = once.estimate(once.simulate(rng.multinomial(n, shares), rng))
-    tests.append(chi_square(estimated, *people.attributes[:2]))
+    tests.append(chi_square(estimated, *population.attributes[:2]))
 naive = np.mean([test.statistic > test.critical_without_noise for test in tests])
 aware = np.mean([test.dependent for test in tests])
 print(
@@ -155,16 +155,16 @@ assert naive > 0.4
 # same dependence. Of the thesis's six pairs:
 
 # %%
-figure_4_8(study, people)
+figure_4_8(study, population)
 
 # %% [markdown]
 # All 28 pairs, from 2^20 users. At 95 % one or two independent pairs of so many would be called
 # dependent; each is tested at a 28th of 5 % instead.
 
 # %%
-pairs = people.domain.views(2)
+pairs = population.domain.views(2)
 found = {pair: chi_square(estimate, *pair, confidence=1 - 0.05 / len(pairs)) for pair in pairs}
-exact = {pair: statistic(people.marginal(held, pair), estimate.n) for pair in pairs}
+exact = {pair: statistic(population.marginal(held, pair), estimate.n) for pair in pairs}
 print("pairs called dependent       statistic  from exact counts    critical    p-value")
 for pair in sorted(pairs, key=lambda pair: found[pair].p_value):
     test = found[pair]
@@ -193,11 +193,11 @@ if data is None:
 # %%
 def marginals(a, b):
     """What a curator would know."""
-    return people.marginal(held, (a, b))
+    return population.marginal(held, (a, b))
 
 
-ideal, learned = chow_liu(marginals, people.attributes), chow_liu(estimate)
-pairwise = MargPS(people.domain, 2, epsilon)
+ideal, learned = chow_liu(marginals, population.attributes), chow_liu(estimate)
+pairwise = MargPS(population.domain, 2, epsilon)
 worse = chow_liu(pairwise.estimate(pairwise.simulate(held, rng)))
 print(f"information of the true tree {ideal.total():.4f} nats")
 for name, tree in (("InpHT", learned), ("MargPS", worse)):
@@ -233,7 +233,7 @@ logarithmic(left)
 left.set(
     xlabel="ε",
     ylabel="total variation distance",
-    title=f"2-way marginals, n = $2^{{18}}$ {people.name}",
+    title=f"2-way marginals, n = $2^{{18}}$ {population.name}",
 )
 left.legend(frameon=False, ncols=3, loc="upper center", fontsize=9, bbox_to_anchor=(0.5, -0.14))
 values = [test.statistic for test in tests]
@@ -254,8 +254,8 @@ middle.set(
 middle.legend(frameon=False, loc="upper center", fontsize=9, bbox_to_anchor=(0.5, -0.14))
 angle = dict(
     zip(
-        people.attributes,
-        np.linspace(0, 2 * np.pi, len(people.attributes), endpoint=False),
+        population.attributes,
+        np.linspace(0, 2 * np.pi, len(population.attributes), endpoint=False),
         strict=True,
     )
 )
