@@ -294,7 +294,7 @@ def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
         if mechanism.outputs != mechanism.inputs:
             raise NotSquare(
                 f"{name} is {mechanism.outputs} x {mechanism.inputs}: its outputs are not counts of"
-                " the same people"
+                " the same respondents"
             )
         if n < 0:
             first, n = name, mechanism.inputs - 1
