@@ -90,6 +90,9 @@ class RangeProtocol(Mixture, Oracle):
 
         Noise, sampling of levels and of coefficients are included.
 
+        The sources bound it (range queries, Lemma 4.2, Theorem 4.5 and equation 3; thesis Lemma 8
+        and Theorem 7); here it is computed.
+
         Parameters
         ----------
         n : int

@@ -33,6 +33,10 @@ class DecomposedHistogram(LevelHistograms):
     `difference_variance`) are about the leaves, `range` and `average_rmse` about the nodes.
     `HierarchicalHistogram` combines all levels, and errs less.
 
+    With V the variance of the oracle for all users, and h levels that are all as likely, the
+    sources bound the variance of a range of r items by (2 B - 1) V h (ceil(log_B r) + 1) (Theorem
+    4.3, Lemma 4.4, equation 1; thesis Theorem 6 counts 2 (B - 1) nodes a level).
+
     Parameters
     ----------
     domain : int

@@ -122,6 +122,9 @@ class HaarHRR(EvenTree):
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
     every level determines how the nodes above it split, and nothing else.
 
+    With V the variance of HRR for all users, the source bounds the variance of any range by V
+    log2(D)^2 / 2 (equation 3).
+
     Parameters
     ----------
     domain : int

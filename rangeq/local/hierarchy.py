@@ -120,6 +120,10 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     All levels are combined by least squares, which is the most accurate. `DecomposedHistogram`
     leaves them as they are. TreeOUE, TreeHRR and TreeOLH of the paper are this, by ``oracle``.
 
+    Least squares multiply the variance of a node by at most B / (B + 1) (Lemma 4.6; thesis Lemma
+    10). With V the variance of the oracle for all users, the source bounds the variance of a range
+    of r items for B = 8 by V log2(r) log2(D) / 2 (equation 2).
+
     Parameters
     ----------
     domain : int
