@@ -66,7 +66,7 @@ class Code:
 
     @classmethod
     def best(cls, bits: int) -> Code:
-        """The code with the fewest symbols, all about as long."""
+        """The code with the fewest symbols of up to 8 bits, all of about the same length."""
         symbols = -(-bits // 8)
         return cls(bits, -(-bits // symbols))
 
@@ -147,7 +147,7 @@ class Code:
         return (np.bitwise_count(value & place) ^ (value >> (self.symbol - 1))).astype(np.int64) & 1
 
     def decode(self, sums: npt.ArrayLike, soft: bool = True) -> Words:
-        """The word whose codeword goes best with each row of sums, as far as was looked.
+        """The word whose codeword correlates most with each row of sums, of those tried.
 
         Every block's symbols are scored by a fast Hadamard transform of its sums. Of the most
         reliable blocks, as many as decide a word, the best symbols are tried, changed in up to two

@@ -412,7 +412,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
 
     def candidates(self, aggregate: Aggregate) -> Words:
-        """What the channels name.
+        """The words that the channels' sums decode to.
 
         Parameters
         ----------

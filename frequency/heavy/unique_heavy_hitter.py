@@ -214,7 +214,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
     def privatized(
         self, channel: IdleReporting, values: Any, rng: np.random.Generator | None
     ) -> Reports:
-        """The same by a channel for items that has reports for users without one.
+        """As `privatize`, by another channel that has reports for users without an item.
 
         Parameters
         ----------

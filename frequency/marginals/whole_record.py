@@ -194,7 +194,7 @@ class InpPS(InputProtocol):
 
 @dataclass(frozen=True)
 class InpOLH(InputProtocol):
-    """InpOLH: the record, hashed.
+    """InpOLH: a hash of the record, by randomised response.
 
     Source: thesis 2.4.2; the oracle is `frequency.OLH`.
 
@@ -218,7 +218,7 @@ class InpOLH(InputProtocol):
 
 @dataclass(frozen=True)
 class InpHTCMS(InputProtocol):
-    """InpHTCMS: the record in a sketch.
+    """InpHTCMS: a Walsh-Hadamard coefficient of the hashed record, as one bit.
 
     Source: thesis 4.4.6; the oracle is `frequency.HadamardCountMeanSketch`.
 

@@ -43,7 +43,7 @@ _MEMORY = 1 << 32
 
 @dataclass(frozen=True)
 class OracleCandidate:
-    """An oracle with what it costs and how wrong it is.
+    """An oracle with its predicted error and its costs.
 
     Attributes
     ----------

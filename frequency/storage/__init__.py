@@ -51,7 +51,7 @@ __all__ = [
 
 
 def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:
-    """Write an aggregate: after a crash the file is the old one or the new one.
+    """Write an aggregate, replacing the file in one step or not at all.
 
     Parameters
     ----------

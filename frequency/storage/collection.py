@@ -64,7 +64,7 @@ _LOOKS = 100
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came of files of reports.
+    """The aggregate of files of reports, and an account of every file.
 
     Attributes
     ----------

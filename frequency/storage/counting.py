@@ -49,7 +49,7 @@ Job: TypeAlias = tuple[Task, ...]
 
 
 class FileEntry(NamedTuple):
-    """What came of a piece of a file.
+    """The outcome of counting a piece of a file.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Part:
     counts : numpy.ndarray of integers
         Shaped as those of the protocol's aggregates.
     entries : tuple of FileEntry
-        What came of each piece.
+        The outcome of each piece.
     """
 
     counts: Counts

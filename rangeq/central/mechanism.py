@@ -110,7 +110,7 @@ class CentralMechanism(ABC):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> CentralEstimate:
-        """Noise, once, and everything that follows from it.
+        """Release a histogram once, with noise: all ranges are answered from it.
 
         Every call is a release of its own, and costs epsilon again.
 

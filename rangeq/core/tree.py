@@ -116,7 +116,7 @@ class Tree:
 
     @cached_property
     def leaves(self) -> int:
-        """Items and padding."""
+        """The number of leaves: items and padding."""
         return math.prod(self.branching)
 
     @cached_property

@@ -41,7 +41,7 @@ class PredictedError(NamedTuple):
 
     @property
     def total(self) -> Any:
-        """Their sum."""
+        """The sum of the three."""
         return self.noise + self.sampling + self.non_uniformity
 
 

@@ -108,7 +108,7 @@ class Shaped(Protocol):
 
     @property
     def channel(self) -> CircularHistogram:
-        """The collection."""
+        """How an item becomes a report."""
         return self.collection
 
     @property

@@ -14,7 +14,9 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class Uniform(ConjunctionProtocol):
-    """The answer of a query is the share of records in it. Reports are counted, and say nothing.
+    """The benchmark that answers every query by its share of all possible records.
+
+    Reports are counted, and say nothing of the records.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
 
 @dataclass(frozen=True)
 class WaveGrid(ConjunctionProtocol):
-    """Every user tells of one pair of attributes: the record's cell of two random square waves.
+    """Every user reports on one pair of attributes: the record's cell of two random square waves.
 
     A wave is a function of one attribute, and the product of two is one of both: four cells tell of
     all three at once, so that no users are needed for single attributes alone. Random phases leave
