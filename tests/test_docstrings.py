@@ -50,10 +50,11 @@ def described(cls: type) -> tuple[str, set[str]]:
     their own.
     """
     family = [base for base in cls.__mro__ if ours(base)]
-    bodies = (ast.parse(textwrap.dedent(inspect.getsource(base))).body[0] for base in family)
+    trees = (ast.parse(textwrap.dedent(inspect.getsource(base))).body[0] for base in family)
+    bodies = [tree.body for tree in trees if isinstance(tree, ast.ClassDef)]
     return "\n".join(base.__doc__ or "" for base in family if is_described(base)), {
-        name for body in bodies for name in after(body.body)
-    }  # type: ignore[attr-defined]
+        name for body in bodies for name in after(body)
+    }
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
@@ -99,7 +100,7 @@ def silent_attributes(cls: type) -> set[str]:
 
 def is_described(cls: type) -> bool:
     """Not only by what `dataclass` writes of itself."""
-    return bool(cls.__doc__) and not cls.__doc__.startswith(f"{cls.__name__}(")
+    return cls.__doc__ is not None and not cls.__doc__.startswith(f"{cls.__name__}(")
 
 
 @pytest.mark.parametrize("name", [*ROOTS, *MODULES])
@@ -178,7 +179,7 @@ def test_what_is_not_described_is_found(monkeypatch: pytest.MonkeyPatch) -> None
         def grow(self) -> None: ...
 
         @property
-        def cheap(self) -> bool: ...
+        def cheap(self) -> None: ...
 
     monkeypatch.setitem(globals(), "ROOTS", ("tests",))
     assert is_described(Base)

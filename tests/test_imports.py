@@ -83,6 +83,6 @@ def test_a_misspelt_name_is_an_error() -> None:
     import mechdesign
 
     with pytest.raises(AttributeError, match="module 'mechdesign' has no attribute '__versoin__'"):
-        mechdesign.__versoin__  # noqa: B018
+        mechdesign.__versoin__  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match="desing"):
         exec("from mechdesign import desing")

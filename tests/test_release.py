@@ -25,14 +25,11 @@ OLDEST = ROOT / "tools" / "oldest.py"
 
 def test_one_version_everywhere() -> None:
     assert mechdesign.__version__ == VERSION
-    assert (
-        re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
-        == VERSION
-    )
-    assert (
-        re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
-        == VERSION
-    )
+    patterns = {"CITATION.cff": r"^version: (.*)$", "CHANGELOG.md": r"^## \[?([\d.]+)"}
+    for file, pattern in patterns.items():
+        found = re.search(pattern, (ROOT / file).read_text(), re.MULTILINE)
+        assert found is not None
+        assert found[1] == VERSION
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ WORD = 1 << 64
 UNSETTLED = "unsettled"
 NEGLIGIBLE = Fraction(1, 1 << 100)
 
-_HEADS = ([], [], [], [], [0] * 4, [WORD - 1] * 2)
+_HEADS: tuple[list[int], ...] = ([], [], [], [], [0] * 4, [WORD - 1] * 2)
 _MOST_WORDS = 3000
 _MOST_PIECES = 5000
 
@@ -60,7 +60,7 @@ class Tape(np.random.Generator):
         self.prefix, self.continuation, self.used = prefix, continuation, 0
         return self
 
-    def integers(self, low, high, size, dtype):
+    def integers(self, low, high, size, dtype):  # type: ignore[override]  # as words are drawn
         assert (low, high, dtype) == (0, WORD, np.uint64), "something else than words was drawn"
         start, self.used = self.used, self.used + size
         assert self.used < _MOST_WORDS, "the draw does not end"
@@ -152,7 +152,8 @@ class _Learner:
         root = self.behaviour(self.given)
         if root[0] == "end":
             return {root[1]: Fraction(1)}
-        prefixes, moves, order = {root: [self.given]}, {}, 0
+        prefixes, order = {root: [self.given]}, 0
+        moves: dict[tuple, list] = {}
         queue = [(-1, order, root)]
         while queue:
             mass, _, state = heapq.heappop(queue)
@@ -187,11 +188,11 @@ class _Learner:
 
 def _absorbed(root, moves):
     """The law of the outcome: states are eliminated, one by one, the last found first."""
-    chance = {}
+    chance: dict[tuple, dict[tuple, Fraction]] = {}
     for state, pieces in moves.items():
-        row = chance[state] = defaultdict(Fraction)
+        chance[state] = defaultdict(Fraction)
         for weight, _, after in pieces:
-            row[after] += weight
+            chance[state][after] += weight
     for state in reversed(list(moves)):
         row = chance.pop(state)
         stays = row.pop(state, Fraction(0))
@@ -239,6 +240,6 @@ def law_of_bit(draw):
 
     That it is decided is seen from continuations by zeros and by ones, whatever the other bits are.
     """
-    heads = ([], [0] * 64, [WORD - 1] * 64, [WORD - 2] * 64, [1] * 64)
+    heads: tuple[list[int], ...] = ([], [0] * 64, [WORD - 1] * 64, [WORD - 2] * 64, [1] * 64)
     continuations = [stream(seed, head) for seed, head in enumerate(heads)]
     return _BitLearner(draw, continuations, (0, 64, 1)).law()

@@ -197,7 +197,7 @@ def subclasses(kind):
 
 
 def test_no_protocol_is_forgotten():
-    known = {Sampled, SampledOracle, hh.OneBit, rangeq.Flat}  # of one bit: below
+    known: set[type] = {Sampled, SampledOracle, hh.OneBit, rangeq.Flat}  # of one bit: below
     for case in CASES.values():
         protocol = case.make()
         channel = channel_of(protocol)
@@ -217,7 +217,7 @@ def test_no_protocol_is_forgotten():
 
 def coins_of(channel, items):
     """Coins for every way in which the likelihoods of the items may go together."""
-    found = {}
+    found: dict = {}
     for word in range(200):
         coins = Coins(np.full(len(items), word, dtype=np.uint64), channel.seed)
         found.setdefault(tuple(channel.inner._coins_likelihood(coins, items).tolist()), word)
@@ -448,8 +448,11 @@ def leaky_part(self, words, honest=Mixture._part):
     return honest(self, words - (words >> np.uint64(8)))
 
 
-def leaky_powers(self, honest=DiscreteLaplace._powers.func):
-    powers = honest(self)
+HONEST_POWERS = vars(DiscreteLaplace)["_powers"].func
+
+
+def leaky_powers(self):
+    powers = HONEST_POWERS(self)
     return powers - powers // np.uint64(256)
 
 

@@ -138,7 +138,8 @@ class VarianceContract:
     """The suite. A subclass has ``entries`` and says what a protocol answers: ``sample``."""
 
     domain, users, runs = 16, 200_000, 250
-    planted, planted_at = (), 8.0
+    planted: tuple[str, ...] = ()
+    planted_at = 8.0
     """Names of entries for which wrong variances are planted, and the epsilon at which they are."""
 
     populations, planted_in = POPULATIONS, "heaped"

@@ -98,11 +98,11 @@ def structured(event):
 
     def attack(oracle, v, u, count=REPORTS, seed=1):
         rng = np.random.default_rng([seed, v, u])
-        hits = [
+        mine, others = (
             int(event(oracle, oracle.privatize(np.full(count, item), rng), v, u).sum())
             for item in (v, u)
-        ]
-        return loss_at_least(*hits, count)
+        )
+        return loss_at_least(mine, others, count)
 
     return attack
 

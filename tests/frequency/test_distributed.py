@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -75,7 +76,7 @@ def test_a_worker_killed_in_the_middle(client, tmp_path):
         os.kill(victims[0], signal.SIGKILL)
         killed.set()
 
-    done = []
+    done: list[Any] = []
     killer = threading.Thread(target=kill)
     killer.start()
     while not (killed.is_set() and len(done) > 1):  # one before or across the kill, one after it

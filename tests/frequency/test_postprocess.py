@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 from scipy.integrate import quad, simpson
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 from scipy.stats import norm as gaussian
 
 from frequency import postprocess
@@ -320,6 +320,7 @@ def simplex_over_supports(values, b=0.0):
             if min(f) >= 0:
                 cost = sum((x - y) ** 2 / (1 + b * y) for x, y in zip(v, f, strict=True))
                 best = min(best or (cost, f), (cost, f))
+    assert best is not None
     return [float(x) for x in best[1]]
 
 
@@ -484,7 +485,7 @@ def test_mle_apx_by_a_generic_solver(p, q):
             (values, b),
             method="SLSQP",
             bounds=[(0, 1)] * 8,
-            constraints={"type": "eq", "fun": lambda f: f.sum() - 1},
+            constraints=LinearConstraint(np.ones(8), 1, 1),
             options={"ftol": 1e-14, "maxiter": 500},
         )
         result = mle_apx(values, p, q)

@@ -9,12 +9,13 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mechdesign import Mechanism, MechanismError, Privacy, device, named
-from mechdesign import files as formats
+from mechdesign._support.strict_json import digest_of
 from mechdesign.sampling import Sampler
 from tests.tape import Tape
 
@@ -116,7 +117,7 @@ def test_a_file_that_lies_is_refused(key: str, value: object, reason: str, tmp_p
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"digest|version"):
         device.Device(str(path))
-    content["digest"] = formats.digest_of(content)
+    content["digest"] = digest_of(content)
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=reason):
         device.Device(str(path))
@@ -153,32 +154,19 @@ def test_the_program_reads_counts_and_reports_errors_in_a_line(
     assert done.stderr.count("\n") == (0 if code == 0 else 1)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *(
-            ("neighbours", value)
-            for value in (
-                0,
-                -5,
-                False,
-                True,
-                1.0,
-                None,
-                {},
-                "x",
-                [],
-                [[0, 0]],
-                [[-1, 0]],
-                [[0, 9]],
-                [[0]],
-                [0],
-            )
-        ),
-        *(("alpha", value) for value in ("-1/-2", "1/0", "0b1", " 1/2", "2", 0.5, None)),
-        *(("denominator", value) for value in ("0", "-8", "1_6", 16)),
-        *(("weights", value) for value in ([], [[]], "x", [["0"] * 4] * 4, [[1]], None)),
+FORGERIES: dict[str, list[Any]] = {
+    "neighbours": [
+        *(0, -5, False, True, 1.0, None, {}, "x", []),
+        *([[0, 0]], [[-1, 0]], [[0, 9]], [[0]], [0]),
     ],
+    "alpha": ["-1/-2", "1/0", "0b1", " 1/2", "2", 0.5, None],
+    "denominator": ["0", "-8", "1_6", 16],
+    "weights": [[], [[]], "x", [["0"] * 4] * 4, [[1]], None],
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in FORGERIES.items() for value in values]
 )
 def test_the_device_and_the_library_refuse_the_same_forgeries(
     key: str, value: object, tmp_path: Path
@@ -187,7 +175,7 @@ def test_the_device_and_the_library_refuse_the_same_forgeries(
     named.geometric(3, "1/2").save(path)
     content = json.loads(path.read_text())
     content[key] = value
-    content["digest"] = formats.digest_of(content)
+    content["digest"] = digest_of(content)
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"."):
         device.Device(str(path))
@@ -220,7 +208,7 @@ def test_a_file_with_more_than_one_reading_is_refused(old: str, new: str, tmp_pa
     assert old in text
     path.write_text(text.replace(old, new))
     content = json.loads(path.read_text())
-    path.write_text(path.read_text().replace(content["digest"], formats.digest_of(content)))
+    path.write_text(path.read_text().replace(content["digest"], digest_of(content)))
     with pytest.raises(ValueError, match=r"twice|version 1|keys|not in a mechanism file"):
         device.Device(str(path))
     with pytest.raises(MechanismError):

@@ -286,7 +286,7 @@ def test_of_a_symbolic_link_the_file_that_it_leads_to_is_replaced(tmp_path: Path
     link.symlink_to("there/file")
     chain.symlink_to(link)
     with pytest.raises(TypeError), files.replacing(chain) as stream:
-        stream.write("no bytes")
+        stream.write("no bytes")  # type: ignore[call-overload]
     assert target.read_bytes() == b"old"
     with files.replacing(chain) as stream:
         stream.write(b"new")

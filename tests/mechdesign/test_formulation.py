@@ -380,7 +380,8 @@ def test_canonical_codes():
         ["x0+x1=0"] * 2,
         ["x0+x1=1"] * 2,
     ]
-    meaning, signs = {}, []
+    meaning: dict[bytes, set[str]] = {}
+    signs = []
     for (codes, sign), texts in zip(canonical(groups), said, strict=True):
         signs.append(sign.tolist())
         for code, text in zip(codes, texts, strict=True):

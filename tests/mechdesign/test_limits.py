@@ -15,6 +15,7 @@ import pytest
 
 from mechdesign import Ledger, Mechanism, Privacy, design, device, limits, named
 from mechdesign import files as formats
+from mechdesign._support.strict_json import digest_of
 from mechdesign.losses import L1
 from mechdesign.privacy import Metric
 
@@ -94,7 +95,7 @@ MECHANISMS = {
     },
 }
 
-LEDGERS = {
+LEDGERS: dict[str, list[Any]] = {
     "coprime": [(x, [x]) for x in COPRIME],
     "long": [(LONG, None)],
     "many": [("1/99991", None)] * 15_000,
@@ -125,7 +126,7 @@ def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
     texts = {}
     for name, change in MECHANISMS.items():
         content = {"format": formats.FORMAT, "version": 1, **usual, **change}
-        content["digest"] = formats.digest_of(content)
+        content["digest"] = digest_of(content)
         texts["library", name] = texts["device", name] = json.dumps(content)
     for name, spends in LEDGERS.items():
         entries = [

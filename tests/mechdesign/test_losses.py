@@ -178,7 +178,7 @@ def test_losses_are_values():
     assert L0() != L0(worst_case=True)
     assert Costs([["1/2"]]) == Costs([["2/4"]])
     with pytest.raises(AttributeError):
-        L0().d = 3
+        L0().d = 3  # type: ignore[misc]  # read-only
     assert repr(L0(2, worst_case=True)) == "L0(d=2, worst_case=True)"
     assert repr(Power("3/2")) == "L1.5()"
 

@@ -9,6 +9,7 @@ import random
 import time
 from fractions import Fraction
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,7 +211,7 @@ def test_audit_by_definition(table, neighbours):
     if isinstance(neighbours, list) and max(map(max, neighbours)) >= inputs:
         neighbours = "all"
     mechanism = Mechanism(table, Privacy("1/3", neighbours))
-    worst = Fraction(1)
+    worst: Fraction | float = Fraction(1)
     for row in table:
         for j, k in mechanism.privacy.pairs(inputs).tolist():
             for top, bottom in ((row[j], row[k]), (row[k], row[j])):
@@ -237,7 +238,8 @@ def audit_of_every_pair(table, privacy):
         privacy.pairs(len(table[0])).tolist(),
         privacy.distances(len(table[0])).tolist(),
     )
-    found, best = (Fraction(1), (0, tuple(pairs[0]))), Fraction(0)
+    found: tuple[Fraction | float, Any] = Fraction(1), (0, tuple(pairs[0]))
+    best: Fraction | float = Fraction(0)
     for (i, row), ((a, b), d) in product(enumerate(table), zip(pairs, distances, strict=True)):
         for j, k in ((a, b), (b, a)):
             ratio = (row[j] / row[k] if row[k] else math.inf) if row[j] else Fraction(0)
@@ -515,5 +517,5 @@ def test_a_mechanism_cannot_be_initialised_again():
     mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
     assert mechanism.audit().holds
     with pytest.raises(AttributeError, match="immutable"):
-        mechanism.__init__([[1, 0], [0, 1]], Privacy("1/2"))
+        Mechanism.__init__(mechanism, [[1, 0], [0, 1]], Privacy("1/2"))
     assert mechanism.table[0][0] == Fraction(2, 3)

@@ -28,7 +28,7 @@ from mechdesign import (
     device,
     named,
 )
-from mechdesign import files as formats
+from mechdesign._support.strict_json import digest_of
 from mechdesign.certificate import dual_bound
 from mechdesign.cli import main
 from mechdesign.formulation import mechanism_program, privacy_constraints
@@ -626,7 +626,7 @@ def test_a_metric_in_a_file(saved, tmp_path):
 def forged(path, neighbours):
     content = json.loads(path.read_text())
     content["neighbours"] = neighbours
-    content["digest"] = formats.digest_of(content)
+    content["digest"] = digest_of(content)
     path.write_text(json.dumps(content))
 
 

@@ -36,7 +36,7 @@ def test_the_estimate_is_that_of_the_neighbours() -> None:
     ["adjacent", "all", 3, 100, [(0, 1), (2, 3)], Metric([[0, 1, None], [1, 0, 2], [None, 2, 0]])],
 )
 def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
-    privacy = Privacy("1/2", neighbours)  # type: ignore[arg-type]
+    privacy = Privacy("1/2", neighbours)
     for inputs in [3] if isinstance(neighbours, Metric) else [4, 5, 17]:
         assert privacy.pair_count(inputs) == len(privacy.pairs(inputs))
     if not isinstance(neighbours, (list, Metric)):

@@ -165,10 +165,12 @@ def test_contrast_of_printed_entries(n: int) -> None:
     figure = plot.heatmaps({"ramp": named.geometric(n, "3/4"), "EM": named.explicit_fair(n, "3/4")})
     for axes in figure.axes[:-1]:
         (image,) = axes.images
+        values = image.get_array()
+        assert values is not None
         assert len(axes.texts) == ((n + 1) ** 2 if n <= 8 else 0)
         for text in axes.texts:
             j, i = text.get_position()
-            cell = luminance(image.cmap(image.norm(image.get_array()[i, j])))
+            cell = luminance(image.cmap(image.norm(values[int(i), int(j)])))
             ink = luminance(to_rgba(text.get_color()))
             assert (max(cell, ink) + 0.05) / (min(cell, ink) + 0.05) >= 4
 

@@ -100,7 +100,7 @@ def test_a_long_alpha_is_printed_briefly():
 def test_value_object():
     privacy = Privacy("9/10", [(2, 1), (0, 1)])
     with pytest.raises(AttributeError):
-        privacy.alpha = Fraction(1, 2)
+        privacy.alpha = Fraction(1, 2)  # type: ignore[misc]  # read-only
     for other in (copy.copy(privacy), copy.deepcopy(privacy), pickle.loads(pickle.dumps(privacy))):
         assert other == privacy
         assert hash(other) == hash(privacy)

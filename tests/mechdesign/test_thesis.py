@@ -451,8 +451,8 @@ def test_section_6_4_row_monotonicity_is_independent_of_privacy():
     """Section 6.4: some private mechanisms are not row monotone, and some row monotone ones are not
     private.
     """
-    steep, bumpy = [[1, 0], [0, 1]], [[4, 3, 4], [3, 4, 3], [3, 3, 3]]
-    bumpy = [[Q(entry, 10) for entry in row] for row in bumpy]
+    steep = [[1, 0], [0, 1]]
+    bumpy = [[Q(entry, 10) for entry in row] for row in ([4, 3, 4], [3, 4, 3], [3, 3, 3])]
     assert brute.row_monotone(steep)
     assert not brute.is_private(steep, Q(1, 2))
     assert brute.is_private(bumpy, Q(1, 2))

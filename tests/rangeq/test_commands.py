@@ -169,12 +169,13 @@ def test_conditions(asked):
         [value, value - 1.959964 * variance**0.5, value + 1.959964 * variance**0.5]
     )
     assert table(out)["where a=3"][0] == pytest.approx(estimate.marginal(["a"])[3])
-    protocol = rangeq.grids.best(RECORDS, 2.0, 4000)
-    (code, out, _), aggregate = asked(protocol, people, "--where", "b=1:4,a=2")
-    estimate = protocol.estimate(aggregate)
-    low, high = estimate.interval(["b", "a"], [[1, 2]], [[4, 2]])
+    system = rangeq.grids.best(RECORDS, 2.0, 4000)
+    (code, out, _), aggregate = asked(system, people, "--where", "b=1:4,a=2")
+    ranged = system.estimate(aggregate)
+    assert isinstance(ranged, rangeq.grids.WaveEstimate)
+    low, high = ranged.interval(["b", "a"], [[1, 2]], [[4, 2]])
     assert table(out)["where b=1:4,a=2"] == pytest.approx(
-        [estimate.answer([("b", 1, 4), ("a", 2, 2)]), low[0], high[0]]
+        [ranged.answer([("b", 1, 4), ("a", 2, 2)]), low[0], high[0]]
     )
     (code, out, err), _ = asked(rangeq.grids.TDG(RECORDS, 2.0, 4000), people, "--where", "a=1:2")
     assert (code, table(out)["where a=1:2"][1:]) == (0, [None, None])
@@ -208,7 +209,7 @@ def test_wrong_questions(protocol, question, message, asked, capsys):
     try:
         (code, out, err), _ = asked(protocol, NUMBERS, *question)
     except SystemExit as error:  # of argparse
-        code, out, err = error.code, *capsys.readouterr()
+        code, (out, err) = error.code, capsys.readouterr()
     assert (code, out) == (2, "")
     assert any(part in err for part in message.split("|"))
 

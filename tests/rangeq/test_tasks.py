@@ -243,6 +243,7 @@ def test_a_search_inverts_the_prediction(task, domain, details):
             c.name: c
             for c in plan(task, domain, epsilon=epsilon, error=item.error, **details).candidates
         }[item.name]
+        assert people.n is not None
         assert people.n <= n
         assert people.error <= item.error
         assert forward.task.offer(item.name, epsilon, people.n - 1).error > item.error

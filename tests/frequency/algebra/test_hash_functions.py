@@ -47,7 +47,7 @@ def vector(x):
 
 def rank(vectors):
     """Over GF(2), of integers as vectors of bits."""
-    basis = []
+    basis: list[int] = []
     for v in vectors:
         for b in basis:
             v = min(v, v ^ b)
@@ -175,7 +175,7 @@ def test_all_quintuples_of_small_items_are_independent():
     vectors = library_vectors(range(64))
     assert 0 not in vectors
     assert len(set(vectors)) == 64
-    pairs = {}
+    pairs: dict[int, list[tuple[int, int]]] = {}
     for a, b in combinations(range(64), 2):
         pairs.setdefault(vectors[a] ^ vectors[b], []).append((a, b))
     assert all(len(found) == 1 for found in pairs.values())  # no four items
@@ -189,7 +189,7 @@ def test_some_six_items_are_dependent():
     """So the independence is 5-wise and no more: two triples with equal sums. Six such bits have an
     even number of ones.
     """
-    vectors, seen = library_vectors(range(64)), {}
+    vectors, seen = library_vectors(range(64)), dict[int, tuple[int, int]]()
     six = next(
         (*seen[total], *triple)
         for triple in combinations(range(64), 3)

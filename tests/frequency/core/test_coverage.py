@@ -32,7 +32,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.oracles.count_mean_sketch import Sketch
+from frequency.oracles.count_mean_sketch import HashedSketch, Sketch
 from mechdesign import named
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,8 @@ def collected(oracle, n, repeats, seed, sums=True):
     rng, held = np.random.default_rng([n, seed]), skewed(oracle.domain, n)
     weights, found = range_sums_and_others(oracle.domain), []
     for repeat in range(repeats):
-        one = replace(oracle, seed=repeat) if isinstance(oracle, Sketch) else oracle
+        sketch = isinstance(oracle, HashedSketch | JLOracle)
+        one = replace(oracle, seed=repeat) if sketch else oracle
         estimate = one.estimate(one.simulate(held, rng))
         linear = estimate.linear(weights) if sums else (np.zeros(1), np.zeros(1))
         found.append((estimate.frequencies, estimate.variances, *estimate.interval(0.95), *linear))

@@ -35,6 +35,7 @@ from frequency import (
 )
 from frequency.algebra.hash_functions import Coins
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter
+from frequency.heavy.one_bit import SampledOracle
 from mechdesign import named
 from tests.contracts.oracle import FALSE_ALARM, WORD, exponential_below, goodness
 from tests.frequency.oracles import test_oracles as oracles
@@ -106,7 +107,7 @@ def numbers(oracle, reports):
 
 
 def grouped(oracle, reports, probabilities):
-    result = {}
+    result: dict = {}
     for key, p in zip(numbers(oracle, reports), probabilities, strict=True):
         result[key] = result.get(key, 0) + p
     return result
@@ -385,6 +386,12 @@ def test_the_server_counts_the_kept_blank_reports(name):
 HELD = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
 
 
+def sampled_oracle(protocol: OneBit) -> SampledOracle:
+    """The channel of a protocol around a frequency oracle, which is one itself."""
+    assert isinstance(protocol.channel, SampledOracle)
+    return protocol.channel
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -404,15 +411,16 @@ def test_estimates_are_unbiased_with_the_stated_variance(name):
     """
     oracle, _, _, _ = listed(name, 5, 0.5)
     protocol, n, runs = OneBit(oracle), 2000, 300
+    channel = sampled_oracle(protocol)
     values = np.repeat(np.arange(5), (HELD * n).astype(int))
     rng = np.random.default_rng(17)
     estimates = [
         protocol.estimate(protocol.aggregate(protocol.privatize(values, rng))) for _ in range(runs)
     ]
     found = np.array([e.frequencies for e in estimates])
-    variance = protocol.channel.variance(n, HELD)
+    variance = channel.variance(n, HELD)
     alarm = FALSE_ALARM / 20
-    low, high = stats.chi2.ppf([alarm, 1 - alarm], runs - 1)
+    low, high = (stats.chi2.ppf(tail, runs - 1) for tail in (alarm, 1 - alarm))
 
     def alarms(mean, variance):
         score = np.abs(found.mean(axis=0) - mean) / np.sqrt(variance / runs)
@@ -430,9 +438,9 @@ def test_estimates_are_unbiased_with_the_stated_variance(name):
     assert low < spread < high
     assert not low < 2 * spread < high
     # A mean over all pairs of the variance of a difference, if all items are as frequent.
-    mean = protocol.channel.difference_variance(n)
+    mean = channel.difference_variance(n)
     flat_ = np.full(5, 0.2)
-    assert mean < 2.01 * float(np.mean(protocol.channel.variance(n, flat_))) * 5 / 4
+    assert mean < 2.01 * float(np.mean(channel.variance(n, flat_))) * 5 / 4
 
 
 @pytest.mark.parametrize("name", ["GRR", "OLH", "OUE", "HRR"])
@@ -441,7 +449,7 @@ def test_variances_of_sums_known_beforehand(name):
     the item's frequency alone.
     """
     oracle, _, _, _ = listed(name, 5, 0.5)
-    channel = OneBit(oracle).channel
+    channel = sampled_oracle(OneBit(oracle))
     np.testing.assert_allclose(
         oracle.linear_variance(100, np.eye(5), HELD), oracle.variance(100, HELD), rtol=1e-9
     )
@@ -454,7 +462,7 @@ def test_variances_of_sums_known_beforehand(name):
 def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
     """A quadratic form: doubled weights have four times the variance, and the parallelogram law."""
     oracle, _, _, _ = listed(name, 5, 0.5)
-    channel, rng = OneBit(oracle).channel, np.random.default_rng(0)
+    channel, rng = sampled_oracle(OneBit(oracle)), np.random.default_rng(0)
     one, two = rng.normal(size=(2, 4, 5))
 
     def variance(weights):
@@ -476,7 +484,7 @@ def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
     np.testing.assert_allclose(both, 2 * told(one) + 2 * told(two), rtol=1e-9)
     # The choice of the users kept adds the variance of the weights among all users.
     among = one**2 @ HELD - (one @ HELD) ** 2
-    share = channel.inner.linear_variance(100, one, HELD) / float(channel.kept)
+    share = oracle.linear_variance(100, one, HELD) / float(channel.kept)
     np.testing.assert_allclose(
         variance(one), share + among * float(1 / channel.kept - 1) / 100, rtol=1e-9
     )
@@ -492,7 +500,7 @@ def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
 def test_confusion_does_not_average_out(make):
     """However many users there are, and whatever part of them is kept."""
     inner = make()
-    channel = OneBit(inner).channel
+    channel = sampled_oracle(OneBit(inner))
     assert channel.variance(10**12) >= float(inner.confusion)
     assert channel.difference_variance(10**15) >= inner.difference_variance(10**15) * (1 - 1e-6)
 
@@ -537,7 +545,7 @@ def test_impossible_reports_and_aggregates():
     bad["bit"][2] = 2
     with pytest.raises(InvalidReport):
         protocol.aggregate(bad)
-    tally = Counter()
+    tally: Counter[str] = Counter()
     assert protocol.aggregate(bad, tally).n == 3
     assert tally == {"impossible": 1}
     with pytest.raises(IncompatibleAggregate):

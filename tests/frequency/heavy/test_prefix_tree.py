@@ -214,7 +214,7 @@ def colliding(hashes, word, bits):
     """Another word of so many bits with the same hash under all these functions: x with M (x ^
     word) = 0, by elimination.
     """
-    basis = []  # (image under all functions, word), reduced
+    basis: list[tuple[int, int]] = []  # (image under all functions, word), reduced
     zero = [hash_.zero for hash_ in hashes]
     for place in range(bits):
         x, image = 1 << place, 0
@@ -508,7 +508,7 @@ def test_corrupted_reports(name):
     bad["part"][[3, 9]] = 255
     with pytest.raises(InvalidReport, match=r"reports\[3\]"):
         protocol.find(bad)
-    tally = Counter()
+    tally: Counter[str] = Counter()
     assert protocol.aggregate(bad, tally).n == 198
     assert tally == {"impossible": 2}
     message = protocol.reports_to_bytes(reports)

@@ -409,7 +409,7 @@ def test_impossible_reports():
         change(bad)
         with pytest.raises(InvalidReport):
             protocol.find(bad)
-        tally = Counter()
+        tally: Counter[str] = Counter()
         assert protocol.aggregate(bad, tally).n == 2
         assert tally == {"impossible": 1}
 

@@ -222,7 +222,7 @@ def test_estimates_are_unbiased_with_the_stated_variance():
     contrast = protocol.channel.contrast
     variance = (contrast**-2 - share) / n
     alarm = FALSE_ALARM / 4
-    low, high = stats.chi2.ppf([alarm, 1 - alarm], runs - 1)
+    low, high = (stats.chi2.ppf(tail, runs - 1) for tail in (alarm, 1 - alarm))
     limit = -stats.norm.ppf(alarm) * math.sqrt(variance / runs)
     spread = f.var(ddof=1) * (runs - 1)
     assert abs(f.mean() - share) < limit < math.sqrt(variance)
@@ -362,7 +362,7 @@ def test_reports_and_aggregates_of_others():
             continue
         with pytest.raises(InvalidReport):
             protocol.find(bad)
-        tally = Counter()
+        tally: Counter[str] = Counter()
         assert protocol.aggregate(bad, tally).n == 1
         assert tally == {"impossible": 1}
 

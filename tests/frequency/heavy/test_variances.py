@@ -5,6 +5,8 @@ See `tests.contracts.variances`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from frequency import GRR, HRR, OLH, OUE, HadamardCountMeanSketch, heavy
@@ -98,7 +100,7 @@ class TestFoundAlone(TestFound):
     """Protocols for one item that nearly all hold."""
 
     users, runs = 6000, 150
-    test_wrong_variances_are_rejected = None  # one answer: only errors beyond a half are found
+    test_wrong_variances_are_rejected: Any = None  # one answer: only errors beyond a half are found
     frequent = [7]  # noqa: RUF012
     populations = {"three": lambda domain, users: three(domain, users) + 2 * users * one_of(domain)}  # noqa: RUF012
     entries = {  # noqa: RUF012

@@ -46,7 +46,7 @@ def coupled(strength: float) -> npt.NDArray[np.float64]:
 
 def simulated(
     protocol: MarginalProtocol, table: npt.NDArray[np.float64], n: int, rng: np.random.Generator
-):  # type: ignore[no-untyped-def]
+):
     return protocol.estimate(protocol.simulate(rng.multinomial(n, table.ravel()), rng))
 
 
@@ -214,7 +214,7 @@ def test_correlation_is_numpy_s() -> None:
         [rng.integers(0, 4, 5_000), rng.integers(0, 2, 5_000), rng.integers(0, 3, 5_000)], axis=1
     )
     records[:, 1] |= records[:, 0] > 2
-    expected = np.corrcoef(records.T)
+    expected = np.asarray(np.corrcoef(records.T))
     assert pearson(domain.marginal(records, ("x", "y"))) == pytest.approx(expected[0, 1])
     protocol = InpPS(domain, 2, 40.0)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
@@ -228,7 +228,7 @@ def test_correlation_is_numpy_s() -> None:
 @pytest.mark.parametrize(
     "table", [[0.5, 0.5], [[0.5, -0.1], [0.3, 0.3]], [[0.5, 0.4]], [[math.nan, 1.0]], [[]]]
 )
-def test_what_is_no_distribution_is_refused(function, table) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_no_distribution_is_refused(function, table) -> None:
     with pytest.raises(InvalidEstimates):
         function(table)
 

@@ -256,10 +256,10 @@ def test_the_consistent_fit_is_unbiased_with_the_predicted_variances():
         fit = consistent(protocol.estimate(protocol.simulate(held, rng)))
         found.append(fit.marginal(["d", "b"]).ravel())
         told.append(fit.variances(["d", "b"]).ravel())
-    found, predicted = np.array(found), protocol.cell_variances(3200, ["d", "b"]).ravel()
+    estimates, predicted = np.array(found), protocol.cell_variances(3200, ["d", "b"]).ravel()
     bound = stats.norm.isf(FALSE_ALARM / 12)
-    variances = found.var(axis=0, ddof=1)
-    assert (np.abs(found.mean(axis=0) - 1 / 4) / np.sqrt(variances / repeats)).max() < bound
+    variances = estimates.var(axis=0, ddof=1)
+    assert (np.abs(estimates.mean(axis=0) - 1 / 4) / np.sqrt(variances / repeats)).max() < bound
     assert np.abs(variances / predicted - 1).max() < bound * math.sqrt(2 / (repeats - 1))
     assert np.allclose(np.mean(told, axis=0), predicted, rtol=0.03)
     assert np.abs(variances / (2 * predicted) - 1).max() > bound * math.sqrt(2 / (repeats - 1))

@@ -41,7 +41,7 @@ def chain(rng: np.random.Generator, d: int) -> npt.NDArray[np.float64]:
     return table
 
 
-def marginals_of(table: npt.NDArray[np.float64], names: str):  # type: ignore[no-untyped-def]
+def marginals_of(table: npt.NDArray[np.float64], names: str):
     def marginal(a: str, b: str) -> npt.NDArray[np.float64]:
         places = [names.index(a), names.index(b)]
         rest = tuple(axis for axis in range(table.ndim) if axis not in places)

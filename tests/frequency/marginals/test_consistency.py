@@ -48,10 +48,10 @@ def dense_fit(domain, views, tables, precisions):
         cells = domain.cells(np.arange(domain.size), view)
         rows.append(math.sqrt(precision) * (np.arange(cells.max() + 1)[:, None] == cells))
         right.append(math.sqrt(precision) * np.nan_to_num(table.ravel()))
-    matrix, right = np.concatenate(rows), np.concatenate(right)
+    matrix, sides = np.concatenate(rows), np.concatenate(right)
     start = np.full(domain.size, 1 / domain.size)
     free = np.linalg.svd(np.ones((1, domain.size)))[2][1:].T  # changes that keep the total
-    change = np.linalg.lstsq(matrix @ free, right - matrix @ start, rcond=None)[0]
+    change = np.linalg.lstsq(matrix @ free, sides - matrix @ start, rcond=None)[0]
     return start + free @ change
 
 
@@ -141,10 +141,10 @@ def test_unbiased_with_the_variances_it_tells_and_better(kind):
         found.append(fitted.marginal(names).ravel())
         told.append(fitted.variances(names).ravel())
         told_raw.append(estimate.variances(names).ravel())
-    found, truth = np.array(found), truth_of(domain, held, names).ravel()
-    deviations = found.std(axis=0, ddof=1)
+    estimates, truth = np.array(found), truth_of(domain, held, names).ravel()
+    deviations = estimates.std(axis=0, ddof=1)
     bound = stats.norm.isf(FALSE_ALARM / 12)
-    assert (np.abs(found.mean(axis=0) - truth) / deviations * math.sqrt(repeats)).max() < bound
+    assert (np.abs(estimates.mean(axis=0) - truth) / deviations * math.sqrt(repeats)).max() < bound
     # A sample variance of 1000 nearly normal numbers has a relative deviation of (2 / 999)^(1/2).
     ratios = deviations**2 / np.mean(told, axis=0)
     assert np.abs(ratios - 1).max() < bound * math.sqrt(2 / (repeats - 1))
@@ -159,6 +159,7 @@ def test_weights_are_those_of_the_views_errors():
     protocol = MargRR(domain, 2, 1.0)
     even = np.full(domain.size, 1000)
     fitted = consistent(protocol.estimate(protocol.simulate(even, np.random.default_rng(8))))
+    assert isinstance(fitted, ConsistentEstimate)
     least = fitted.variances(["a", "b"]).mean()
     overlap = fitted._overlap
     for part, factor in ((0, 3.0), (1, 3.0), (2, 3.0), (0, 0.3), (1, 0.3), (2, 0.3)):
@@ -203,10 +204,8 @@ def test_others_agree_already():
         )
         assert consistent(estimate) is estimate
         assert np.allclose(estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["a"]))
-    protocol = InpEM(small, 2, 1.0)
-    estimate = protocol.estimate(
-        protocol.simulate(held_of(small, 500, 14), np.random.default_rng(15))
-    )
+    mixed = InpEM(small, 2, 1.0)
+    estimate = mixed.estimate(protocol.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
     with pytest.raises(ValueError, match="InpEM"):
         consistent(estimate)
     with pytest.raises(ValueError, match="unknown"):

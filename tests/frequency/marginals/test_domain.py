@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,7 +248,8 @@ def test_wrong_attributes(attributes) -> None:
 
 
 def test_a_domain_is_a_value() -> None:
-    domain = Domain({"a": np.int64(5), "b": 2})
+    sizes: dict[str, Any] = {"a": np.int64(5), "b": 2}
+    domain = Domain(sizes)
     assert domain == Domain({"a": 5, "b": 2})
     assert hash(domain) == hash(Domain({"a": 5, "b": 2}))
     assert domain != Domain({"b": 2, "a": 5})  # the order says how records are numbered

@@ -288,7 +288,7 @@ def test_hostile_reports():
     reports["record"][3] = SMALL.size
     with pytest.raises(InvalidReport, match=r"reports\[3\]"):
         protocol.aggregate(reports)
-    tally = Counter()
+    tally: Counter[str] = Counter()
     assert protocol.aggregate(reports, tally).n == 9
     assert tally == {"impossible": 1}
     with pytest.raises(InvalidReport):

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -434,7 +435,7 @@ def test_theorem_5_variance_of_a_coefficient(d, k, epsilon) -> None:
     outcomes = [
         (Fraction(1, T) * p, T / (2 * p - 1)),
         (Fraction(1, T) * (1 - p), -T / (2 * p - 1)),
-        (1 - Fraction(1, T), 0),
+        (1 - Fraction(1, T), Fraction(0)),
     ]
     assert sum(chance * value for chance, value in outcomes) == 1
     variance = sum(chance * (value - 1) ** 2 for chance, value in outcomes)
@@ -944,9 +945,9 @@ def test_wrong_arguments(kind) -> None:
     for records in ([[0, 0, 2]], [[0, 0, -1]], [[0, 0, math.nan]]):
         with pytest.raises(InvalidValue):
             protocol.privatize(records)
-    for records in ([0, 0, 0], [[0, 0]]):
+    for shapeless in ([0, 0, 0], [[0, 0]]):
         with pytest.raises(ValueError, match="shape"):
-            protocol.privatize(records)
+            protocol.privatize(shapeless)
     with pytest.raises(ValueError, match="counts must be 8"):
         protocol.simulate([1, 2])
 
@@ -957,6 +958,7 @@ def test_answers_with_sets_of_values() -> None:
         protocol.aggregate(protocol.privatize(rng.integers(0, [5, 3], size=(400, 2)), rng))
     )
     table = estimate.marginal(["a", "b"])
+    values: Any
     for values in ([1, 3], {1, 3}, (3, 1), np.array([1, 3]), range(1, 4, 2), [np.int8(1), 3, 3]):
         assert estimate.answer({"a": values, "b": 2}).value == pytest.approx(table[[1, 3], 2].sum())
     assert estimate.answer({"a": [], "b": 2}) == (0, 0)
@@ -973,9 +975,9 @@ def test_domains_that_are_too_large() -> None:
             kind(wide, 2, 1.0)
         with pytest.raises(ValueError, match="counts every record by itself"):
             kind(Domain({"a": (1 << 22) + 1}), 1, 1.0)
-    for kind in VIEW:
+    for viewing in VIEW:
         with pytest.raises(ValueError, match="sets of 31 attributes"):
-            kind(wide, 31, 1.0)
+            viewing(wide, 31, 1.0)
     with pytest.raises(ValueError, match="coefficients, more than"):
         InpHT(wide, 31, 1.0)
     with pytest.raises(ValueError, match="coefficients, more than"):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from frequency import marginals
+from frequency import HadamardCountMeanSketch, marginals
 from frequency.marginals import (
     CALM,
     Domain,
@@ -33,7 +33,9 @@ SETS = (("a",), ("b", "c"), ("c", "a"))
 def sketched(domain, k, epsilon, run):
     """Over the public random functions, of few cells: every run has another seed."""
     protocol = InpHTCMS(domain, k, epsilon, 4, 16)
-    vars(protocol)["channel"] = replace(protocol.channel, seed=run)
+    sketch = protocol.channel
+    assert isinstance(sketch, HadamardCountMeanSketch)
+    vars(protocol)["channel"] = replace(sketch, seed=run)
     return protocol
 
 

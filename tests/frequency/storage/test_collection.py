@@ -6,6 +6,7 @@ And what a terminal shows meanwhile.
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ class Meter:
         self.updates.append(done)
 
 
-meters = []
+meters: list[Any] = []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -378,7 +378,7 @@ def test_impossible_reports_are_left_out_and_counted(tmp_path):
         {str(path): {"impossible": 3}},
     )
     assert "left out 3 impossible" in str(collected)
-    tally = Counter()
+    tally: Counter[str] = Counter()
     assert len(read_reports(path, protocol, tally)) == 2
     assert tally == {"impossible": 3}
     with pytest.raises(InvalidReport, match="cannot have been sent"):

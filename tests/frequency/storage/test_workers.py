@@ -97,7 +97,11 @@ def test_calls_are_made_ahead_and_their_results_come_in_order():
         def width(self):
             return 3
 
-    results = in_order(Wide(), lambda k: begun.append(k) or k * k, iter(range(6)))
+    def square(k):
+        begun.append(k)
+        return k * k
+
+    results = in_order(Wide(), square, iter(range(6)))
     assert begun == []
     assert (next(results), begun) == (0, [0, 1, 2])
     assert (next(results), begun) == (1, [0, 1, 2, 3])

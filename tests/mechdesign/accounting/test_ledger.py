@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
 from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def spent_by(entries, group):
     )
 )
 def test_nobody_ever_spends_more_and_the_sums_are_exact(entries):
-    ledger, recorded = Ledger(3), []
+    ledger, recorded = Ledger(3), list[Any]()
     for number, (epsilon, people) in enumerate(entries):
         # Z: in no group
         fits = all(spent_by([*recorded, (epsilon, people)], group) <= 3 for group in "abcz")

@@ -84,6 +84,7 @@ def best_of_all_patterns(items, alpha, worth):
     """The linear program over all rows with entries 1 and alpha, in floats."""
     rows = list(product([1.0, float(alpha)], repeat=items))
     found = linprog([-worth(row) for row in rows], A_eq=np.array(rows).T, b_eq=np.ones(items))
+    assert found.fun is not None
     return -found.fun
 
 
@@ -495,7 +496,8 @@ def test_utilities_want_exact_distributions():
         total_variation([1], [HALF, HALF])
     with pytest.raises(InexactNumber):
         BestDecision([[0.5]])
-    for table in ([], [[]], [[1, 2], [3]]):
+    tables: list[list[list[int]]] = [[], [[]], [[1, 2], [3]]]
+    for table in tables:
         with pytest.raises(ValueError, match=r"one length|at least one decision"):
             BestDecision(table)
         with pytest.raises(ValueError, match=r"one length|at least one decision"):

@@ -3,6 +3,7 @@ of component.
 """
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
@@ -30,7 +31,7 @@ def column(values):
     return fmpq_mat(len(values), 1, list(values))
 
 
-def check(rows, variables, rng=None):
+def check(rows: list[dict], variables: list[int], rng: random.Random | None = None) -> bool:
     """The same answers as dense elimination, or SingularBasis exactly when the determinant is zero;
     whether it is not.
     """
@@ -69,7 +70,7 @@ def check(rows, variables, rng=None):
     return True
 
 
-def random_system(rng, size, long_share):
+def random_system(rng: random.Random, size: int, long_share: float) -> tuple[list[dict], list[int]]:
     """Rows of one, two and many variables over scattered variable numbers."""
     variables = rng.sample(range(3 * size), size)
     rows = []
@@ -92,7 +93,9 @@ def test_random_systems(size, long_share):
     assert regular < 80 or long_share == 1.0 or size == 1
 
 
-def random_forest(rng, sizes, longs):
+def random_forest(
+    rng: random.Random, sizes: Sequence[int], longs: int
+) -> tuple[list[dict], list[int]]:
     """Components of the given sizes, trees, with a row to spare in all but ``longs`` of them, and
     as many long rows.
     """

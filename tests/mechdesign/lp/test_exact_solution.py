@@ -8,6 +8,7 @@ import pickle
 import random
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -35,6 +36,7 @@ from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial, prior
 from mechdesign.lp.basis import to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import Optimum
+from mechdesign.lp.highs import solve as honest_solve
 from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
@@ -465,9 +467,6 @@ def mislead(monkeypatch, change, answers=None):
     return asked
 
 
-honest_solve = certify_module.solve
-
-
 @pytest.mark.parametrize(("n", "loss"), [(32, L0()), (32, L2())], ids=["L0", "L2"])
 def test_without_refinements_and_steps_the_answer_is_still_exact(n, loss):
     program = build(n, HALF, loss)
@@ -743,7 +742,7 @@ def test_infeasibility_is_proved_without_a_solver(monkeypatch, liar):
 
 
 def test_progress_tells_what_is_going_on(monkeypatch):
-    told = []
+    told: list[str] = []
     certify(build(5, NINE, L2(), ["WH"]), told.append)
     assert all(isinstance(text, str) for text in told)
     mislead(monkeypatch, wrong_cost(np.random.default_rng(0)), answers=1)
@@ -955,7 +954,7 @@ class TestNumbersOfCertificates:
         )
 
     def test_a_fraction_with_a_hidden_sign_is_negative(self):
-        hidden = Fraction(1)
+        hidden: Any = Fraction(1)
         hidden._numerator, hidden._denominator = 1, -4
         multipliers = {
             "column sums": {0: Fraction(1, 4), 1: Fraction(1, 4)},
@@ -974,9 +973,9 @@ class TestNumbersOfCertificates:
     def test_multipliers_are_read_only_and_travel(self):
         certificate = design(2, Privacy("9/10"), L0(), ["WH"]).certificate
         with pytest.raises(TypeError):
-            certificate.multipliers["privacy"] = {}
+            certificate.multipliers["privacy"] = {}  # type: ignore[index]  # read-only
         with pytest.raises(TypeError):
-            certificate.multipliers["column sums"][0] = 1
+            certificate.multipliers["column sums"][0] = 1  # type: ignore[index]  # read-only
         assert pickle.loads(pickle.dumps(certificate)) == certificate
 
     def test_negative_costs_are_refused(self):

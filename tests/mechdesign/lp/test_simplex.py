@@ -5,6 +5,7 @@ optimum of certify.
 import itertools
 import random
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,7 @@ class Tableau:
         )
 
     def at(self, basic, nonbasic):
+        assert self.change is not None
         return self.change[self.basic.index(basic), self.nonbasic.index(nonbasic)]
 
 
@@ -313,7 +315,7 @@ def test_no_more_steps_than_allowed(steps, monkeypatch):
     """A vertex for every step; the dual phase needs two more, to change the cost and back."""
     problem = Problem.of(build(3, NINE, L1(), ["WH"], reduced=False))
     for vertex in some_vertices(problem, random.Random(3), 5):
-        exchanged = []
+        exchanged: list[Any] = []
         exchange = Basis.exchanged
         with monkeypatch.context() as patch:
             patch.setattr(
@@ -427,8 +429,8 @@ def test_a_degenerate_problem_does_not_cycle():
     """Beale's example, on which the rule of the largest coefficient cycles; an equality with a
     slack of 0 is in the way, too.
     """
-    cost = [Fraction(-3, 4), 20, Fraction(-1, 2), 6]
-    rows = [
+    cost: list[Any] = [Fraction(-3, 4), 20, Fraction(-1, 2), 6]
+    rows: list[Any] = [
         ({0: Fraction(-1, 4), 1: 8, 2: 1, 3: -9}, 0, False),
         ({0: Fraction(-1, 2), 1: 12, 2: Fraction(1, 2), 3: -3}, 0, False),
         ({2: -1}, -1, False),

@@ -408,7 +408,8 @@ def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [item.name for item in found.candidates]
     star = axes.lines[-1]
-    assert (star.get_xdata()[0], star.get_ydata()[0]) == (
+    x, y = np.asarray(star.get_xydata())[0]
+    assert (x, y) == (
         float(found.best.epsilon),
         found.best.error,
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction as Q
 from itertools import combinations, pairwise, product
 from random import Random
+from typing import Any
 
 import matplotlib.mathtext
 import pytest
@@ -29,7 +30,6 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.symbolic import (
     ALPHA,
-    CriticalRegion,
     NotPolynomial,
     RationalFunction,
     SymbolicMechanism,
@@ -715,7 +715,7 @@ def test_pieces_that_lie_do_not_verify():
     """Each part of a piece replaced by something plausible and wrong."""
     low, high = parametric(3, L0(), ["WH"])[:2]
     proof, linear = low.proofs[0], parametric(3, L1())[0]
-    lies: dict[str, CriticalRegion] = {
+    lies = {
         "only for": replace(low, interval=AlphaInterval.of(Q(1, 10), Q(7, 10))),
         "the loss is": replace(low, mechanism=explicit_fair(3)),
         "the multipliers do not prove": replace(low, proofs=high.proofs),
@@ -772,7 +772,7 @@ As docs/notation.md prints them.
 
 def objectives(pieces):
     """The least loss, piece by piece: pieces that differ in the table only are one."""
-    merged = []
+    merged: list[Any] = []
     for piece in pieces:
         if merged and merged[-1][0] == piece.objective:
             merged[-1] = (piece.objective, merged[-1][1], piece.interval.high)

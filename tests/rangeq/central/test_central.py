@@ -30,7 +30,7 @@ from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 
 FALSE_ALARM = 1e-6
 
-TREES = [
+TREES: list[Hierarchy | Wavelet | CentralFlat] = [
     Hierarchy(8, 1.0, 2),
     Hierarchy(9, 2.0, 3),
     Hierarchy(12, 1.0, [2, 3, 2]),
@@ -55,8 +55,8 @@ PLAIN = [
     Hierarchy(1, 1.0, 2, inference=False),
     Hierarchy(3, 1.0, 2, inference=False),
 ]
-WAVELETS = [Wavelet(d, 1.0) for d in (1, 2, 3, 5, 8, 17)]
-FLATS = [CentralFlat(d, 1.0) for d in (1, 2, 5, 17)]
+WAVELETS: list[Hierarchy | Wavelet | CentralFlat] = [Wavelet(d, 1.0) for d in (1, 2, 3, 5, 8, 17)]
+FLATS: list[Hierarchy | Wavelet | CentralFlat] = [CentralFlat(d, 1.0) for d in (1, 2, 5, 17)]
 ALL = TREES + PLAIN + WAVELETS + FLATS
 
 
@@ -728,9 +728,9 @@ def test_optimal_budget_is_a_minimum(domain, branching, inference):
     best = Hierarchy(domain, 1.0, branching, inference, budget="optimal")
     least = best.average_variance()
     rng = np.random.default_rng(9)
-    for other in ("equal", "geometric"):
+    for named in ("equal", "geometric"):
         assert least <= Hierarchy(
-            domain, 1.0, branching, inference, budget=other
+            domain, 1.0, branching, inference, budget=named
         ).average_variance() * (1 + 1e-12)
     shares = np.array([float(s) for s in best.shares])
     for _ in range(20):
@@ -1021,9 +1021,9 @@ def test_refused_parameters(kind):
     for epsilon in (0, 0.0, -1, -0.5, math.nan, math.inf, 2.0**-33, "x"):
         with pytest.raises(ValueError, match=r"epsilon must be|finite"):
             kind(4, epsilon)
-    for epsilon in (None, True, [1.0]):
+    for wrong in (None, True, [1.0]):
         with pytest.raises(InexactNumber):
-            kind(4, epsilon)
+            kind(4, wrong)
     for domain in (0, -1, 2.0, True, None, "4", (1 << 26) + 1):
         with pytest.raises(ValueError, match="domain must be an integer"):
             kind(domain, 1.0)
@@ -1060,4 +1060,4 @@ def test_equality_and_immutability():
     )
     assert Hierarchy(8, 1.0, 2) != Hierarchy(8, 1.0, 2, inference=False)
     with pytest.raises(AttributeError):
-        CentralFlat(8, 1.0).domain = 4
+        CentralFlat(8, 1.0).domain = 4  # type: ignore[misc]  # read-only

@@ -368,7 +368,7 @@ def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
         numbers = range(start, min(start + 3, size))
         words += [(WORD >> (k + 2)) - 1 for k in numbers] + [(WORD >> 1) - 1 for _ in numbers]
         expected += [k + 1 for k in numbers]
-    monkeypatch.setattr("numpy.empty", lambda *args, **rest: np.full(*args, -777, **rest))
+    monkeypatch.setattr("numpy.empty", lambda shape, dtype=float: np.full(shape, -777, dtype))
     assert played(lambda tape: noise.draw(size, tape), words).tolist() == expected
 
 

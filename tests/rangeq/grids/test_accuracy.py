@@ -306,6 +306,7 @@ def test_deviations_of_plans_are_those_of_half_the_cells() -> None:
         item for item in plan([8, 8], 1.0, 20_000).candidates if isinstance(item.system, RangeCALM)
     )
     protocol, rng = calm.system, np.random.default_rng(11)
+    assert isinstance(protocol, RangeCALM)
     assert calm.groups == 1
     channel, found = protocol.channel, []
     for _ in range(200):

@@ -24,6 +24,7 @@ from rangeq.grids import (
     HierarchicalHistogram2D,
     RangeCALM,
     Uniform,
+    WaveEstimate,
     WaveGrid,
 )
 from tests.contracts.variances import (
@@ -72,7 +73,7 @@ class TestGrids(VarianceContract):
             for pair in PAIRS
         ]
         true, channel = np.concatenate(inside), protocol.channel
-        linear, processed, told = [], [], []
+        raws, processed, told = [], [], []
         for _ in range(self.runs):
             aggregate = protocol.simulate(records, rng)
             estimate = protocol.estimate(aggregate)
@@ -87,11 +88,14 @@ class TestGrids(VarianceContract):
                 error = estimate.predicted_error(np.array(pair), LEFT, RIGHT)
                 assert (error.non_uniformity == 0).all()
                 variances.append(error.noise + error.sampling)
-            linear.append(np.array(raw) - true)
+            raws.append(np.array(raw) - true)
             processed.append(np.concatenate(answers) - true)
             told.append(np.concatenate(variances))
-        linear, processed, told = np.array(linear), np.array(processed), np.array(told)
-        return Sample(linear, told, None, None), Sample(processed, told, None, None)
+        stated = np.array(told)
+        return (
+            Sample(np.array(raws), stated, None, None),
+            Sample(np.array(processed), stated, None, None),
+        )
 
     @pytest.mark.slow
     @pytest.mark.parametrize("population", POPULATIONS)
@@ -121,6 +125,7 @@ def test_intervals_of_waves_cover(epsilon, population) -> None:
     covered = []
     for _ in range(8):
         estimate = protocol.estimate(protocol.simulate(records, rng))
+        assert isinstance(estimate, WaveEstimate)
         low, high = estimate.interval(np.array([0, 1]), left, right)
         covered.append(((low <= true + 1e-9) & (true <= high + 1e-9)).mean())
     assert interval_of(np.array(covered))[1] > 0.88

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from frequency.postprocess import norm_sub
 from rangeq.local import circle_smoothing as smoothing
 from rangeq.local.circle_smoothing import Smoothing
 from tests.general_solver import solve
@@ -142,8 +143,8 @@ def test_the_twin_has_the_models_parts() -> None:
         assert corners[-1] <= size / 2 * 1.01 < corners[-1] * 2**0.5
         expected = [1 / (1 + (k / corner) ** 4) for corner in corners] + [np.ones(len(k))]
         np.testing.assert_allclose(of._spectra, expected, rtol=1e-12)
-        expected = np.fft.rfft(jumps(size, domain), axis=0)[1:].T
-        np.testing.assert_allclose(of._jumps[: len(expected)], expected, atol=1e-12 * size)
+        jumping = np.fft.rfft(jumps(size, domain), axis=0)[1:].T
+        np.testing.assert_allclose(of._jumps[: len(jumping)], jumping, atol=1e-12 * size)
         np.testing.assert_allclose(of._noise, size / precisions(size, 1000.0)[1:])
         rng = np.random.default_rng(0)
         x = (
@@ -342,7 +343,7 @@ def test_the_distribution_is_that_of_a_general_solver(
         assert result.sum() == pytest.approx(1, abs=1e-12)
     # Planted: norm_sub of the mean, the nearest distribution in another norm, is not the optimum.
     if kind == "edge" and domain > 8:
-        other = smoothing.norm_sub(mean[:domain])
+        other = norm_sub(mean[:domain])
         slope = precision[:domain] @ (np.pad(other, (0, size - domain)) - mean)
         assert (
             np.ptp(slope[other > 1e-6]) > 20 * unit

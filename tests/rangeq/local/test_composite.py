@@ -84,7 +84,7 @@ class CompositeContract(RangeContract):
     item.
     """
 
-    domains = (2, 3, 4, 5, 6, 8)
+    domains: tuple[int, ...] = (2, 3, 4, 5, 6, 8)
 
     def mechanism(self, k, epsilon):
         raise NotImplementedError

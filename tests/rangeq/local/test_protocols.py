@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,10 +84,9 @@ TWINS = {
 
 
 def level_twin(level):
-    own = {HaarLevel: haar_twin, Blocks: blocks_twin}
-    return (
-        own[type(level)](level) if type(level) in own else TWINS[type(level).__name__]().twin(level)
-    )
+    own: dict[type, Callable[[Any], Twin]] = {HaarLevel: haar_twin, Blocks: blocks_twin}
+    kind = type(level)
+    return own[kind](level) if kind in own else TWINS[kind.__name__]().twin(level)
 
 
 class RangeContract(OracleContract):
@@ -93,14 +94,19 @@ class RangeContract(OracleContract):
     see below for estimates.
     """
 
-    domains, epsilons, big_domains = (2, 3, 5), (0.1, 1, LN3, 3), (20, 1000)
+    domains: tuple[int, ...] = (2, 3, 5)
+    epsilons: tuple[float, ...] = (0.1, 1, LN3, 3)
+    big_domains = (20, 1000)
     symmetric = False
-    test_estimates_are_unbiased = test_estimate_is_the_mean_of_the_estimates_of_its_reports = None
-    test_variance_is_the_enumerated_one = test_variances_of_sums_are_unbiased = (
-        test_variances_are_unbiased
-    ) = None
-    test_intervals_of_every_report = test_intervals_are_score_intervals = None
-    test_chosen_items_are_entries_of_the_full_estimate = test_wrong_items = None
+    test_estimates_are_unbiased: Any = None
+    test_estimate_is_the_mean_of_the_estimates_of_its_reports: Any = None
+    test_variance_is_the_enumerated_one: Any = None
+    test_variances_of_sums_are_unbiased: Any = None
+    test_variances_are_unbiased: Any = None
+    test_intervals_of_every_report: Any = None
+    test_intervals_are_score_intervals: Any = None
+    test_chosen_items_are_entries_of_the_full_estimate: Any = None
+    test_wrong_items: Any = None
 
     def twin(self, oracle):
         reports, table, weights = [], [], oracle.parameters["level weights"]
@@ -231,7 +237,7 @@ class TestInconsistent(RangeContract):
     padding.
     """
 
-    test_a_million_users = None
+    test_a_million_users: Any = None
 
     def make(self, domain, epsilon):
         return DecomposedHistogram(domain, epsilon, 2, "GRR")

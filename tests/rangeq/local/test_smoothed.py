@@ -21,6 +21,7 @@ from rangeq import (
     Distribution,
     HaarHRR,
     RangeEstimate,
+    RangeProtocol,
     Shaped,
     ShapedEstimate,
     optimise,
@@ -273,7 +274,7 @@ def test_batches_merge() -> None:
 def test_foreign_and_damaged_aggregates_are_refused() -> None:
     protocol = shaped(30, 1.0, 1000)
     good = protocol.simulate(np.full(30, 10), np.random.default_rng(0))
-    others = [
+    others: list[RangeProtocol] = [
         shaped(30, 1.1, 1000),
         shaped(31, 1.0, 1000),
         shaped(30, 1.0, 10**9),
@@ -282,7 +283,7 @@ def test_foreign_and_damaged_aggregates_are_refused() -> None:
     for other in others:
         with pytest.raises(IncompatibleAggregate):
             protocol.estimate(
-                other.simulate(np.ones(other.domain, dtype=int), np.random.default_rng(0))
+                other.simulate(np.ones(other.domain, dtype=np.int64), np.random.default_rng(0))
             )
     for counts in (
         -good.counts,

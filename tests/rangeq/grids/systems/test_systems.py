@@ -105,7 +105,7 @@ def test_tables_of_the_wrong_shape_are_refused(system: Any) -> None:
     with pytest.raises(ValueError, match="shape"):
         protocol.privatize([[0, 0]])
     with pytest.raises(TypeError, match="Generator"):
-        protocol.privatize([[0, 0, 0]], rng=np.random.RandomState(1))  # type: ignore[arg-type]
+        protocol.privatize([[0, 0, 0]], rng=np.random.RandomState(1))
 
 
 BAD_QUERIES: list[Any] = [

@@ -92,20 +92,22 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
         p = _softmax(even + root @ expected.x)
         deviations = np.sqrt(np.diag(mode.covariance()))
         assert (np.abs(mode.frequencies - p) < 0.1 * deviations + 1e-6).all()
-        hessian = (
-            optimize.approx_fprime
-        )  # the covariance is that of p = softmax(h) to first order, at the mode
-        slopes = np.array(
-            [
-                hessian(expected.x, lambda w, k=k, root=root: _softmax(even + root @ w)[k], 1e-7)
-                for k in range(cells)
-            ]
-        )
+        # The covariance is that of p = softmax(h) to first order, at the mode.
+        slopes = np.array([slope_at(expected.x, even, root, k) for k in range(cells)])
         inner = np.linalg.inv(slopes.T @ precision @ slopes + np.eye(root.shape[1]))
         expected_covariance = slopes @ inner @ slopes.T
         np.testing.assert_allclose(
             mode.covariance(), expected_covariance, atol=0.1 * np.abs(expected_covariance).max()
         )
+
+
+def slope_at(weights: Floats, even: Floats, root: Floats, cell: int) -> Floats:
+    """The slope of a cell's probability in the weights of the root, by differences."""
+
+    def probability(at: Floats) -> float:
+        return float(_softmax(even + root @ at)[cell])
+
+    return optimize.approx_fprime(weights, probability, 1e-7)
 
 
 def _softmax(h: Floats) -> Floats:

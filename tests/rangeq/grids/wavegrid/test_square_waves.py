@@ -18,7 +18,7 @@ from scipy import stats
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
 from rangeq.core.intervals import InvalidRange
-from rangeq.grids import WaveGrid, best
+from rangeq.grids import PairwiseEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
 
@@ -247,6 +247,8 @@ def test_verbs_and_merging() -> None:
         protocol.estimate(protocol.aggregate(reports[::-1].copy())),
     )
     assert first.answer([("b", 1, 3), ("a", 0, 3)]) == second.answer([(0, 0, 3), (1, 1, 3)])
+    assert isinstance(first, PairwiseEstimate)
+    assert isinstance(second, PairwiseEstimate)
     np.testing.assert_array_equal(
         first.response_matrix("a", "c"), second.response_matrix("c", "a").T
     )
@@ -314,7 +316,7 @@ def test_parameters_are_checked() -> None:
             best(sizes, 1.0, 100)
     for n in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="n must be"):
-            best([4, 4], 1.0, n)  # type: ignore[arg-type]
+            best([4, 4], 1.0, n)
     with pytest.raises(ValueError, match="epsilon"):
         best([4, 4], 0.0, 100)
     with pytest.raises(ValueError, match="up to 2147483648 values"):
@@ -323,7 +325,7 @@ def test_parameters_are_checked() -> None:
         best([1024] * 24, 1.0, 100)
     assert best([1024] * 23, 1.0, 100).report_bits > 0
     with pytest.raises(TypeError, match="Generator"):
-        best([4, 4], 1.0, 100).simulate([[0, 0]], rng=np.random.RandomState(1))  # type: ignore[arg-type]
+        best([4, 4], 1.0, 100).simulate([[0, 0]], rng=np.random.RandomState(1))
 
 
 def test_queries_that_are_none_are_refused() -> None:
