@@ -39,7 +39,8 @@ from random import Random
 
 import numpy as np
 
-WORD = 1 << 64
+from tests.tape import WORD
+
 UNSETTLED = "unsettled"
 NEGLIGIBLE = Fraction(1, 1 << 100)
 
@@ -48,8 +49,8 @@ _MOST_WORDS = 3000
 _MOST_PIECES = 5000
 
 
-class Tape(np.random.Generator):
-    """A generator whose words are those of a tape: what `rng` may be everywhere, so that no program
+class ScriptedGenerator(np.random.Generator):
+    """A generator whose words are given: what `rng` may be everywhere, so that no program
     has to be changed.
     """
 
@@ -84,7 +85,7 @@ class _Learner:
     def __init__(self, draw, continuations, bits, given=(), negligible=NEGLIGIBLE):
         self.draw, self.continuations = draw, continuations
         self.bits, self.given, self.negligible = bits, list(given), negligible
-        self.changes, self.tape, self.random = [], Tape(), Random(7)
+        self.changes, self.tape, self.random = [], ScriptedGenerator(), Random(7)
 
     def run(self, prefix, continuation):
         outcome = self.draw(self.tape.play(prefix, continuation))

@@ -4,8 +4,7 @@ An oracle's tests are a subclass of `OracleContract` that says how it is made an
 all possible reports, with their exact probabilities for every item, from the definition of the
 protocol in the literature and the integer weights that the oracle publishes.
 
-False alarms: every statistical test compares a p-value with 1e-6 (divided by the number of
-comparisons it makes), is seeded, and is shown to reject a wrong distribution.
+Of false alarms, see `tests.goodness_of_fit`.
 """
 
 import copy
@@ -26,10 +25,10 @@ from scipy import stats
 from scipy.special import ndtri
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
+from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.tape import WORD, Constant, Tape
 
-WORD = 1 << 64
 LN3 = math.log(3)
-FALSE_ALARM = 1e-6
 
 
 class Twin(NamedTuple):
@@ -90,49 +89,6 @@ def positions(reports, known):
     found = order[np.minimum(np.searchsorted(key[order], codes(reports)), len(known) - 1)]
     assert (key[found] == codes(reports)).all(), "a report that the twin does not know"
     return found
-
-
-def goodness(observed, probabilities):
-    """The p-value of a chi-square test; cells of fewer than 10 expected are pooled."""
-    probabilities = np.asarray(probabilities, dtype=float)
-    if observed[probabilities == 0].any():
-        return 0.0
-    expected = probabilities / probabilities.sum() * observed.sum()
-    order = np.argsort(expected)
-    observed, expected = observed[order], expected[order]
-    poor = int((expected < 10).sum())
-    if poor and expected[:poor].sum() < 10:
-        poor = min(int(np.searchsorted(np.cumsum(expected), 10)) + 1, len(expected))
-    if poor:
-        observed = np.concatenate([[observed[:poor].sum()], observed[poor:]])
-        expected = np.concatenate([[expected[:poor].sum()], expected[poor:]])
-    return 1.0 if len(expected) == 1 else stats.chisquare(observed, expected).pvalue
-
-
-class Tape:
-    """A source of bits that plays back given words and then goes on at random."""
-
-    def __init__(self, words, seed=0):
-        self.words, self.used, self.rng = list(words), 0, np.random.default_rng(seed)
-
-    def __call__(self, size):
-        taken = self.words[self.used : self.used + size]
-        self.used += size
-        rest = self.rng.integers(0, WORD, size=size - len(taken), dtype=np.uint64)
-        return np.concatenate([np.array(taken, dtype=np.uint64), rest])
-
-
-class Constant:
-    """A source of bits that gives the same word for the first calls and then goes on at random."""
-
-    def __init__(self, word, calls):
-        self.word, self.calls, self.rng = word, calls, np.random.default_rng(1)
-
-    def __call__(self, size):
-        self.calls -= 1
-        if self.calls >= 0:
-            return np.full(size, self.word, dtype=np.uint64)
-        return self.rng.integers(0, WORD, size=size, dtype=np.uint64)
 
 
 def uniform_words(value, k):
@@ -473,7 +429,7 @@ class OracleContract:
     def test_thresholds_are_where_the_weights_say(self, case, monkeypatch):
         oracle = self.enumerated(case).oracle
         for value, words, expected in self.tapes(oracle):
-            tape = Tape(words)
+            tape = Tape(words, np.random.default_rng(0))
             monkeypatch.setattr("frequency.core.channel.bit_source", lambda rng, tape=tape: tape)
             report = oracle.privatize([value])[0]
             assert tape.used >= len(words)

@@ -33,8 +33,7 @@ from rangeq import SquareWave
 from rangeq.grids.wavegrid.square_waves import WaveCells
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
-
-WORD = 1 << 64
+from tests.tape import WORD
 
 
 def weight(channel, name):

@@ -41,8 +41,9 @@ from rangeq import central, grids
 from rangeq.central import discrete_laplace as discrete
 from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.local import square_wave as squarewave
-from tests.contracts.measure import UNSETTLED, WORD, law, law_of_bit
+from tests.contracts.measure import UNSETTLED, law, law_of_bit
 from tests.contracts.published import probability
+from tests.tape import WORD
 
 
 class Case(NamedTuple):

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-FALSE_ALARM = 1e-6
+from tests.goodness_of_fit import FALSE_ALARM
+
 EPSILONS = (0.05, 1.0, 8.0)
 CONFIDENCE = 0.95
 

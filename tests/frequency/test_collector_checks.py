@@ -44,8 +44,8 @@ from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
 from rangeq.local.square_wave import SquareWave
 from tests.frequency.storage.test_storage import CASES
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 ATTRIBUTES = Domain({"a": 4, "b": 2, "c": 4})
 
 

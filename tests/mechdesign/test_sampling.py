@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import mechdesign.sampling as sampling
 from mechdesign import InvalidCount, Mechanism, Privacy, named
 from mechdesign.sampling import Sampler, checked_counts
-from tests.tape import Tape
+from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.tape import WORD, Tape
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
-WORD = 1 << 64
 
 
 def columns_of(weights):
@@ -188,18 +187,11 @@ def test_many_inputs(inputs):
         assert found[j] == definition([row[j] for row in weights], 6, [int(words[j])])
 
 
-# Goodness of fit. False alarms: at most 1e-6 for each test, since its p-value is compared with 1e-6
-# (the counts are far above five a cell). The seed is fixed, so that a test that passes once passes
-# always.
-FALSE_ALARM = 1e-6
 DRAWS = 200_000
 
 
 def p_value(outputs, probabilities):
-    observed = np.bincount(outputs, minlength=len(probabilities))
-    return stats.chisquare(
-        observed, np.array([float(p) for p in probabilities]) * len(outputs)
-    ).pvalue
+    return goodness(np.bincount(outputs, minlength=len(probabilities)), probabilities)
 
 
 @pytest.mark.parametrize("column", [0, 3, 6])

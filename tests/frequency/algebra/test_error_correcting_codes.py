@@ -14,7 +14,7 @@ from scipy import stats
 
 from frequency.algebra.finite_field import Field
 from frequency.heavy import Code
-from tests.contracts.oracle import FALSE_ALARM
+from tests.goodness_of_fit import FALSE_ALARM
 
 LENGTHS = range(1, 65)
 

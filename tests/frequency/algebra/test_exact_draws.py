@@ -15,11 +15,10 @@ from scipy import stats
 from frequency import GRR, HRR, OLH, SUE, CountMeanSketch
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from mechdesign._support.randomness import bit_source
-from tests.tape import Tape, played
+from tests.goodness_of_fit import FALSE_ALARM
+from tests.tape import WORD, Tape, played
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=300)
-WORD = 1 << 64
-FALSE_ALARM = 1e-6
 
 
 def ratios_at_least(least):

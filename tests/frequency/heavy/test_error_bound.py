@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 from frequency import GRR, OLH
 from frequency.heavy import lower_bound
-from tests.contracts.oracle import FALSE_ALARM
+from tests.goodness_of_fit import FALSE_ALARM
 
 GRID = [
     (n, d, e)

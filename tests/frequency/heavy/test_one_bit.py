@@ -37,9 +37,10 @@ from frequency.algebra.hash_functions import Coins
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter
 from frequency.heavy.one_bit import SampledOracle
 from mechdesign import named
-from tests.contracts.oracle import FALSE_ALARM, WORD, exponential_below, goodness
+from tests.contracts.oracle import exponential_below
 from tests.frequency.oracles import test_oracles as oracles
-from tests.tape import played
+from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.tape import WORD, played
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2))
 

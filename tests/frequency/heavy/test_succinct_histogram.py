@@ -20,8 +20,9 @@ from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.heavy import Code, OneBit, SuccinctHistogram
 from frequency.heavy.succinct_histogram import LARGEST_STATE, ChannelsGate
 from frequency.heavy.unique_heavy_hitter import CodeGate
-from tests.contracts.oracle import FALSE_ALARM, exponential_below, goodness, public_bit
+from tests.contracts.oracle import exponential_below, public_bit
 from tests.frequency.algebra.test_error_correcting_codes import codebook
+from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)
 

@@ -17,8 +17,9 @@ from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.algebra.exact_draws import WORD
 from frequency.heavy import Code, InvalidString, UniqueHeavyHitter
 from frequency.heavy.unique_heavy_hitter import CodeGate
-from tests.contracts.oracle import FALSE_ALARM, exponential_below, goodness, ratio_of
+from tests.contracts.oracle import exponential_below, ratio_of
 from tests.frequency.algebra.test_error_correcting_codes import codebook
+from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import played
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)

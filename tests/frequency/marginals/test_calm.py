@@ -17,8 +17,8 @@ from frequency.marginals.calm import adaptive, covering, most_entropy, nonnegati
 from frequency.marginals.consistency import Overlap
 from tests.contracts.oracle import exponential_below
 from tests.general_solver import solve
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 4})
 FIVE = Domain.binary(*"abcde")
 

@@ -23,8 +23,8 @@ from frequency.marginals import (
     to_mbi,
 )
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 4})
 PROTOCOLS = [MargRR, MargPS, MargHT]
 

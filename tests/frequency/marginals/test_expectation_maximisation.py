@@ -14,8 +14,8 @@ from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
 from frequency.marginals import Domain, InpEM
 from tests.contracts.oracle import exponential_below
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 SMALL = Domain({"a": 2, "b": 3, "c": 1, "d": 2})
 
 

@@ -33,18 +33,10 @@ from frequency.marginals import (
 )
 from frequency.marginals.fourier import Phase
 from frequency.marginals.views import Views
-from tests.contracts.oracle import (
-    FALSE_ALARM,
-    LN3,
-    WORD,
-    close,
-    codes,
-    goodness,
-    positions,
-    ratio_of,
-    some_weights,
-)
+from tests.contracts.oracle import LN3, close, codes, positions, ratio_of, some_weights
 from tests.frequency.marginals.twins import Enumerated, node, parts_of, phase_twin, table_of
+from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.tape import WORD
 
 INPUT, VIEW = (InpRR, InpPS, InpOLH, InpHTCMS), (MargRR, MargPS, MargHT)
 ALL = (*INPUT, *VIEW, InpHT)

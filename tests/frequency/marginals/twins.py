@@ -18,8 +18,9 @@ from frequency import Aggregate
 from frequency.marginals import MarginalEstimate, MarginalProtocol
 from frequency.marginals.fourier import Directions, Phase
 from frequency.marginals.views import Views
-from tests.contracts.oracle import WORD, Twin, reports_of
+from tests.contracts.oracle import Twin, reports_of
 from tests.frequency.oracles import test_oracles as oracles
+from tests.tape import WORD
 
 TWINS = {
     "GRR": oracles.TestGRR,

@@ -12,8 +12,9 @@ import pytest
 from frequency import IncompatibleAggregate, NotIdentifiable, Tabular
 from mechdesign import Mechanism, Metric, Privacy, PrivacyViolation, design, named
 from mechdesign.losses import L0, L1
-from tests.contracts.oracle import exponential_below, goodness
+from tests.contracts.oracle import exponential_below
 from tests.frequency.oracles.test_oracles import TabularContract
+from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 
 @cache
@@ -93,8 +94,8 @@ def test_from_reports_to_estimates(neighbours):
         expected = oracle.mechanism.matrix @ truth
         # The reports of fixed users vary less than independent draws do, so that the test is on the
         # safe side.
-        assert goodness(aggregate.counts, expected) > 1e-6
-        assert goodness(aggregate.counts, np.full(7, 1 / 7)) < 1e-6
+        assert goodness(aggregate.counts, expected) > FALSE_ALARM
+        assert goodness(aggregate.counts, np.full(7, 1 / 7)) < FALSE_ALARM
         estimate = oracle.estimate(aggregate)
         assert (np.abs(estimate.frequencies - truth) < 6 * np.sqrt(estimate.variances)).all()
         total, variance = estimate.linear(np.ones(7))

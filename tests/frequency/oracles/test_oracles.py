@@ -27,9 +27,7 @@ from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.oracle import CellOracle
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from tests.contracts.oracle import (
-    FALSE_ALARM,
     LN3,
-    WORD,
     OracleContract,
     SketchContract,
     Twin,
@@ -38,7 +36,6 @@ from tests.contracts.oracle import (
     codes,
     enumerated,
     gf64,
-    goodness,
     moments,
     planes,
     positions,
@@ -48,6 +45,8 @@ from tests.contracts.oracle import (
     subset_bytes,
     uniform_words,
 )
+from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.tape import WORD
 
 
 def weights_of(oracle, *names):

@@ -28,8 +28,6 @@ from rangeq.central.spectrum import tree_over, tree_spectrum
 from rangeq.core.node_decomposition import nodes_used
 from reproduction.boxes import flat_average_variance, hierarchy_average_variance
 
-FALSE_ALARM = 1e-6
-
 TREES: list[Hierarchy | Wavelet | CentralFlat] = [
     Hierarchy(8, 1.0, 2),
     Hierarchy(9, 2.0, 3),

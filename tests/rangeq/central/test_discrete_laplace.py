@@ -17,11 +17,10 @@ from scipy import stats
 from mechdesign import InexactNumber, Privacy
 from mechdesign._support.randomness import bit_source
 from rangeq.central.discrete_laplace import DiscreteLaplace, _power
-from tests.tape import played
+from tests.goodness_of_fit import FALSE_ALARM
+from tests.tape import WORD, played
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
-WORD = 1 << 64
-FALSE_ALARM = 1e-6
 
 ALPHAS = [
     Fraction(1, 2),

@@ -28,9 +28,8 @@ from rangeq.grids import (
     plan,
 )
 from rangeq.grids.errors import overlap
+from tests.goodness_of_fit import FALSE_ALARM
 from tests.rangeq.grids.populations import people, queries, truth
-
-FALSE_ALARM = 1e-6
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:

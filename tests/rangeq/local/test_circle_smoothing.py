@@ -15,8 +15,8 @@ from frequency.postprocess import norm_sub
 from rangeq.local import circle_smoothing as smoothing
 from rangeq.local.circle_smoothing import Smoothing
 from tests.general_solver import solve
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 SHAPES = [(4, 4), (5, 5), (16, 16), (21, 21), (16, 13), (15, 9), (12, 5), (24, 23)]
 shapes = pytest.mark.parametrize(
     ("size", "domain"), SHAPES, ids=[f"{domain}of{size}" for size, domain in SHAPES]

@@ -24,7 +24,7 @@ from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.composite import _gram_of_blocks
 from rangeq.local.optimisation import describe
-from tests.contracts.oracle import WORD, close, ratio_of
+from tests.contracts.oracle import close, ratio_of
 from tests.rangeq.core.test_tree import (
     all_ranges,
     indicators,
@@ -34,6 +34,7 @@ from tests.rangeq.core.test_tree import (
 )
 from tests.rangeq.local.test_circular import Simulated
 from tests.rangeq.local.test_protocols import RangeContract, exact_level, level_twin
+from tests.tape import WORD
 
 
 def alpha(epsilon) -> Fraction:

@@ -33,8 +33,8 @@ from rangeq.local.circular import round_up
 from rangeq.local.optimisation import CircleLevels, least_shares
 from rangeq.local.smoothed import _guarded, _smooth, _tilted
 from tests.general_solver import solve
+from tests.goodness_of_fit import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 DOMAINS = (1, 2, 3, 4, 5, 7, 13, 65, 100, 1000)
 domains = pytest.mark.parametrize("domain", DOMAINS)
 

@@ -14,8 +14,7 @@ from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from rangeq.local.square_wave import SquareWave
-
-FALSE_ALARM = 1e-6
+from tests.goodness_of_fit import FALSE_ALARM
 
 
 def transition(protocol: SquareWave) -> list[list[Fraction]]:

@@ -21,8 +21,7 @@ from rangeq.core.intervals import InvalidRange
 from rangeq.grids import PairwiseEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
-
-FALSE_ALARM = 1e-6
+from tests.goodness_of_fit import FALSE_ALARM
 
 
 def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
