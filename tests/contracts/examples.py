@@ -1,6 +1,14 @@
-"""One of every public protocol that can be written to a file, and the curator's mechanisms."""
+"""One of every public protocol that can be written to a file, and the curator's mechanisms.
 
+And protocols with the values of some of their users.
+"""
+
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
 
 import frequency
 import rangeq
@@ -87,3 +95,95 @@ CENTRAL = [central.CentralFlat(5, 0.5), central.Hierarchy(9, 0.5, 3), central.Wa
 
 PROTOCOLS = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS]
 PACKAGES = (frequency, marginals, heavy, rangeq, grids)
+
+RECORDS = {"a": 3, "b": 2, "c": 4}
+
+
+def numbers(domain: int, n: int = 200, seed: int = 1) -> np.ndarray:
+    """Items of so many users."""
+    return np.random.default_rng(seed).integers(0, domain, n)
+
+
+def records(n: int = 200, seed: int = 1) -> np.ndarray:
+    """Records of so many users, with the attributes of `RECORDS`."""
+    return np.random.default_rng(seed).integers(0, list(RECORDS.values()), (n, 3))
+
+
+def collected() -> Iterator[tuple[Any, np.ndarray]]:
+    """One of every public class, and some with unusual arguments; with values of their users."""
+    domain = marginals.Domain(RECORDS)
+    yield frequency.GRR(5, 1.0), numbers(5)
+    yield frequency.GRR(1, 1.0), numbers(1)
+    yield frequency.GRR(300, Fraction(7, 5)), numbers(300)
+    yield frequency.RR(2, 0.5), numbers(2)
+    yield frequency.HRR(100, 1.0), numbers(100)
+    yield frequency.HRR(100, 3.0, coefficients=2), numbers(100)
+    yield frequency.OLH(100, 1.0), numbers(100)
+    yield frequency.OUE(20, 1.0), numbers(20)
+    yield frequency.SUE(8, 1.0), numbers(8)
+    yield frequency.SubsetSelection(20, 1.0), numbers(20)
+    yield frequency.ProjectiveGeometry(100, 1.0), numbers(100)
+    yield frequency.CountMeanSketch(1 << 30, 1.0, hashes=8, width=16), numbers(1 << 30)
+    yield (
+        frequency.HadamardCountMeanSketch(1 << 30, 1.0, hashes=8, width=16, seed=3),
+        numbers(1 << 30),
+    )
+    yield frequency.JLOracle(1 << 20, 1.0, rows=64), numbers(1 << 20)
+    yield frequency.Tabular(named.krr(4, Fraction(1, 3))), numbers(4)
+    for kind in (
+        "InpRR",
+        "InpPS",
+        "InpHT",
+        "MargRR",
+        "MargPS",
+        "MargHT",
+        "InpEM",
+        "InpOLH",
+        "InpHTCMS",
+        "CALM",
+    ):
+        yield getattr(marginals, kind)(domain, 2, 1.1), records()
+    yield heavy.PrefixExtension(24, 2.0), numbers(1 << 24)
+    yield heavy.PrefixExtension(16, 2.0, text=True), np.array(["ab", "c"] * 100)
+    yield heavy.PrefixExtension(8, Fraction(1, 2), lengths=(4, 8), seed=2), numbers(256)
+    yield heavy.TreeHist(6, 1.0), numbers(64)
+    yield heavy.UniqueHeavyHitter(8, 1.0), numbers(256)
+    yield heavy.SuccinctHistogram(8, 4.0, n=200), numbers(256)
+    yield heavy.OneBit(frequency.GRR(4, 0.5)), numbers(4)
+    yield heavy.OneBit(heavy.PrefixExtension(8, 0.5), seed=4), numbers(256)
+    yield rangeq.Flat(30, 1.0), numbers(30)
+    yield (
+        rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
+        numbers(30),
+    )
+    yield (
+        rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))),
+        numbers(16),
+    )
+    yield rangeq.DecomposedHistogram(30, 1.0), numbers(30)
+    yield rangeq.HaarHRR(30, 1.0), numbers(30)
+    yield rangeq.CircularHistogram(30, 1.0), numbers(30)
+    yield rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
+    yield rangeq.SquareWave(30, 1.0), numbers(30)
+    yield rangeq.shaped(30, 1.0, 200), numbers(30)
+    for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
+        yield getattr(grids, kind)(RECORDS, 1.0, 200), records()
+    for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
+        yield (
+            getattr(grids, kind)({"x": 4, "y": 8}, 1.0, 200),
+            np.stack([numbers(4), numbers(8)], axis=1),
+        )
+    yield (
+        grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)),
+        np.zeros((9, 6), dtype=int),
+    )
+
+
+COLLECTED = list(collected())
+WITH_VALUES = pytest.mark.parametrize(
+    ("protocol", "values"),
+    [
+        pytest.param(protocol, values, id=f"{k}-{type(protocol).__name__}")
+        for k, (protocol, values) in enumerate(COLLECTED)
+    ],
+)

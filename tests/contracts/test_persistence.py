@@ -15,7 +15,7 @@ from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain, InpHTCMS, InpOLH, InpPS, InpRR
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from rangeq import central
-from tests.contracts.examples import CENTRAL, DOMAIN, PACKAGES, PROTOCOLS
+from tests.contracts.examples import CENTRAL, COLLECTED, DOMAIN, PACKAGES, PROTOCOLS
 
 protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
 
@@ -30,7 +30,9 @@ def public(package, *bases):
 
 def test_every_public_protocol_is_here() -> None:
     kinds = set().union(*(public(package, Channel, Protocol) for package in PACKAGES))
-    assert {kind for kind in kinds if not inspect.isabstract(kind)} == set(map(type, PROTOCOLS))
+    known = {kind for kind in kinds if not inspect.isabstract(kind)}
+    assert known == {type(protocol) for protocol in PROTOCOLS}
+    assert known == {type(protocol) for protocol, _ in COLLECTED}
     kinds = public(central, central.CentralMechanism) - {central.CentralMechanism}
     assert kinds == set(map(type, CENTRAL))
 

@@ -43,7 +43,7 @@ from frequency.storage.collection import Collected
 from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
 from rangeq.local.square_wave import SquareWave
-from tests.frequency.storage.test_storage import CASES
+from tests.contracts.examples import WITH_VALUES
 from tests.goodness_of_fit import FALSE_ALARM
 
 ATTRIBUTES = Domain({"a": 4, "b": 2, "c": 4})
@@ -518,7 +518,7 @@ def test_hostile_and_trivial_collectors():
     assert sum(item.share for item in found.collectors) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("protocol", "values"), CASES)
+@WITH_VALUES
 def test_collectors_of_every_protocol(protocol, values):
     rng = np.random.default_rng(22)
     values = np.concatenate([values] * 5)

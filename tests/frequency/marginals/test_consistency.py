@@ -205,7 +205,7 @@ def test_others_agree_already():
         assert consistent(estimate) is estimate
         assert np.allclose(estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["a"]))
     mixed = InpEM(small, 2, 1.0)
-    estimate = mixed.estimate(protocol.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
+    estimate = mixed.estimate(mixed.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
     with pytest.raises(ValueError, match="InpEM"):
         consistent(estimate)
     with pytest.raises(ValueError, match="unknown"):

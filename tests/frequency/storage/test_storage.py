@@ -3,7 +3,6 @@ nothing counted twice.
 """
 
 import hashlib
-import inspect
 import json
 import os
 import shutil
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -21,13 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import frequency
-import frequency.heavy
-import frequency.marginals
 import rangeq
 import rangeq.grids
 from frequency import GRR, HRR, OLH, OUE, IncompatibleAggregate, InvalidReport, Tabular
 from frequency.core.protocol import channel_of
-from frequency.marginals import Domain
 from frequency.storage import (
     RefusedFile,
     aggregate_files,
@@ -45,115 +40,12 @@ from mechdesign import InvalidFile, Privacy, named
 from mechdesign._support.strict_json import digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
-
-KRR = named.krr(4, Fraction(1, 3))
-RECORDS = {"a": 3, "b": 2, "c": 4}
-
-
-def numbers(domain, n=200, seed=1):
-    return np.random.default_rng(seed).integers(0, domain, n)
-
-
-def records(n=200, seed=1):
-    return np.random.default_rng(seed).integers(0, list(RECORDS.values()), (n, 3))
-
-
-def protocols():
-    """One of every public class, and some with unusual arguments; with values of their users."""
-    domain = Domain(RECORDS)
-    yield GRR(5, 1.0), numbers(5)
-    yield GRR(1, 1.0), numbers(1)
-    yield GRR(300, Fraction(7, 5)), numbers(300)
-    yield frequency.RR(2, 0.5), numbers(2)
-    yield HRR(100, 1.0), numbers(100)
-    yield HRR(100, 3.0, coefficients=2), numbers(100)
-    yield OLH(100, 1.0), numbers(100)
-    yield OUE(20, 1.0), numbers(20)
-    yield frequency.SUE(8, 1.0), numbers(8)
-    yield frequency.SubsetSelection(20, 1.0), numbers(20)
-    yield frequency.ProjectiveGeometry(100, 1.0), numbers(100)
-    yield frequency.CountMeanSketch(1 << 30, 1.0, hashes=8, width=16), numbers(1 << 30)
-    yield (
-        frequency.HadamardCountMeanSketch(1 << 30, 1.0, hashes=8, width=16, seed=3),
-        numbers(1 << 30),
-    )
-    yield frequency.JLOracle(1 << 20, 1.0, rows=64), numbers(1 << 20)
-    yield Tabular(KRR), numbers(4)
-    for kind in (
-        "InpRR",
-        "InpPS",
-        "InpHT",
-        "MargRR",
-        "MargPS",
-        "MargHT",
-        "InpEM",
-        "InpOLH",
-        "InpHTCMS",
-        "CALM",
-    ):
-        yield getattr(frequency.marginals, kind)(domain, 2, 1.1), records()
-    yield frequency.heavy.PrefixExtension(24, 2.0), numbers(1 << 24)
-    yield frequency.heavy.PrefixExtension(16, 2.0, text=True), np.array(["ab", "c"] * 100)
-    yield frequency.heavy.PrefixExtension(8, Fraction(1, 2), lengths=(4, 8), seed=2), numbers(256)
-    yield frequency.heavy.TreeHist(6, 1.0), numbers(64)
-    yield frequency.heavy.UniqueHeavyHitter(8, 1.0), numbers(256)
-    yield frequency.heavy.SuccinctHistogram(8, 4.0, n=200), numbers(256)
-    yield frequency.heavy.OneBit(GRR(4, 0.5)), numbers(4)
-    yield frequency.heavy.OneBit(frequency.heavy.PrefixExtension(8, 0.5), seed=4), numbers(256)
-    yield rangeq.Flat(30, 1.0), numbers(30)
-    yield (
-        rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
-        numbers(30),
-    )
-    yield (
-        rangeq.HierarchicalHistogram(16, 1.0, probabilities=(Fraction(1, 3), Fraction(2, 3))),
-        numbers(16),
-    )
-    yield rangeq.DecomposedHistogram(30, 1.0), numbers(30)
-    yield rangeq.HaarHRR(30, 1.0), numbers(30)
-    yield rangeq.CircularHistogram(30, 1.0), numbers(30)
-    yield rangeq.Composite(8, 2.0, KRR, (2,), ("HRR",)), numbers(8)
-    yield rangeq.SquareWave(30, 1.0), numbers(30)
-    yield rangeq.shaped(30, 1.0, 200), numbers(30)
-    for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
-        yield getattr(rangeq.grids, kind)(RECORDS, 1.0, 200), records()
-    for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
-        yield (
-            getattr(rangeq.grids, kind)({"x": 4, "y": 8}, 1.0, 200),
-            np.stack([numbers(4), numbers(8)], axis=1),
-        )
-    yield (
-        rangeq.grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)),
-        np.zeros((9, 6), dtype=int),
-    )
-
-
-CASES = [
-    pytest.param(protocol, values, id=f"{k}-{type(protocol).__name__}")
-    for k, (protocol, values) in enumerate(protocols())
-]
-
-
-def public_classes():
-    for module in (frequency, frequency.marginals, frequency.heavy, rangeq, rangeq.grids):
-        for name in module.__all__:
-            kind = getattr(module, name)
-            if (
-                inspect.isclass(kind)
-                and hasattr(kind, "privatize")
-                and not inspect.isabstract(kind)
-            ):
-                yield kind
-
-
-def test_every_protocol_is_tried():
-    assert set(public_classes()) <= {type(protocol) for protocol, _ in protocols()}
-
+from tests.contracts.examples import WITH_VALUES, numbers
 
 # ----------------------------------------------------------------------------- protocols as files
 
 
-@pytest.mark.parametrize(("protocol", "values"), CASES)
+@WITH_VALUES
 def test_a_protocol_is_what_it_was(protocol, values, tmp_path):
     save_protocol(tmp_path / "protocol.json", protocol)
     again = load_protocol(tmp_path / "protocol.json")
@@ -290,7 +182,7 @@ def test_only_public_protocols_have_files(tmp_path):
 # ------------------------------------------------------------------------------- reports as files
 
 
-@pytest.mark.parametrize(("protocol", "values"), CASES)
+@WITH_VALUES
 def test_reports_are_what_they_were(protocol, values, tmp_path):
     reports = protocol.privatize(values, np.random.default_rng(2))
     path = tmp_path / "day=1" / "reports.parquet"
