@@ -16,7 +16,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,16 @@ def subset_bytes(items, domain):
     """A set of items as bytes, least significant bit first."""
     number = sum(1 << item for item in items)
     return list(number.to_bytes(-(-domain // 8), "little"))
+
+
+def weights_of(oracle, *names):
+    """Published integer weights."""
+    return [int(oracle.parameters[name]) for name in names]
+
+
+def subsets(items):
+    """All of them, the smaller ones first."""
+    return [chosen for size in range(len(items) + 1) for chosen in combinations(items, size)]
 
 
 def one_by_one(oracle, reports):

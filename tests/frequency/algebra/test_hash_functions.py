@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frequency.algebra.hash_functions import PublicBits, features
+from tests.contracts.oracle import gf64, public_bit
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
 TOP = 1 << 63
@@ -315,3 +316,30 @@ def test_public_bits_are_balanced():
     assert (np.abs(signs.sum(axis=0)) < 6 * deviation).all()
     # 820 sums: false alarm 2e-6
     assert (np.abs(signs.T @ signs - np.eye(40, dtype=int) * (1 << 14)) < 6 * deviation).all()
+
+
+def test_public_bits_are_those_of_the_definition():
+    items = np.array([0, 1, 2, 3, 12345, (1 << 40) + 1, (1 << 63) - 1])
+    x, cube = features(items)
+    assert x.tolist() == items.tolist()
+    assert cube.tolist() == [gf64(v, gf64(v, v)) for v in items.tolist()]
+    found = PublicBits("hash", 7, 5).bits(np.arange(5)[:, None], (x, cube))
+    assert found.tolist() == [
+        [public_bit("hash", 7, 5, row, v) for v in items.tolist()] for row in range(5)
+    ]
+
+
+def test_any_five_items_have_independent_public_bits():
+    """No two, and no four, of the vectors (1, x, x^3) sum to zero (an odd number cannot), so any
+    five are linearly independent.
+    """
+    rng = np.random.default_rng(0)
+    for items in (range(40), [int(v) for v in rng.integers(0, 1 << 63, size=40)]):
+        vectors = [(v, gf64(v, gf64(v, v))) for v in items]
+        assert len(set(vectors)) == 40
+        sums = {}
+        for pair in combinations(range(40), 2):
+            a, b = (vectors[k] for k in pair)
+            key = (a[0] ^ b[0], a[1] ^ b[1])
+            assert key not in sums
+            sums[key] = pair

@@ -38,7 +38,7 @@ from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, TreeHist
 from frequency.heavy.one_bit import SampledOracle
 from mechdesign import named
 from tests.contracts.oracle import exponential_below
-from tests.frequency.oracles import test_oracles as oracles
+from tests.frequency.oracles import twins as oracles
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD, played
 

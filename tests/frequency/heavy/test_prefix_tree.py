@@ -18,7 +18,7 @@ from frequency.algebra.hash_functions import LinearHash
 from frequency.heavy import InvalidString, PrefixExtension, TreeHist, UniqueHeavyHitter
 from frequency.heavy.prefix_tree import Prefixes
 from tests.contracts.oracle import exponential_below, one_by_one, ratio_of
-from tests.frequency.oracles import test_oracles as oracles
+from tests.frequency.oracles import twins as oracles
 from tests.goodness_of_fit import FALSE_ALARM
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2), 1, 5, 30)

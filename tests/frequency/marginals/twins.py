@@ -19,7 +19,7 @@ from frequency.marginals import MarginalEstimate, MarginalProtocol
 from frequency.marginals.fourier import Directions, Phase
 from frequency.marginals.views import Views
 from tests.contracts.oracle import Twin, reports_of
-from tests.frequency.oracles import test_oracles as oracles
+from tests.frequency.oracles import twins as oracles
 from tests.tape import WORD
 
 TWINS = {

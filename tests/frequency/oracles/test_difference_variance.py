@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.contracts.oracle import one_by_one
-from tests.frequency.oracles import test_oracles as twins
+from tests.frequency.oracles import twins
 
 SYMMETRIC = [twins.TestGRR, twins.TestSUE, twins.TestOUE, twins.TestSubsetSelection, twins.TestHRR1]
 TABLES = [twins.TestTabularKRR, twins.TestTabularGeometric, twins.TestTabularRectangular]

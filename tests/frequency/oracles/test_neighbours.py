@@ -13,7 +13,7 @@ from frequency import IncompatibleAggregate, NotIdentifiable, Tabular
 from mechdesign import Mechanism, Metric, Privacy, PrivacyViolation, design, named
 from mechdesign.losses import L0, L1
 from tests.contracts.oracle import exponential_below
-from tests.frequency.oracles.test_oracles import TabularContract
+from tests.frequency.oracles.test_tabular_response import TabularContract
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 

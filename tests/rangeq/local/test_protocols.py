@@ -27,7 +27,7 @@ from rangeq.core.tree_consistency import consistent
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
 from tests.contracts.oracle import LN3, OracleContract, Twin, close, moments, ratio_of, reports_of
-from tests.frequency.oracles import test_oracles as oracles
+from tests.frequency.oracles import twins as oracles
 from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload
 from tests.tape import WORD
 

@@ -1,0 +1,109 @@
+"""Hadamard response keeps the contract of oracles, with one coefficient and with more."""
+
+import math
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from frequency import HRR
+from tests.contracts.oracle import (
+    OracleContract,
+    Twin,
+    choice_words,
+    rejected_words,
+    reports_of,
+    uniform_words,
+    weights_of,
+)
+from tests.tape import WORD
+
+
+class HRRContract(OracleContract):
+    """t distinct indices of 1 .. S-1, uniform; their signs with weight truth, other patterns with
+    weight lie (thesis 4.7).
+    """
+
+    t = 1
+
+    def make(self, domain, epsilon):
+        valid = isinstance(domain, int) and not isinstance(domain, bool) and 0 < domain < 1 << 32
+        return HRR(
+            domain,
+            epsilon,
+            coefficients=min(self.t, max(1, (domain - 1).bit_length())) if valid else 1,
+        )
+
+    @staticmethod
+    def signs(indices, v):
+        return tuple(1 - 2 * ((j & v).bit_count() % 2) for j in indices)
+
+    def twin(self, oracle):
+        truth, lie = weights_of(oracle, "truth", "lie")
+        t, s = oracle.parameters["coefficients"], 1 << max(1, (oracle.domain - 1).bit_length())
+        rows = [
+            (j, sign) for j in permutations(range(1, s), t) for sign in product((1, -1), repeat=t)
+        ]
+        drawn = WORD * math.perm(s - 1, t)
+        table = [
+            [
+                Fraction(truth if self.signs(j, v) == sign else lie, drawn)
+                for v in range(oracle.domain)
+            ]
+            for j, sign in rows
+        ]
+        return Twin(reports_of(oracle, rows), table)
+
+    def tapes(self, oracle):
+        truth, lie = weights_of(oracle, "truth", "lie")
+        t, s = oracle.parameters["coefficients"], 1 << max(1, (oracle.domain - 1).bit_length())
+        for v, indices in product(
+            {0, oracle.domain - 1}, [tuple(range(1, t + 1)), tuple(range(s - 1, s - 1 - t, -1))]
+        ):
+            drawn = [uniform_words(j - 1, s - 1)[-1] for j in indices] if s > 2 else []
+            if t == 1:
+                drawn = rejected_words(s - 1) + drawn
+            for word, flips in choice_words(1 << t, truth, lie):
+                sign = tuple(
+                    x * (1 - 2 * (flips >> j & 1)) for j, x in enumerate(self.signs(indices, v))
+                )
+                yield v, [*drawn, word], (indices, sign)
+
+    def test_contrast_is_the_literature_s(self):
+        """Thesis 4.7: a coefficient is kept with probability p_r = (e^eps + 2^(t-1) - 1) / (e^eps +
+        2^t - 1).
+        """
+        oracle, reports, _, P, _ = self.enumerated((5, 1))
+        t, e = self.t, math.exp(1)
+        own = np.array(
+            [
+                [s * x for s, x in zip(r["sign"], self.signs(r["index"].tolist(), 3), strict=True)]
+                for r in reports
+            ]
+        )
+        kept = P[:, 3] @ (own == 1)
+        np.testing.assert_allclose(kept, (e + 2 ** (t - 1) - 1) / (e + 2**t - 1), rtol=1e-6)
+        np.testing.assert_allclose(float(oracle._contrast), 2 * kept - 1, rtol=1e-9)
+
+    def test_size_of_a_report(self):
+        """An index of log2 S bits and a sign, t times."""
+        assert self.make(8, 1.0).report_bits == self.t * 4
+
+
+class TestHRR1(HRRContract):
+    t = 1
+
+
+class TestHRR2(HRRContract):
+    t = 2
+
+
+class TestHRR3(HRRContract):
+    t = 3
+
+
+@pytest.mark.parametrize("coefficients", [0, -1, 4, 1.0, True, None, "1"])
+def test_wrong_coefficients(coefficients):
+    with pytest.raises(ValueError, match="coefficients must be an integer up to log2"):
+        HRR(5, 1.0, coefficients=coefficients)
