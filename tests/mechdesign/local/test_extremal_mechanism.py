@@ -1,6 +1,4 @@
-"""Mechanisms for local privacy: the square program of thesis 6.8, and extremal mechanisms against
-enumeration and closed forms.
-"""
+"""Extremal mechanisms for local privacy against enumeration and closed forms."""
 
 import math
 import random
@@ -15,9 +13,8 @@ from scipy.optimize import linprog
 from mechdesign import InexactNumber, InvalidPrior, Mechanism, Privacy, named
 from mechdesign.local import column_generation as generation
 from mechdesign.local import extremal, square
-from mechdesign.losses import L0, L1, L2, binomial, prior, prior_over
+from mechdesign.losses import L0, L1, prior, prior_over
 from mechdesign.lp.basis import to_fmpq
-from mechdesign.properties import ColumnHonesty, ColumnMonotone, Fairness, WeakHonesty
 from mechdesign.utilities import (
     BestDecision,
     ChiSquareDivergence,
@@ -28,18 +25,7 @@ from mechdesign.utilities import (
     bayes_decision,
     total_variation,
 )
-
-HALF = Fraction(1, 2)
-
-
-def local(alpha):
-    return Privacy(alpha, neighbours="all")
-
-
-def some_prior(items, seed):
-    rng = random.Random(seed)
-    return prior([rng.randint(1, 50) for _ in range(items)])
-
+from tests.mechdesign.local.examples import HALF, local, some_prior
 
 # What a row (the probabilities of one output under every item) is worth, in floats and straight
 # from the definitions.
@@ -120,80 +106,7 @@ def check_prices(found, alpha):
             )
 
 
-# --- square ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("domain", [1, 2, 3, 5, 9, 16])
-@pytest.mark.parametrize("alpha", ["1/100", "1/2", "9/10"])
-def test_the_square_optimum_for_l0_is_generalised_randomised_response(domain, alpha):
-    found = square(domain, local(alpha))
-    assert found.mechanism == named.krr(domain, alpha)
-    assert found.certificate.gap == 0
-    assert found.certificate.verify(found.mechanism)
-    assert found.certificate.objective == 1 - 1 / (1 + (domain - 1) * Fraction(alpha))
-
-
-def test_perfect_privacy_leaves_a_blind_guess():
-    assert square(4, local(1)).certificate.objective == Fraction(3, 4)
-
-
-def test_properties_do_not_change_generalised_randomised_response():
-    """Thesis 6.8: it has all of them already."""
-    plain, asked = (
-        square(6, local(HALF)),
-        square(6, local(HALF), properties=["RM", "CM", "F", "WH", "S"]),
-    )
-    assert asked.mechanism == plain.mechanism == named.krr(6, HALF)
-    assert asked.certificate.gap == 0
-
-
-@pytest.mark.parametrize("loss", [L1(), L2()])
-def test_l1_and_l2_leave_most_outputs_unused(loss):
-    """Thesis 6.8, last paragraph: pathological mechanisms as in Figure 6.1."""
-    found = square(9, local(HALF), loss)
-    used = [any(row) for row in found.mechanism.table]
-    assert found.certificate.gap == 0
-    assert used == [False, False, False, True, False, True, False, False, False]
-    # The middle item is the only one between the sides
-    assert len(set(zip(*found.mechanism.table, strict=True))) == 3
-
-
-@pytest.mark.parametrize("loss", [L1(), L2()])
-def test_at_high_privacy_l1_and_l2_answer_the_middle_whatever_the_item(loss):
-    found = square(5, local("9/10"), loss)
-    assert [sum(row) for row in found.mechanism.table] == [0, 0, 5, 0, 0]
-
-
-@pytest.mark.parametrize("loss", [L1(), L2()])
-@pytest.mark.parametrize(
-    "wanted", [[WeakHonesty()], [ColumnHonesty()], [ColumnMonotone()], [Fairness()]]
-)
-def test_properties_repair_l1_and_l2(loss, wanted):
-    plain, repaired = square(7, local(HALF), loss), square(7, local(HALF), loss, wanted)
-    assert not all(map(any, plain.mechanism.table))
-    assert all(map(any, repaired.mechanism.table))
-    assert repaired.certificate.gap == 0
-    assert repaired.certificate.objective > plain.certificate.objective
-
-
-def test_the_prior_and_the_worst_case_are_those_of_the_loss():
-    skewed, worst = L1(prior=binomial(4, "1/10")), L1(worst_case=True)
-    assert (
-        square(5, local(HALF), skewed).certificate.objective
-        < square(5, local(HALF), L1()).certificate.objective
-    )
-    assert (
-        square(5, local(HALF), worst).certificate.objective
-        > square(5, local(HALF), L1()).certificate.objective
-    )
-
-
-def test_epsilon_stands_for_local_privacy():
-    found = square(3, 1.0)
-    assert found.mechanism.privacy == Privacy.from_epsilon(1.0, neighbours="all")
-
-
-# --- extremal: against all patterns ---------------------------------------------------------------
+# --- against all patterns -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -257,7 +170,7 @@ def test_extreme_privacy(name, alpha):
     assert 0 <= found.gap <= abs(found.value) / 10**30
 
 
-# --- extremal: closed forms -----------------------------------------------------------------------
+# --- closed forms ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("items", [2, 7, 60])
@@ -360,7 +273,7 @@ def test_bayes_decision_agrees_with_the_square_program():
     )
 
 
-# --- extremal: folding and generation -------------------------------------------------------------
+# --- folding and generation -----------------------------------------------------------------------
 
 
 def test_folding_changes_nothing():
