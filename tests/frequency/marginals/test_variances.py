@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from frequency import HadamardCountMeanSketch, marginals
+from frequency import marginals
 from frequency.marginals import (
     CALM,
     Domain,
@@ -24,6 +24,7 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
+from frequency.marginals.whole_record import RecordsBySketch
 from tests.contracts.variances import Entry, Sample, VarianceContract
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
@@ -34,7 +35,7 @@ def sketched(domain, k, epsilon, run):
     """Over the public random functions, of few cells: every run has another seed."""
     protocol = InpHTCMS(domain, k, epsilon, 4, 16)
     sketch = protocol.channel
-    assert isinstance(sketch, HadamardCountMeanSketch)
+    assert isinstance(sketch, RecordsBySketch)
     vars(protocol)["channel"] = replace(sketch, seed=run)
     return protocol
 
