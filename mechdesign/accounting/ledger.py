@@ -9,14 +9,16 @@ import json
 import math
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
 from typing import NoReturn
 
+from filelock import FileLock
+
 from mechdesign._support.files import replacing
-from mechdesign._support.locking import locked
 from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, keyed
 from mechdesign._support.text import aligned, brief, from_text, shown, to_text
@@ -200,7 +202,7 @@ class Ledger:
         if epsilon is None:
             ledger._account = _read(ledger._path)
             return ledger
-        with locked(ledger._path):
+        with _locked(ledger._path):
             if not ledger._path.exists():
                 _write(ledger._path, ledger._account.epsilon, [])
             ledger._refresh()
@@ -259,7 +261,7 @@ class Ledger:
             return
         if self._closed:
             raise ValueError(f"the ledger in {self._path} is closed; nothing was recorded")
-        with self._guard, locked(self._path):
+        with self._guard, _locked(self._path):
             self._refresh()
             self._account.check(entry)
             _write(self._path, self.epsilon, [*self._account.entries, entry])
@@ -329,7 +331,7 @@ class Ledger:
         InvalidFile
             The file is no ledger.
         """
-        with self._guard, locked(path):
+        with self._guard, _locked(path):
             self._refresh()
             if Path(path).exists() and not _continues(self._account, _read(path)):
                 raise LedgerChanged(
@@ -373,6 +375,15 @@ class Ledger:
             f"<Ledger of {_text(account.epsilon)}: {len(account.entries)} collections, "
             f"{_text(account.left(None))} remaining>"
         )
+
+
+def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
+    """The lock of a ledger's file, which one thread of one process holds at a time.
+
+    It is on a file beside it, since the ledger's own is replaced meanwhile. That file stays; the
+    system frees the lock of a process that ends.
+    """
+    return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 
 def _read(path: str | os.PathLike[str]) -> _Account:
