@@ -18,6 +18,7 @@ certificate never mentions auxiliary variables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -98,47 +99,89 @@ def compact(
 
     ``row_monotone`` says whether RM is among its properties.
     """
-    pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
-    distance = np.full((inputs, inputs), _UNRELATED)
-    distance[pairs[:, 0], pairs[:, 1]] = distance[pairs[:, 1], pairs[:, 0]] = lengths
+    distance = _distances(privacy, inputs)
     needed = _unchained(distance) if privacy.alpha < 1 else _connecting(distance)
     cliques = _cliques(distance, needed) if privacy.alpha < 1 and not row_monotone else []
     for clique in cliques:
         inside = np.ix_(clique.inputs, clique.inputs)
         needed[inside] &= distance[inside] != clique.distance
-    shortest = np.where(needed, distance, _UNRELATED)
-    groups, kept = list[Constraints](), list[Integers]()
-    for group in program.constraints:
-        numbers = np.arange(len(group.cells))
-        if group.kind == PRIVACY:
-            (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
-            keep = needed[j, k]
-            if row_monotone and privacy.alpha < 1:
-                farther, nearer = np.clip(j + np.sign(j - i), 0, inputs - 1), k + np.sign(i - k)
-                keep &= (farther == j) | (shortest[farther, k] > distance[j, k])
-                keep &= (nearer == k) | (shortest[j, nearer] > distance[j, k])
-            numbers = np.flatnonzero(keep)
-        groups.append(replace(group, cells=group.cells[numbers]))
-        kept.append(numbers)
-    at = np.arange(outputs * inputs).reshape(outputs, inputs)
-    extra = program.variables + np.arange(len(cliques) * outputs).reshape(len(cliques), outputs)
+    ordered = row_monotone and privacy.alpha < 1
+    kept = [
+        _irredundant(group, inputs, distance, needed, ordered)
+        if group.kind == PRIVACY
+        else np.arange(len(group.cells))
+        for group in program.constraints
+    ]
+    groups = [
+        replace(group, cells=group.cells[numbers])
+        for group, numbers in zip(program.constraints, kept, strict=True)
+    ]
+    size = len(cliques), outputs
+    auxiliary = program.variables + np.arange(math.prod(size)).reshape(size)
     for c, clique in enumerate(cliques):
-        cells, auxiliary = at[:, list(clique.inputs)], extra[c][:, None]
-        below = Constraints.at_least(auxiliary, cells, privacy.alpha**clique.distance)
-        groups.append(Constraints.at_least(cells, auxiliary).named(f"above auxiliary {c}"))
-        groups.append(below.named(f"below auxiliary {c}"))
-    mirrored = [
+        groups += _around(auxiliary[c], clique, inputs, privacy.alpha, f"auxiliary {c}")
+    cost = program.cost + (Fraction(0),) * auxiliary.size
+    symmetry = np.concatenate(
+        [
+            reflection(outputs, inputs, program.variables),
+            auxiliary[_mirror_images(cliques, inputs), ::-1].ravel(),
+        ]
+    )
+    shorter = Program(cost, tuple(groups))
+    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs)
+
+
+def _distances(privacy: Privacy, inputs: int) -> Integers:
+    """Those of every two inputs: shape (inputs, inputs)."""
+    pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
+    distance = np.full((inputs, inputs), _UNRELATED)
+    distance[pairs[:, 0], pairs[:, 1]] = distance[pairs[:, 1], pairs[:, 0]] = lengths
+    return distance
+
+
+def _irredundant(
+    group: Constraints,
+    inputs: int,
+    distance: Integers,
+    needed: npt.NDArray[np.bool_],
+    row_monotone: bool,
+) -> Integers:
+    """The numbers of the privacy constraints that others do not imply.
+
+    P[i, j] >= alpha^d P[i, k] is kept for ``needed`` pairs; in a row monotone table it is implied
+    where a pair with j farther from output i, or k nearer to it, is needed and no closer.
+    """
+    (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
+    keep = needed[j, k]
+    if row_monotone:
+        among = np.where(needed, distance, _UNRELATED)
+        farther, nearer = np.clip(j + np.sign(j - i), 0, inputs - 1), k + np.sign(i - k)
+        keep &= (farther == j) | (among[farther, k] > distance[j, k])
+        keep &= (nearer == k) | (among[j, nearer] > distance[j, k])
+    return np.flatnonzero(keep)
+
+
+def _around(
+    auxiliary: Integers, clique: Clique, inputs: int, alpha: Fraction, name: str
+) -> tuple[Constraints, Constraints]:
+    """The constraints above and below a clique's auxiliary variables, one for each output."""
+    cells = np.arange(len(auxiliary))[:, None] * inputs + np.array(clique.inputs)
+    above = Constraints.at_least(cells, auxiliary[:, None])
+    below = Constraints.at_least(auxiliary[:, None], cells, alpha**clique.distance)
+    return above.named(f"above {name}"), below.named(f"below {name}")
+
+
+def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
+    """Which clique the central reflection makes of each.
+
+    A clique without an image stands for itself: then the program is not symmetric, which
+    `reduce_by_symmetry` finds out.
+    """
+    images = [
         Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance)
         for each in cliques
     ]
-    # Without a mirror image of every clique the program is not symmetric, which
-    # `reduce_by_symmetry` finds out.
-    image = [cliques.index(each) if each in cliques else c for c, each in enumerate(mirrored)]
-    symmetry = np.concatenate(
-        [reflection(outputs, inputs, program.variables), extra[image, ::-1].ravel()]
-    )
-    shorter = Program(program.cost + (Fraction(0),) * extra.size, tuple(groups))
-    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs)
+    return [cliques.index(each) if each in cliques else c for c, each in enumerate(images)]
 
 
 def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:

@@ -185,22 +185,19 @@ class Table:
 
     @cached_property
     def _audit(self) -> Audit:
-        pairs, distances = (
-            self.privacy.pairs(self.inputs).tolist(),
-            self.privacy.distances(self.inputs).tolist(),
-        )
+        pairs = self.privacy.pairs(self.inputs).tolist()
+        distances = self.privacy.distances(self.inputs).tolist()
         alpha, least = self.privacy.alpha, min(distances, default=1)
-        # Ratios are compared relative to what their distance d allows: times alpha^(d - least).
+        # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
         scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
-        edges = [(*pair, d, *scale[d]) for pair, d in zip(pairs, distances, strict=True)]
-        first, second, distance, top, bottom = edges[0] if edges else (0, 0, 1, 1, 1)
+        compared = [(*pair, *scale[d], d) for pair, d in zip(pairs, distances, strict=True)]
+        first, second, top, bottom, distance = compared[0] if compared else (0, 0, 1, 1, 1)
         where = (0, (first, second))
-        # Where all inputs are neighbours, and equally far, it is enough to look at one row.
-        alike = len(pairs) == math.comb(self.inputs, 2) and len(scale) == 1
         weights = self.sampler.weights
+        alike = len(pairs) == math.comb(self.inputs, 2) and len(scale) == 1
         for i in [_widest(weights)] if alike else range(self.outputs):
             row = weights[i]
-            for first, second, d, up, down in edges:
+            for first, second, up, down, d in compared:
                 for j, k in ((first, second), (second, first)):
                     if row[j] * up * bottom > top * row[k] * down:
                         top, bottom, where, distance = row[j] * up, row[k] * down, (i, (j, k)), d

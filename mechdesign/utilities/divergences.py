@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
 
 from flint import arb, fmpq
 
@@ -24,6 +26,8 @@ from mechdesign.utilities.sublinear_utility import (
     summed,
     upper,
 )
+
+_Item: TypeAlias = tuple[fmpq, fmpq, fmpq]
 
 _MAX_INTERVALS = 4_000
 _MAX_RATIOS = 200
@@ -141,52 +145,71 @@ class Divergence(Utility):
             A proved upper bound on ``worth(row) - prices row``, and patterns of rows that come near
             it.
         """
-        columns = [
-            (to_fmpq(a), to_fmpq(b), y)
-            for a, b, y in zip(self.first, self.second, prices, strict=True)
-        ]
-        known: dict[fmpq, tuple[Number, Number]] = {}
-
-        def net(a: fmpq, b: fmpq, y: fmpq, t: fmpq) -> Number:
-            by_a, by_b = known[t] if t in known else known.setdefault(t, self.slopes(t))
-            return a * by_a + b * by_b - y
-
-        def largest(a: fmpq, b: fmpq, y: fmpq, low: fmpq, high: fmpq) -> fmpq:
-            return upper(net(a, b, y, high if a >= high * b else max(low, a / b)))
-
-        def bound(low: fmpq, high: fmpq) -> fmpq:
-            # What is at the same level for all t goes together, without slack
-            fixed, rest = (ZERO, ZERO, ZERO), ZERO
-            for column in columns:
-                most = largest(*column, low, high)
-                least = min(lower(net(*column, low)), lower(net(*column, high)))
-                if most <= 0 or least >= 0:
-                    level = alpha if most <= 0 else ONE
-                    fixed = (
-                        fixed[0] + level * column[0],
-                        fixed[1] + level * column[1],
-                        fixed[2] + level * column[2],
-                    )
-                else:
-                    rest += most
-            return largest(*fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
-
+        values = _Values(self, prices, alpha)
         best, patterns = ZERO, list[Pattern]()
-        heap = [(-bound(alpha, 1 / alpha), alpha, 1 / alpha)]
+        heap = [(-values.bound(alpha, 1 / alpha), alpha, 1 / alpha)]
         enough = _FINE * max(map(abs, prices))
         for _ in range(_MAX_INTERVALS):
             if -heap[0][0] <= best * 3 / 2 + enough:
                 break
             _, low, high = heapq.heappop(heap)
             middle = _between(low, high)
-            values = [upper(net(*column, middle)) for column in columns]
-            reached = sum((max(value, alpha * value) for value in values), ZERO)
+            reached, pattern = values.best_row(middle)
             if reached > best / 2:
-                patterns.append(tuple(value > 0 for value in values))
+                patterns.append(pattern)
             best = max(best, reached)
             for part in ((low, middle), (middle, high)):
-                heapq.heappush(heap, (-bound(*part), *part))
+                heapq.heappush(heap, (-values.bound(*part), *part))
         return -heap[0][0], patterns
+
+
+class _Values:
+    """What the items of a row are worth, less their prices, as functions of the likelihood ratio.
+
+    An item is (a, b, y): its probabilities under the two hypotheses, and its price.
+    """
+
+    def __init__(self, divergence: Divergence, prices: Sequence[fmpq], alpha: fmpq) -> None:
+        self.items = [
+            (to_fmpq(a), to_fmpq(b), y)
+            for a, b, y in zip(divergence.first, divergence.second, prices, strict=True)
+        ]
+        self.alpha = alpha
+        self.slopes = lru_cache(maxsize=None)(divergence.slopes)
+
+    def at(self, item: _Item, t: fmpq) -> Number:
+        """What the item is worth at the ratio t."""
+        a, b, y = item
+        by_a, by_b = self.slopes(t)
+        return a * by_a + b * by_b - y
+
+    def most(self, item: _Item, low: fmpq, high: fmpq) -> fmpq:
+        """The largest that is over low .. high: it rises up to t = a / b, and falls from there."""
+        a, b, _ = item
+        return upper(self.at(item, high if a >= high * b else max(low, a / b)))
+
+    def bound(self, low: fmpq, high: fmpq) -> fmpq:
+        """An upper bound on what a row is worth at any ratio in low .. high.
+
+        Items that are at the same level for all of these ratios are taken together, without slack.
+        """
+        fixed, rest = (ZERO, ZERO, ZERO), ZERO
+        for item in self.items:
+            most = self.most(item, low, high)
+            least = min(lower(self.at(item, low)), lower(self.at(item, high)))
+            if most <= 0 or least >= 0:
+                level = self.alpha if most <= 0 else ONE
+                a, b, y = item
+                fixed = fixed[0] + level * a, fixed[1] + level * b, fixed[2] + level * y
+            else:
+                rest += most
+        return self.most(fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
+
+    def best_row(self, t: fmpq) -> tuple[fmpq, Pattern]:
+        """The row that is worth most at the ratio t, and how much at most."""
+        values = [upper(self.at(item, t)) for item in self.items]
+        reached = sum((max(value, self.alpha * value) for value in values), ZERO)
+        return reached, tuple(value > 0 for value in values)
 
 
 class KullbackLeibler(Divergence):
