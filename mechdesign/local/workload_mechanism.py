@@ -307,6 +307,7 @@ class _Search:
         """Weigh single rows, and add those that pricing finds."""
         criterion, k = self.criterion, self.criterion.domain
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
+        tolerance = self.tolerance if everything is None else min(self.tolerance, 1e-4)
         pi = theta * (self._rows(patterns) @ criterion.prior)
         for round_ in range(rounds):
             self.meter.update()
@@ -315,51 +316,42 @@ class _Search:
             rows = self._rows(patterns)
             pi, slope, multipliers = weigh(criterion, rows, pi)
             theta = pi / (rows @ criterion.prior)
-            found = self._variance(patterns, theta) + criterion.held
-            standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
-            if everything is None:
-                new = np.array(
-                    [
-                        climb(criterion, slope, multipliers, start)
-                        for start in self._starts(patterns, slope, 2 * k)
-                    ]
-                )
-            else:
-                new = everything
-            new = new[new.any(axis=1) & ~new.all(axis=1)]
-            worth = criterion.priced(slope, multipliers, self._rows(new))
+            found = self._variance(patterns, theta)
+            new = (
+                self._candidates(patterns, slope, multipliers) if everything is None else everything
+            )
             if everything is not None:
-                # For any mechanism, tr(G M^-1) >= 2 t^(1/2) least - t (worth + multipliers' 1), at
-                # its largest over t > 0.
-                inverse = np.linalg.inv(criterion.information(rows, theta))
-                most = float(
-                    criterion.priced(
-                        inverse @ self.gram @ inverse, multipliers, self._rows(new)
-                    ).max()
-                )
-                least = float(np.sum(self.gram * inverse))
-                bound = max(
-                    bound,
-                    least**2 / (most + float(multipliers.sum()))
-                    - float(criterion.prior @ np.diag(self.gram)),
-                )
-            if (
-                found - criterion.held
-                <= (1 + min(self.tolerance, 1e-4 if everything is not None else 1.0)) * bound
-            ):
+                inverse: Floats = np.linalg.inv(criterion.information(rows, theta))
+                bound = max(bound, self._bound(inverse, multipliers, everything))
+            if found <= (1 + tolerance) * bound or round_ == rounds - 1:
                 break
-            present = {bytes(pattern) for pattern in patterns}
-            better = [
-                place
-                for place in np.flatnonzero(worth > standing + 1e-7 * found)
-                if bytes(new[place]) not in present
-            ]
-            if not len(better) or round_ == rounds - 1:
+            standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
+            worth = criterion.priced(slope, multipliers, self._rows(new))
+            enough = standing + 1e-7 * (found + criterion.held)
+            new = _best_of(new, worth, enough, patterns, 4 * k)
+            if not len(new):
                 break
-            new = np.unique(new[sorted(better, key=worth.__getitem__)[-4 * k :]], axis=0)
             patterns = np.concatenate([patterns, new])
             pi = np.concatenate([0.95 * pi, np.full(len(new), 0.05 / len(new))])
         return patterns, theta, bound
+
+    def _candidates(self, patterns: Patterns, slope: Floats, multipliers: Floats) -> Patterns:
+        """Patterns that pricing finds, by a search from `_starts`."""
+        starts = self._starts(patterns, slope, 2 * self.criterion.domain)
+        new = np.array([climb(self.criterion, slope, multipliers, start) for start in starts])
+        found: Patterns = new[new.any(axis=1) & ~new.all(axis=1)]
+        return found
+
+    def _bound(self, inverse: Floats, multipliers: Floats, everything: Patterns) -> float:
+        """A lower bound on the variance of any mechanism, from the inverse information of one.
+
+        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), at its largest over t > 0.
+        """
+        gram, prior = self.gram, self.criterion.prior
+        slope = inverse @ gram @ inverse
+        most = float(self.criterion.priced(slope, multipliers, self._rows(everything)).max())
+        least = float(np.sum(gram * inverse))
+        return least**2 / (most + float(multipliers.sum())) - float(prior @ np.diag(gram))
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
         """Starting patterns for the search.
@@ -445,6 +437,16 @@ def _variances(table: Floats, gram: Floats, prior: Floats) -> Floats:
     squares = np.einsum("ij,ij->j", estimator, gram @ estimator)
     result: Floats = squares @ table - np.diag(gram)
     return result
+
+
+def _best_of(
+    new: Patterns, worth: Floats, enough: float, present: Patterns, count: int
+) -> Patterns:
+    """The ``count`` patterns worth most, of those that are worth enough and not yet present."""
+    known = {bytes(pattern) for pattern in present}
+    better = [place for place in np.flatnonzero(worth > enough) if bytes(new[place]) not in known]
+    best: Patterns = np.unique(new[sorted(better, key=worth.__getitem__)[-count:]], axis=0)
+    return best
 
 
 def _all_patterns(k: int) -> Patterns:
