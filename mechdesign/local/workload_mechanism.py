@@ -321,7 +321,7 @@ class _Search:
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
             )
             if everything is not None:
-                inverse: Floats = np.linalg.inv(criterion.information(rows, theta))
+                inverse = np.asarray(np.linalg.inv(criterion.information(rows, theta)), float)
                 bound = max(bound, self._bound(inverse, multipliers, everything))
             if found <= (1 + tolerance) * bound or round_ == rounds - 1:
                 break
