@@ -18,7 +18,7 @@ from scipy import stats
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
 from rangeq.core.intervals import InvalidRange
-from rangeq.grids import PairwiseEstimate, WaveGrid, best
+from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
 from tests.goodness_of_fit import FALSE_ALARM
@@ -246,8 +246,8 @@ def test_verbs_and_merging() -> None:
         protocol.estimate(protocol.aggregate(reports[::-1].copy())),
     )
     assert first.answer([("b", 1, 3), ("a", 0, 3)]) == second.answer([(0, 0, 3), (1, 1, 3)])
-    assert isinstance(first, PairwiseEstimate)
-    assert isinstance(second, PairwiseEstimate)
+    assert isinstance(first, WaveEstimate)
+    assert isinstance(second, WaveEstimate)
     np.testing.assert_array_equal(
         first.response_matrix("a", "c"), second.response_matrix("c", "a").T
     )
