@@ -1,0 +1,46 @@
+"""Rational functions in alpha, as text and as formulas."""
+
+from fractions import Fraction as Q
+
+import matplotlib.mathtext
+import pytest
+from flint import fmpz_poly
+
+from mechdesign.symbolic import ALPHA, RationalFunction
+from tests.mechdesign.symbolic.alphas import ONE, evaluated
+
+
+@pytest.mark.parametrize(
+    ("top", "bottom", "text", "latex"),
+    [
+        ([0, 2, -2], [1, 0, -1], "2α/(1 + α)", r"\frac{2\alpha}{1 + \alpha}"),
+        ([0], [3, 1], "0", "0"),
+        ([3], [-6], "-1/2", r"\frac{-1}{2}"),
+        ([-2, 8], [0, 9], "2(4α - 1)/(9α)", r"\frac{2(4\alpha - 1)}{9\alpha}"),
+        ([1, 2, 1], [1], "(1 + α)^2", r"(1 + \alpha)^{2}"),
+        ([1, 1], [1], "1 + α", r"1 + \alpha"),
+        ([0, 0, -1], [2], "-α^2/2", r"\frac{-\alpha^{2}}{2}"),
+        ([1], [1, -2], "-1/(2α - 1)", r"\frac{-1}{2\alpha - 1}"),
+        ([-1, -1], [1], "-(1 + α)", r"-(1 + \alpha)"),
+        ([-1, 3, -1], [0, 3], "(-1 + 3α - α^2)/(3α)", r"\frac{-1 + 3\alpha - \alpha^{2}}{3\alpha}"),
+    ],
+)
+def test_formulas_in_text_and_latex(top, bottom, text, latex):
+    formula = RationalFunction(fmpz_poly(top), fmpz_poly(bottom))
+    assert str(formula) == text
+    assert formula.latex() == latex
+    assert formula._repr_latex_() == f"${latex}$"
+    assert formula == RationalFunction(
+        fmpz_poly(top) * fmpz_poly([-5, 7]), fmpz_poly(bottom) * fmpz_poly([-5, 7])
+    )
+    assert formula("1/3") == evaluated(fmpz_poly(top), Q(1, 3)) / evaluated(
+        fmpz_poly(bottom), Q(1, 3)
+    )
+    matplotlib.mathtext.MathTextParser("path").parse(f"${latex}$")
+
+
+def test_a_pole_has_no_value():
+    with pytest.raises(ZeroDivisionError):
+        RationalFunction(ONE, 1 - 2 * ALPHA)("1/2")
+    with pytest.raises(ZeroDivisionError):
+        RationalFunction(ONE, fmpz_poly([]))

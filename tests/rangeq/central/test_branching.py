@@ -1,0 +1,90 @@
+"""The best branching against brute force over all lists."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from rangeq.central import Branchings, CentralFlat, Hierarchy, best_branching
+from rangeq.central.spectrum import tree_over, tree_spectrum
+
+
+def chains(domain, size=1, below=()):
+    """All lists that Hierarchy takes for this domain, the root's children counted as they are."""
+    yield (-(-domain // size), *below)
+    for b in range(2, domain):
+        if size * b < domain:
+            yield from chains(domain, size * b, (b, *below))
+
+
+@pytest.mark.parametrize("domain", [1, 2, 3, 5, 17, 30, 64, 100])
+@pytest.mark.parametrize("padded", [True, False])
+def test_best_branching_by_brute_force(domain, padded):
+    lists = [fanouts for fanouts in set(chains(domain)) if padded or math.prod(fanouts) == domain]
+    unit = Fraction(2) / Fraction(1, 4)
+    every = {}
+    for fanouts in lists:
+        tree = tree_over(domain, fanouts)
+        every[fanouts] = float(
+            tree_spectrum(tree, [unit * len(fanouts) ** 2] * len(fanouts)).mean(tree.moments())
+        )
+    found = best_branching(domain, 0.5, padded=padded, alternatives=5)
+    expected = sorted(every.values())[:5]
+    assert [row.average_variance for row in found.table] == pytest.approx(expected)
+    assert all(every[row.fanouts] == row.average_variance for row in found.table)
+    assert found.best == found.table[0]
+    for row in found.table:
+        if min(row.fanouts) > 1:
+            assert Hierarchy(domain, 0.5, row.fanouts).average_variance() == pytest.approx(
+                row.average_variance
+            )
+
+
+@pytest.mark.parametrize(
+    ("k", "divisors", "any_list"),
+    [
+        (8, ((16, 16), 79.2255), ((18, 15), 79.1567)),
+        (9, ((8, 8, 8), 118.9836), ((24, 22), 114.2512)),
+        (10, ((8, 16, 8), 161.5152), ((11, 11, 9), 155.3939)),
+        (11, ((16, 16, 8), 208.9315), ((14, 13, 12), 202.1804)),
+        (12, ((16, 16, 16), 261.9685), ((17, 17, 15), 261.4683)),
+        (13, ((8, 16, 8, 8), 351.4692), None),
+        (14, ((16, 8, 16, 8), 434.4921), None),
+        (15, ((16, 16, 16, 8), 520.8721), None),
+        (16, ((16, 16, 16, 16), 615.6666), None),
+    ],
+)
+def test_best_branchings(k, divisors, any_list):
+    """Measured here, printed nowhere: the paper's 16 is right for 2^8, 2^12 and 2^16; mixtures of 8
+    and 16 for what is between.
+    """
+    found = best_branching(1 << k, 1.0, padded=False)
+    assert found.best.fanouts == divisors[0]
+    assert found.best.average_variance == pytest.approx(divisors[1], abs=1e-4)
+    if any_list:
+        found = best_branching(1 << k, 1.0)
+        assert found.best.fanouts == any_list[0]
+        assert found.best.average_variance == pytest.approx(any_list[1], abs=1e-4)
+
+
+def test_order_of_branchings_matters():
+    table = {
+        row.fanouts: row.average_variance
+        for row in best_branching(512, 1.0, padded=False, alternatives=1000).table
+    }
+    assert len(table) == 2**8
+    assert table[16, 16, 2] < table[2, 16, 16]
+    assert round(table[16, 16, 2], 2) == 150.74
+    assert round(table[2, 16, 16], 2) == 163.48
+    assert table[512,] == pytest.approx(CentralFlat(512, 1.0).average_variance())
+
+
+def test_table_is_printed():
+    found = best_branching(64, 1.0, alternatives=3)
+    assert isinstance(found, Branchings)
+    assert str(found).splitlines()[0].split() == ["[8,", "8]", "37.0735"]
+    assert len(found.table) == 3
+    with pytest.raises(ValueError, match="alternatives"):
+        best_branching(64, 1.0, alternatives=0)
+    with pytest.raises(ValueError, match="domain"):
+        best_branching(0, 1.0)

@@ -1,0 +1,57 @@
+"""Budgets: how epsilon is divided among levels, and the best division."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from rangeq.central import Hierarchy
+from rangeq.central.budget import best_shares
+from tests.rangeq.central.examples import ranges
+
+
+def test_budgets():
+    h = 5
+    geometric = Hierarchy(32, 1.0, 2, budget="geometric").shares
+    assert [float(b / a) for a, b in pairwise(geometric)] == pytest.approx([2 ** (1 / 3)] * (h - 1))
+    assert Hierarchy(32, 1.0, 2).shares == (Fraction(1, 5),) * 5
+    assert Hierarchy(32, 1.0, 2, budget=[1, 1, 1, 1, "1"]).shares == (Fraction(1, 5),) * 5
+    given_ones = Hierarchy(32, 1.0, 2, budget=np.array([1.0, 2, 3, 4, 5]))
+    assert given_ones.shares == tuple(Fraction(k, 15) for k in range(1, 6))
+
+
+@pytest.mark.parametrize("inference", [True, False])
+@pytest.mark.parametrize(
+    ("domain", "branching"),
+    [(256, 2), (512, 16), (81, 3), (100, 4), (7, 2), (1, 2), (64, [4, 2, 2, 4])],
+)
+def test_optimal_budget_is_a_minimum(domain, branching, inference):
+    best = Hierarchy(domain, 1.0, branching, inference, budget="optimal")
+    least = best.average_variance()
+    rng = np.random.default_rng(9)
+    for named in ("equal", "geometric"):
+        assert least <= Hierarchy(
+            domain, 1.0, branching, inference, budget=named
+        ).average_variance() * (1 + 1e-12)
+    shares = np.array([float(s) for s in best.shares])
+    for _ in range(20):
+        other = shares * np.exp(rng.normal(0, 0.05, len(shares)))
+        assert least <= Hierarchy(
+            domain, 1.0, branching, inference, budget=list(other)
+        ).average_variance() * (1 + 1e-9)
+
+
+def test_optimal_budget_of_two_levels_by_a_grid():
+    sizes, gains = np.array([16.0, 1.0]), np.array([30.0, 55.0])
+    w = np.linspace(0, 0.999, 100_000)
+    value = gains[0] / (16 * w**2 + (1 - w) ** 2) + gains[1] / (1 - w) ** 2
+    found = best_shares(sizes, gains)
+    assert float(found[0]) == pytest.approx(w[np.argmin(value)], abs=1e-3)
+
+
+def test_a_level_without_budget_is_a_tree_without_it():
+    with_gap, without = Hierarchy(64, 1.0, [4, 4, 4], budget=[1, 0, 1]), Hierarchy(64, 1.0, [4, 16])
+    assert with_gap.average_variance(exact=True) == without.average_variance(exact=True)
+    a, b = ranges(64)
+    np.testing.assert_allclose(with_gap.variance(a, b), without.variance(a, b))
