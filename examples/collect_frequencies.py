@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-import frequency
-from frequency import plot, postprocess
+from frequency import Estimate, plot, postprocess
+from mechdesign import plan
 
 SITES = 3
 
@@ -123,8 +123,8 @@ def main() -> None:
         )
     if not len(values):
         sys.exit(f"no answer in column {options.column!r} of {options.csv} is an item")
-    choice = frequency.choose(len(labels), options.epsilon, n=len(values))
-    oracle = choice.recommended
+    choice = plan("frequencies", len(labels), epsilon=options.epsilon, n=len(values))
+    oracle = choice.best.protocol
     audit = oracle.audit()
     print(f"{choice}\n\n{oracle}")
     print(
@@ -156,7 +156,7 @@ def main() -> None:
     print(f"wrote {options.out / 'frequencies.png'}")
 
 
-def report(estimate: frequency.Estimate, truth: npt.NDArray[np.float64], labels: list[str]) -> None:
+def report(estimate: Estimate, truth: npt.NDArray[np.float64], labels: list[str]) -> None:
     """Print the largest frequencies and how good all of them are, and assert it."""
     low, high = estimate.interval()
     width = max(map(len, labels))

@@ -20,7 +20,6 @@ from frequency.exceptions import (
     InvalidValue,
     NotIdentifiable,
 )
-from frequency.oracles.choice import Choice, OracleCandidate, choose
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.johnson_lindenstrauss import JLOracle
@@ -39,7 +38,6 @@ __all__ = [
     "RR",
     "SUE",
     "Aggregate",
-    "Choice",
     "CountMeanSketch",
     "Estimate",
     "FrequencyError",
@@ -51,10 +49,8 @@ __all__ = [
     "JLOracle",
     "NotIdentifiable",
     "Oracle",
-    "OracleCandidate",
     "ProjectiveGeometry",
     "SubsetSelection",
     "Tabular",
-    "choose",
     "postprocess",
 ]

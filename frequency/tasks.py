@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from frequency.core.oracle import Oracle
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
@@ -30,7 +31,14 @@ from frequency.marginals import (
     MargRR,
 )
 from frequency.marginals.whole_record import InputProtocol
-from frequency.oracles.choice import Choice, choose
+from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from frequency.oracles.hadamard_response import HRR
+from frequency.oracles.johnson_lindenstrauss import JLOracle
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.projective_geometry import ProjectiveGeometry
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.subset_selection import SubsetSelection
+from frequency.oracles.unary_encoding import OUE, SUE
 from mechdesign._support.numbers import whole
 from mechdesign.planning.task import Offer, Task
 
@@ -40,12 +48,36 @@ _CONFIDENCE = 0.95
 _VIEWS = 64
 """Of how many marginals, at most, the errors are averaged."""
 
-_choose = lru_cache(maxsize=64)(choose)
+_ORACLES: dict[type[Oracle], tuple[str, str]] = {
+    GRR: ("1", "n + D"),
+    SUE: ("D", "n D"),
+    OUE: ("D", "n D"),
+    SubsetSelection: ("D", "n D"),
+    OLH: ("log D", "n + q D log D"),
+    ProjectiveGeometry: ("log D", "n + q D log D"),
+    HRR: ("1", "n + D log D"),
+    CountMeanSketch: ("width", "n width + hashes D"),
+    HadamardCountMeanSketch: ("log width", "n + hashes (width log width + D)"),
+    JLOracle: ("log D", "n + rows D"),
+}
+"""Elementary steps up to a constant, to make one report and to turn n of them into estimates of the
+whole domain.
+"""
+
+_SHORT = 64
+"""Bits of a report that costs nothing worth mentioning to send."""
+
+_MEMORY = 1 << 32
+"""Bytes of a server's table beyond which an oracle is left out."""
 
 
 @dataclass(frozen=True)
 class Frequencies(Task):
-    """How frequent each item is: `frequency.choose`.
+    """How frequent each item is: the oracles of `frequency`.
+
+    Taken is GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose
+    report is a few bytes, the shortest report where two are within one per cent. The error of
+    sketches is that of the worst population.
 
     Attributes
     ----------
@@ -56,7 +88,7 @@ class Frequencies(Task):
     symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
 
     def __post_init__(self) -> None:
-        choose(self.domain, 1.0, 1)  # refuses what no oracle takes
+        JLOracle(self.domain, 1.0)  # refuses what no oracle takes
         object.__setattr__(self, "domain", int(self.domain))
 
     @property
@@ -67,9 +99,14 @@ class Frequencies(Task):
     def error_is(self) -> str:
         return "standard error of the frequency of one rare item"
 
+    @cached_property
+    def _kinds(self) -> dict[str, type[Oracle]]:
+        taken = (kind for kind in _ORACLES if self.domain <= kind.largest_domain)
+        return {kind.__name__: kind for kind in taken if _fits(kind(self.domain, 1.0))}
+
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(_by_name(_choose(self.domain, 1.0, 1)))
+        return tuple(self._kinds)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         """An oracle with the standard error of one rare item's frequency.
@@ -93,13 +130,14 @@ class Frequencies(Task):
         ValueError
             The oracle needs too much memory.
         """
-        item = _by_name(_choose(self.domain, epsilon, n)).get(name)
-        if item is None:
+        oracle = self._kinds[name](self.domain, epsilon)
+        if not _fits(oracle):
             raise ValueError(f"{name} needs too much memory for {self.domain} items")
-        return Offer(item.oracle, item.rmse, item.bits, item.client, item.server)
+        error = math.sqrt(oracle.variance(n, 1 / self.domain))
+        return Offer(oracle, error, oracle.report_bits, *_ORACLES[type(oracle)])
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The oracle that `frequency.choose` recommends, and why.
+        """The oracle to take, unless there are other requirements than accuracy and length.
 
         Parameters
         ----------
@@ -111,14 +149,26 @@ class Frequencies(Task):
         Returns
         -------
         tuple
-            Its name, and the reason.
+            Its name, and the reason where it is not the error.
         """
-        found = _choose(self.domain, epsilon, n)
-        return type(found.recommended).__name__, found.reason
+        small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
+        if self.domain < small:
+            return "GRR", (
+                f"the domain, {self.domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the"
+                " simplest oracle is good"
+            )
+        short = {}
+        for name, kind in self._kinds.items():
+            oracle = kind(self.domain, epsilon)
+            if oracle.report_bits <= _SHORT and _fits(oracle):
+                short[name] = oracle.variance(n, 1 / self.domain), oracle.report_bits
+        enough = 1.01**2 * min(variance for variance, _ in short.values())
+        good = [name for name, (variance, _) in short.items() if variance <= enough]
+        return min(good, key=lambda name: (short[name][1], short[name][0])), ""
 
 
-def _by_name(found: Choice) -> dict[str, Any]:
-    return {type(item.oracle).__name__: item for item in found.candidates}
+def _fits(oracle: Oracle) -> bool:
+    return 8 * math.prod(oracle._shape) <= _MEMORY
 
 
 _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
@@ -132,7 +182,7 @@ _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
     InpHT: ("d", "n + v c log c"),
     CALM: ("c", "n c"),
 }
-"""Elementary steps up to a constant, as `frequency.choose` states them."""
+"""Elementary steps up to a constant, as those of `_ORACLES`."""
 
 _RECORDS = 1 << 16
 """Different records beyond which protocols that tell them apart one by one are left out: errors

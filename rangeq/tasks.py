@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -14,9 +15,17 @@ from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
-from rangeq.grids.choice import SystemCandidate, SystemChoice, plan
+from rangeq.grids.channel import GridChannel, cell_variance
 from rangeq.grids.guideline import ALPHA1, ALPHA2
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.systems.calm import RangeCALM
+from rangeq.grids.systems.hdg import HDG
+from rangeq.grids.systems.hio import HIO
+from rangeq.grids.systems.lhio import LHIO
+from rangeq.grids.systems.msw import MSW
 from rangeq.grids.systems.tdg import TDG
+from rangeq.grids.systems.uniform import Uniform
+from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.local.circular import CircularHistogram
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
@@ -168,7 +177,7 @@ def _family(protocol: RangeProtocol) -> str:
 
 
 def _costs(protocol: RangeProtocol) -> tuple[str, str]:
-    """Elementary steps up to a constant, as `frequency.choose` states them."""
+    """Elementary steps up to a constant, as those of the task "frequencies"."""
     if _family(protocol) in (_CIRCLE, _TREE):
         return "log D", "n + L q D log D"
     if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
@@ -176,15 +185,31 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     return "D", "n D"
 
 
+_SYSTEMS: dict[str, type[ConjunctionProtocol]] = {
+    kind.__name__: kind for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform)
+}
+
+_WORSE_THAN_A_GUESS = 0.25
+"""A query with half of each of two attributes is answered by 1/4 without any reports: noise above
+that makes estimates worse than that.
+"""
+
+_NOTHING_TO_GAIN = 0.002
+"""Unbiased answers of single values as cells that are this good are as good as those of any system:
+attributes have few values.
+"""
+
+
 @dataclass(frozen=True)
 class Conjunctions(Task):
-    """Ranges over several ordered attributes at once: `rangeq.grids.plan`.
+    """Ranges over several ordered attributes at once: the systems of `rangeq.grids`.
 
     The error of grids is that of their guideline: noise and sampling of a query of half of each of
-    two attributes, and the allowance for users who are unevenly spread within cells that the query
-    cuts, before post-processing. Granularities are powers of two, so that it does not fall with
-    epsilon and n all the way. The errors of `WaveGrid`, of hierarchies and of what sees no
-    dependence rest on the data: unknown beforehand, and not searched by.
+    two attributes (of the only one, for one attribute), and the allowance for users who are
+    unevenly spread within cells that the query cuts, before post-processing. Granularities are
+    powers of two, so that it does not fall with epsilon and n all the way. The errors of
+    `WaveGrid`, of hierarchies and of what sees no dependence rest on the data: unknown beforehand,
+    and not searched by.
 
     Attributes
     ----------
@@ -212,7 +237,7 @@ class Conjunctions(Task):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(_systems(_plan(self.domain, 1.0, 10**6)))
+        return tuple(_made(self.domain, 1.0, 10**6))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         """A system with the error of a query of half of each of two attributes.
@@ -236,14 +261,14 @@ class Conjunctions(Task):
         ValueError
             The system cannot serve these attributes.
         """
-        item = _systems(_plan(self.domain, epsilon, n)).get(name)
-        if item is None:
+        system = _made(self.domain, epsilon, n).get(name)
+        if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
-        uneven = _uneven(item.system.channel.grids) if isinstance(item.system, TDG) else math.nan
-        return Offer(item.system, math.hypot(item.deviation, uneven), item.system.report_bits)
+        uneven = _uneven(system.channel.grids) if isinstance(system, TDG) else math.nan
+        return Offer(system, math.hypot(_deviation(system, n), uneven), system.report_bits)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The system that `rangeq.grids.plan` recommends, and why.
+        """The system to take, unless there are other requirements than accuracy and length.
 
         Parameters
         ----------
@@ -257,8 +282,73 @@ class Conjunctions(Task):
         tuple
             Its name, and the reason.
         """
-        found = _plan(self.domain, epsilon, n)
-        return type(found.recommended).__name__, found.reason
+        found = _made(self.domain, epsilon, n)
+        single = _deviation(found["RangeCALM"], n) if "RangeCALM" in found else math.inf
+        if single <= _NOTHING_TO_GAIN:
+            return "RangeCALM", (
+                f"noise of {single:.3g} with single values as cells leaves nothing for assumptions"
+                " to gain"
+            )
+        if "WaveGrid" in found:
+            return "WaveGrid", (
+                "square waves tell of attributes and of pairs at once, and estimates are as smooth"
+                " as the data"
+            )
+        if len(self.domain) == 1:
+            return "MSW", "there is one attribute, and the square wave needs no cells"
+        hybrid = found["HDG"]
+        noise = _deviation(hybrid, n)
+        if noise > _WORSE_THAN_A_GUESS:
+            return "MSW", (
+                f"noise of {noise:.3g} would drown how attributes go together; their distributions"
+                " are left"
+            )
+        if single <= noise:
+            return "RangeCALM", (
+                f"single values as cells have noise of {single:.3g}, no more than grids that merge"
+                " them"
+            )
+        finest = max((grid.cells for grid in _grids(hybrid) if len(grid.places) == 1), default=1)
+        return "HDG", (
+            f"noise of {noise:.3g} is small enough to tell how attributes go together; 1-D grids of"
+            f" up to {finest} cells show what 2-D cells hide"
+        )
+
+
+@lru_cache(maxsize=64)
+def _made(
+    attributes: Attributes, epsilon: float | Fraction, n: int
+) -> dict[str, ConjunctionProtocol]:
+    """The systems that these attributes allow: not too many cells or levels, enough attributes."""
+    found = {}
+    for name, kind in _SYSTEMS.items():
+        with suppress(ValueError):
+            found[name] = kind(attributes, epsilon, n)
+    return found
+
+
+def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
+    return system.channel.grids if isinstance(system.channel, GridChannel) else ()
+
+
+def _deviation(system: ConjunctionProtocol, n: int) -> float:
+    """The standard deviation of noise and sampling of a query, as a fraction of the population.
+
+    That query covers half of the cells along each of two attributes of the largest grid, before
+    post-processing. Of what hierarchies make of their grids it is an upper bound of little use, and
+    that of square waves depends on the data: NaN.
+    """
+    if isinstance(system, Uniform):
+        return 0.0
+    if not isinstance(system, TDG):
+        return math.nan
+    several = min(len(system.attributes), 2)
+    variances = [
+        grid.cells / 2**several * cell_variance(part) * len(system.channel.parts) / n
+        for grid, part in zip(_grids(system), system.channel.parts, strict=True)
+        if len(grid.places) == several
+    ]
+    return math.sqrt(max(variances))
 
 
 def _uneven(grids: Sequence[Grid]) -> float:
@@ -274,10 +364,3 @@ def _uneven(grids: Sequence[Grid]) -> float:
         return sum(1 / (len(edges) - 1) for edges in grid.edges if len(edges) - 1 < edges[-1])
 
     return alpha * max(cut(grid) for grid in grids if len(grid.places) == several)
-
-
-_plan = lru_cache(maxsize=64)(plan)
-
-
-def _systems(found: SystemChoice) -> dict[str, SystemCandidate]:
-    return {type(item.system).__name__: item for item in found.candidates}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frequency import GRR, HRR, IncompatibleAggregate, InvalidReport, choose
+from frequency import GRR, HRR, IncompatibleAggregate, InvalidReport
 from frequency.collector_checks import check_collectors
 from frequency.core.aggregate import Aggregate
 from frequency.marginals import CALM, Domain, InpHT, InpRR, chow_liu
@@ -185,7 +185,6 @@ def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path)
     counted = oracle.aggregate(oracle.privatize(np.arange(400) % 8, np.random.default_rng(1)))
     check(str(check_collectors(oracle, {HOSTILE: counted, "b": counted})), 4)
     assert repr(Aggregate(f'"{HOSTILE}"', 0, np.zeros(8, dtype=np.int64))).isprintable()
-    check(str(choose(8, 1.0, n=1000)))
 
     (tmp_path / f"{HOSTILE}.parquet").write_text("no reports")
     write_reports(

@@ -18,7 +18,7 @@
 # estimating how frequent each answer is. Which one?*
 #
 # Thesis, section 2.4, and *Answering Range Queries Under Local Differential Privacy*, section 3.2.
-# The short answer is `frequency.choose`; this page shows what it weighs, and checks that what is
+# The short answer is `mechdesign.plan`; this page shows what it weighs, and checks that what is
 # predicted is what is measured.
 
 # %%
@@ -33,7 +33,6 @@ from settings import arguments
 # isort: split
 import collect_frequencies
 
-import frequency
 from frequency import (
     GRR,
     HRR,
@@ -45,6 +44,7 @@ from frequency import (
     plot,
     postprocess,
 )
+from mechdesign import plan
 
 full, data = arguments()
 rng = np.random.default_rng(4)  # reproducible, for this page; leave it out in earnest
@@ -58,9 +58,9 @@ rng = np.random.default_rng(4)  # reproducible, for this page; leave it out in e
 # %%
 n = 10_000
 for domain in (4, 1024):
-    print(frequency.choose(domain, epsilon=1.0, n=n), end="\n\n")
-assert isinstance(frequency.choose(4, 1.0, n).recommended, GRR)
-assert isinstance(frequency.choose(1024, 1.0, n).recommended, ProjectiveGeometry)
+    print(plan("frequencies", domain, epsilon=1.0, n=n), end="\n\n")
+assert plan("frequencies", 4, epsilon=1.0, n=n).best.name == "GRR"
+assert plan("frequencies", 1024, epsilon=1.0, n=n).best.name == "ProjectiveGeometry"
 
 # %% [markdown]
 # ## Error against the number of items
@@ -172,7 +172,7 @@ for oracle in oracles:
 # 95 % intervals cover the truth as often as they say, item by item, rare items included.
 
 # %%
-oracle = frequency.choose(domain, epsilon, int(held.sum())).recommended
+oracle = plan("frequencies", domain, epsilon=epsilon, n=int(held.sum())).best.protocol
 covered = np.empty((repeats, domain))
 methods = ("base_pos", "norm", "norm_mul", "norm_sub", "norm_cut")
 squares: dict[str, list[float]] = {name: [] for name in ("as estimated", *methods)}

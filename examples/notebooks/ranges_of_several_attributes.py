@@ -30,7 +30,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from settings import arguments
 
-from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best, plan
+from mechdesign import plan
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best
 
 full, data = arguments()
 rng = np.random.default_rng(7)
@@ -84,11 +85,11 @@ for asked in (
 #
 # ## Which system?
 #
-# `plan` lists those that can serve these attributes, in how many groups they split the users, and
-# the noise of an average answer about two attributes where that is known beforehand.
+# `plan` lists those that can serve these attributes, with the error of an average answer about two
+# attributes where that is known beforehand, and the bits of a report.
 
 # %%
-print(plan(sizes, 1.0, n))
+print(plan("conjunctions", sizes, epsilon=1.0, n=n))
 
 # %% [markdown]
 # What noise does not tell is what assumptions cost. `Uniform` assumes everything; `MSW` assumes

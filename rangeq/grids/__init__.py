@@ -10,7 +10,6 @@ True
 """
 
 from rangeq.grids.attributes import Attributes
-from rangeq.grids.choice import SystemChoice, plan
 from rangeq.grids.estimate import (
     ConjunctionEstimate,
     PairwiseEstimate,
@@ -45,11 +44,9 @@ __all__ = [
     "PredictedError",
     "ProductEstimate",
     "RangeCALM",
-    "SystemChoice",
     "Uniform",
     "WaveEstimate",
     "WaveGrid",
     "best",
     "granularities",
-    "plan",
 ]

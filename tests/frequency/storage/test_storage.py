@@ -77,7 +77,6 @@ def rewritten(path, change):
         (lambda c: c["arguments"].update(domain={"number": "16"}), "unknown key 'number'"),
         (lambda c: c["agreed"].update(domain=16.0), "would draw reports otherwise.*domain"),
         (lambda c: c.update(protocol="os.system"), "not a protocol of this library"),
-        (lambda c: c.update(protocol="frequency.choose"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.Estimate"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.np"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.Oracle"), "TypeError"),

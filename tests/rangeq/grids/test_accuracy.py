@@ -24,8 +24,6 @@ from rangeq.grids import (
     HierarchicalHistogram2D,
     PairwiseEstimate,
     RangeCALM,
-    WaveGrid,
-    plan,
 )
 from rangeq.grids.errors import overlap
 from tests.goodness_of_fit import FALSE_ALARM
@@ -281,34 +279,3 @@ def test_response_matrices_by_name() -> None:
             "a", "b"
         )
     ).all()
-
-
-def test_plans() -> None:
-    assert isinstance(plan([64] * 6, 1.0, 10**6).recommended, WaveGrid)
-    assert isinstance(plan([64], 1.0, 10**6).recommended, WaveGrid)
-    assert isinstance(plan([4, 3, 2], 3.0, 10**6).recommended, RangeCALM)
-    # So many pairs that square waves would count too much, and only grids are left.
-    assert isinstance(plan([64] * 48, 3.0, 10**8).recommended, HDG)
-    few = plan([64] * 48, 0.1, 1000)
-    assert isinstance(few.recommended, MSW)
-    assert "drown" in few.reason
-    table = str(plan({"a": 1000, "b": 7}, 1.0, 10**5))
-    assert "* WaveGrid" in table
-    assert "LHIO" in table
-    assert "RangeCALM" not in str(plan([4096, 4096], 1.0, 10**5))  # too many cells
-    with pytest.raises(ValueError, match="n must be"):
-        plan([64] * 6, 1.0, 0)
-
-
-def test_deviations_of_plans_are_those_of_half_the_cells() -> None:
-    (calm,) = (
-        item for item in plan([8, 8], 1.0, 20_000).candidates if isinstance(item.system, RangeCALM)
-    )
-    protocol, rng = calm.system, np.random.default_rng(11)
-    assert isinstance(protocol, RangeCALM)
-    assert calm.groups == 1
-    channel, found = protocol.channel, []
-    for _ in range(200):
-        aggregate = protocol.simulate(rng.integers(0, 8, size=(20_000, 2)), rng)
-        found.append(channel.frequencies(aggregate, 0)[:4, :4].sum())
-    assert np.std(found) == pytest.approx(calm.deviation, rel=0.3)

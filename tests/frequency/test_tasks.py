@@ -1,4 +1,4 @@
-"""The table of `choose` agrees with measurement, and its recommendation with its own table."""
+"""The oracles planned for agree with measurement, and the one taken with its own table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from frequency import GRR, HRR, HadamardCountMeanSketch, ProjectiveGeometry, SubsetSelection, choose
+from frequency import GRR, HRR, HadamardCountMeanSketch, ProjectiveGeometry, SubsetSelection
 from frequency.core.oracle import Oracle
 from frequency.oracles.count_mean_sketch import Sketch
+from frequency.tasks import Frequencies
+from mechdesign import Plan, plan
+
+
+def chosen(domain: int, epsilon: float, n: int) -> Plan:
+    return plan("frequencies", domain, epsilon=epsilon, n=n)
 
 
 def measured_rmse(
@@ -28,15 +34,15 @@ def test_the_predicted_error_is_the_measured_one(domain: int, epsilon: float) ->
     held = rng.multinomial(
         3000, 1 / np.arange(1, domain + 1) / (1 / np.arange(1, domain + 1)).sum()
     )
-    candidates = choose(domain, epsilon, n=3000).candidates
+    candidates = chosen(domain, epsilon, 3000).candidates
     assert len(candidates) == 10
     for item in candidates:
-        if isinstance(item.oracle, Sketch):
+        if isinstance(item.protocol, Sketch):
             continue  # whose prediction is the worst case over populations: see below
-        measured = measured_rmse(item.oracle, held, 400 if domain == 5 else 60, rng)
+        measured = measured_rmse(item.protocol, held, 400 if domain == 5 else 60, rng)
         # At least 2000 squared errors, correlated at D = 5: the ratio has a standard deviation of
         # at most 0.03.
-        assert measured == pytest.approx(item.rmse, rel=0.15), type(item.oracle).__name__
+        assert measured == pytest.approx(item.error, rel=0.15), type(item.protocol).__name__
 
 
 @pytest.mark.slow
@@ -44,9 +50,9 @@ def test_sketches_are_predicted_at_their_worst() -> None:
     rng = np.random.default_rng(6)
     one_item = np.zeros(50, dtype=np.int64)
     one_item[7] = 3000
-    for item in choose(50, 3.0, n=3000).candidates:
-        if isinstance(item.oracle, Sketch):
-            assert measured_rmse(item.oracle, one_item, 20, rng) < 1.2 * item.rmse
+    for item in chosen(50, 3.0, 3000).candidates:
+        if isinstance(item.protocol, Sketch):
+            assert measured_rmse(item.protocol, one_item, 20, rng) < 1.2 * item.error
 
 
 @pytest.mark.parametrize(
@@ -64,24 +70,23 @@ def test_sketches_are_predicted_at_their_worst() -> None:
     ],
 )
 def test_what_is_recommended(domain: int, epsilon: float, kind: type[Oracle]) -> None:
-    choice = choose(domain, epsilon, n=100_000)
-    assert type(choice.recommended) is kind
-    assert (choice.recommended.domain, choice.recommended.epsilon) == (domain, epsilon)
-    errors = [item.rmse for item in choice.candidates]
+    found = chosen(domain, epsilon, 100_000)
+    assert type(found.best.protocol) is kind
+    assert (found.best.protocol.domain, found.best.protocol.epsilon) == (domain, epsilon)
+    errors = [item.error for item in found.candidates]
     assert errors == sorted(errors)
-    chosen = next(item for item in choice.candidates if item.oracle == choice.recommended)
-    assert chosen.bits <= 64
-    if domain >= 3 * math.exp(epsilon) + 2 and domain < 1 << 30:
-        assert chosen.rmse <= 1.05 * errors[0]
-    assert f"{chosen.rmse:.3g}" in choice.reason
-    assert f"* {kind.__name__}" in str(choice)
-    assert len(str(choice).splitlines()) == len(errors) + 2
+    assert (found.best.bits or 0) <= 64
+    if 3 * math.exp(epsilon) + 2 <= domain < 1 << 30:
+        assert found.best.error <= 1.05 * errors[0]
+        assert f"{found.best.error:.3g}"[:5] in found.reason
+    assert f"*  {kind.__name__}" in str(found)
 
 
 def test_a_table_too_large_for_a_server_is_left_out() -> None:
-    kinds = {type(item.oracle) for item in choose(1 << 30, 1.0, n=1000).candidates}
+    kinds = {type(item.protocol) for item in chosen(1 << 30, 1.0, 1000).candidates}
     assert all(issubclass(kind, Sketch) for kind in kinds)
-    assert all(item.memory <= 1 << 32 for item in choose(1 << 26, 1.0, n=1000).candidates)
+    with pytest.raises(ValueError, match="too much memory"):
+        Frequencies(1 << 28).offer("OLH", 8.0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +103,14 @@ def test_a_table_too_large_for_a_server_is_left_out() -> None:
 )
 def test_bad_arguments(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
-        choose(**{"domain": 10, "epsilon": 1.0, "n": 100, **bad})
+        chosen(**{"domain": 10, "epsilon": 1.0, "n": 100, **bad})
 
 
 def test_more_users_shrink_every_error_alike_but_for_confusion() -> None:
-    few, many = (choose(100, 1.0, n).candidates for n in (100, 10_000))
-    by_kind = {type(item.oracle): item.rmse for item in many}
+    few, many = (chosen(100, 1.0, n).candidates for n in (100, 10_000))
+    by_kind = {type(item.protocol): item.error for item in many}
     for item in few:
-        ratio = item.rmse / by_kind[type(item.oracle)]
-        assert ratio == pytest.approx(10) if not isinstance(item.oracle, Sketch) else 5 < ratio < 10
+        ratio = item.error / by_kind[type(item.protocol)]
+        assert (
+            ratio == pytest.approx(10) if not isinstance(item.protocol, Sketch) else 5 < ratio < 10
+        )
