@@ -15,7 +15,8 @@ variance is rejected: see `rejected`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -133,6 +134,18 @@ def sums(domain, rng):
     for first, last in ((0, domain // 2), (1, 2 * domain // 3), (domain // 3, domain // 3)):
         rows.append((np.arange(domain) >= first) & (np.arange(domain) <= last))
     return np.array(rows, dtype=float)
+
+
+def fixed(make: Callable[[float], Any]) -> Callable[[float, int], Any]:
+    """The same protocol in every run, made once for each epsilon."""
+    made: dict[float, Any] = {}
+
+    def kept(epsilon: float, run: int) -> Any:
+        if epsilon not in made:
+            made[epsilon] = make(epsilon)
+        return made[epsilon]
+
+    return kept
 
 
 class VarianceContract:

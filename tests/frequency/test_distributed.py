@@ -20,6 +20,7 @@ from frequency.marginals import Domain, InpHT
 from frequency.storage import aggregate_files, parquet, write_reports
 from frequency.storage.state import State
 from rangeq import HierarchicalHistogram
+from tests.frequency.storage.dying import Dying
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +88,6 @@ def test_a_worker_killed_in_the_middle(client, tmp_path):
         assert (len(collected.counted), collected.refused) == (200, {})
     client.wait_for_workers(2)
     assert victims[0] not in client.run(os.getpid).values()
-
-
-class Dying(HRR):
-    """An oracle whose workers are killed while they count."""
-
-    @property
-    def parameters(self):
-        return HRR(64, 1.0).parameters
-
-    def _count(self, reports, counts=None):
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import frequency
@@ -20,7 +22,7 @@ from frequency import (
     Tabular,
 )
 from mechdesign import Privacy, named
-from tests.contracts.variances import Entry, Sample, VarianceContract, sums
+from tests.contracts.variances import Entry, Sample, VarianceContract, fixed, sums
 
 
 class OracleVariances(VarianceContract):
@@ -42,17 +44,6 @@ class OracleVariances(VarianceContract):
         return Sample(np.array(errors), np.array(told), predicted, np.array(covered))
 
 
-def fixed(kind, domain, *rest):
-    made = {}
-
-    def make(epsilon, run):
-        if epsilon not in made:
-            made[epsilon] = kind(domain, epsilon, *rest)
-        return made[epsilon]
-
-    return make
-
-
 def krr(domain, epsilon):
     return Tabular(named.krr(domain, Privacy.from_epsilon(epsilon, neighbours="all").alpha))
 
@@ -60,8 +51,8 @@ def krr(domain, epsilon):
 class TestOracles(OracleVariances):
     planted = ("OUE", "Tabular")
     entries = {  # noqa: RUF012
-        **{kind.__name__: Entry(fixed(kind, 16)) for kind in (GRR, SUE, OUE)},
-        "Tabular": Entry(fixed(krr, 16)),
+        **{kind.__name__: Entry(fixed(partial(kind, 16))) for kind in (GRR, SUE, OUE)},
+        "Tabular": Entry(fixed(partial(krr, 16))),
     }
 
 
@@ -71,7 +62,7 @@ class TestSlowerOracles(OracleVariances):
     users, planted = 20_000, ("HRR",)
     entries = {  # noqa: RUF012
         **{
-            kind.__name__: Entry(fixed(kind, 16))
+            kind.__name__: Entry(fixed(partial(kind, 16)))
             for kind in (SubsetSelection, HRR, OLH, ProjectiveGeometry)
         }
     }
@@ -79,12 +70,12 @@ class TestSlowerOracles(OracleVariances):
 
 class TestHRRt(OracleVariances):
     users, planted = 4000, ("HRR of 3 coefficients",)
-    entries = {"HRR of 3 coefficients": Entry(fixed(HRR, 16, 3))}  # noqa: RUF012
+    entries = {"HRR of 3 coefficients": Entry(fixed(lambda epsilon: HRR(16, epsilon, 3)))}  # noqa: RUF012
 
 
 class TestRR(OracleVariances):
     domain, runs, planted = 2, 1500, ("RR",)
-    entries = {"RR": Entry(fixed(RR, 2))}  # noqa: RUF012
+    entries = {"RR": Entry(fixed(partial(RR, 2)))}  # noqa: RUF012
 
 
 class TestSketches(OracleVariances):

@@ -20,12 +20,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def wm(here: Path) -> Path:
     assert (
         main(

@@ -21,12 +21,6 @@ from mechdesign.column_release import Read, release_column
 MECHANISM = named.geometric(8, "9/10")
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def released(content: str | bytes, *keep: str, separator: str | None = None) -> tuple[bytes, Read]:
     """What becomes of a file with this content, with the same random numbers every time."""
     Path("true.csv").write_bytes(content.encode() if isinstance(content, str) else content)

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import mechdesign.properties as properties
 from mechdesign import Constraints, Privacy, Property, named
 from mechdesign.certificate import dual_bound
 from mechdesign.formulation import PRIVACY, mechanism_program, privacy_constraints, reflection
@@ -20,14 +19,8 @@ from mechdesign.lp.constraints import canonical
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.properties import SEVEN, OutputRatio, resolve
-
-NINE = Privacy("9/10")
-
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    monkeypatch.setattr(properties, "_REGISTRY", dict(properties._REGISTRY))
+from mechdesign.properties import OutputRatio, resolve
+from tests.mechdesign.programs import NINE, SUBSETS
 
 
 class Sided(Property):
@@ -81,9 +74,6 @@ def prove(program, reduced):
 
 
 LOSSES = [L0(), L1(), L2(1), Power("1/2"), L1(worst_case=True), L0(1, worst_case=True)]
-SUBSETS = [
-    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
-]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

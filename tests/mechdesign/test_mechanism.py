@@ -36,9 +36,9 @@ from mechdesign import (
     named,
 )
 from mechdesign.losses import L0, prior
+from tests.mechdesign.programs import HALF
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
-HALF = Privacy("1/2")
 BIG = 10**400
 
 

@@ -35,15 +35,9 @@ from mechdesign.properties import (
     irredundant,
     resolve,
 )
+from tests.mechdesign.programs import HALF
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
-HALF = Privacy("1/2")
-
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    """Properties that a test defines are forgotten after it."""
-    monkeypatch.setattr(properties, "_REGISTRY", dict(properties._REGISTRY))
 
 
 @pytest.mark.parametrize(

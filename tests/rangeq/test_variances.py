@@ -25,6 +25,7 @@ from tests.contracts.variances import (
     VarianceContract,
     check,
     even,
+    fixed,
     heaped,
     interval_of,
     sums,
@@ -33,17 +34,6 @@ from tests.contracts.variances import (
 FIRST = np.array([0, 1, 3, 3, 8, 0, 5, 12, 10, 2])
 LAST = np.array([6, 9, 3, 11, 15, 3, 5, 14, 10, 13])
 DOMAIN = 16
-
-
-def fixed(make):
-    made = {}
-
-    def kept(epsilon, run):
-        if epsilon not in made:
-            made[epsilon] = make(epsilon)
-        return made[epsilon]
-
-    return kept
 
 
 def composite(epsilon):

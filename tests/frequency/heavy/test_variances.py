@@ -18,8 +18,8 @@ from frequency.heavy import (
     TreeHist,
     UniqueHeavyHitter,
 )
-from tests.contracts.variances import Band, Entry, Sample, VarianceContract
-from tests.frequency.test_variances import OracleVariances, fixed
+from tests.contracts.variances import Band, Entry, Sample, VarianceContract, fixed
+from tests.frequency.test_variances import OracleVariances
 
 
 def one_bit(kind, domain, epsilon):
@@ -28,7 +28,7 @@ def one_bit(kind, domain, epsilon):
 
 def of_one_bit(kind):
     """The oracle that a one-bit protocol around an oracle is."""
-    return fixed(lambda domain, epsilon: one_bit(kind, domain, epsilon), 16)
+    return fixed(lambda epsilon: one_bit(kind, 16, epsilon))
 
 
 class TestOneBit(OracleVariances):
@@ -105,7 +105,7 @@ class TestFoundAlone(TestFound):
     populations = {"three": lambda domain, users: three(domain, users) + 2 * users * one_of(domain)}  # noqa: RUF012
     entries = {  # noqa: RUF012
         "UniqueHeavyHitter": Entry(
-            fixed(lambda bits, e: UniqueHeavyHitter(bits, e), 8),
+            fixed(lambda e: UniqueHeavyHitter(8, e)),
             covered=TestFound.wide,
             epsilons=(1.0, 8.0),
         ),

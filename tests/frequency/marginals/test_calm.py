@@ -16,16 +16,11 @@ from frequency.marginals import CALM, Domain, MargPS, MargRR, consistent, measur
 from frequency.marginals.calm import adaptive, covering, most_entropy, nonnegative
 from frequency.marginals.consistency import Overlap
 from tests.contracts.oracle import exponential_below
+from tests.frequency.marginals.populations import MIXED, held_of
 from tests.general_solver import solve
 from tests.goodness_of_fit import FALSE_ALARM
 
-MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 4})
 FIVE = Domain.binary(*"abcde")
-
-
-def held_of(domain, n, seed, evenness=0.3):
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(n, rng.dirichlet(np.full(domain.size, evenness)))
 
 
 def marginal_of(domain, joint, names):

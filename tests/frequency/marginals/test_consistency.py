@@ -23,15 +23,10 @@ from frequency.marginals import (
     to_mbi,
 )
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
+from tests.frequency.marginals.populations import MIXED, held_of
 from tests.goodness_of_fit import FALSE_ALARM
 
-MIXED = Domain({"a": 2, "b": 3, "c": 1, "d": 4})
 PROTOCOLS = [MargRR, MargPS, MargHT]
-
-
-def held_of(domain, n, seed):
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(n, rng.dirichlet(np.full(domain.size, 0.3)))
 
 
 def truth_of(domain, held, names):

@@ -6,6 +6,7 @@ See `tests.contracts.variances`.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from frequency.marginals import (
     MargRR,
 )
 from frequency.marginals.whole_record import RecordsBySketch
-from tests.contracts.variances import Entry, Sample, VarianceContract
+from tests.contracts.variances import Entry, Sample, VarianceContract, fixed
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
 SETS = (("a",), ("b", "c"), ("c", "a"))
@@ -40,24 +41,13 @@ def sketched(domain, k, epsilon, run):
     return protocol
 
 
-def fixed(kind):
-    made = {}
-
-    def make(epsilon, run):
-        if epsilon not in made:
-            made[epsilon] = kind(DOMAIN, 2, epsilon)
-        return made[epsilon]
-
-    return make
-
-
 class TestMarginals(VarianceContract):
     """All cells of some marginals, and their intervals."""
 
     domain, users, planted = DOMAIN.size, 24_000, ("InpHT", "MargPS")
     entries = {  # noqa: RUF012
         **{
-            kind.__name__: Entry(fixed(kind))
+            kind.__name__: Entry(fixed(partial(kind, DOMAIN, 2)))
             for kind in (InpRR, InpPS, InpHT, InpOLH, MargRR, MargPS, MargHT)
         },
         "InpHTCMS": Entry(lambda epsilon, run: sketched(DOMAIN, 2, epsilon, run)),

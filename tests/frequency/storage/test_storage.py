@@ -41,6 +41,7 @@ from mechdesign._support.strict_json import digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 from tests.contracts.examples import WITH_VALUES, numbers
+from tests.frequency.storage.dying import Dying
 
 # ----------------------------------------------------------------------------- protocols as files
 
@@ -624,17 +625,6 @@ def test_a_worker_killed_loses_nothing(tmp_path):
     with pytest.raises(OSError, match="ended in the middle"):
         aggregate_files(Dying(64, 1.0), tmp_path, workers=2, resume=tmp_path / "state", batch=500)
     assert aggregate_files(protocol, tmp_path, resume=tmp_path / "state").aggregate.n == 2000
-
-
-class Dying(HRR):
-    """An oracle whose processes are killed while they count."""
-
-    @property
-    def parameters(self):
-        return HRR(64, 1.0).parameters
-
-    def _count(self, reports, counts=None):
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow

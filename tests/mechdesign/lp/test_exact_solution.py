@@ -2,7 +2,6 @@
 forged certificate is refused.
 """
 
-import itertools
 import math
 import pickle
 import random
@@ -16,7 +15,6 @@ import pytest
 from flint import fmpq
 
 import mechdesign.lp.exact_solution as certify_module
-import mechdesign.properties as properties
 from mechdesign import (
     Certificate,
     Constraints,
@@ -31,36 +29,17 @@ from mechdesign import (
     named,
 )
 from mechdesign.certificate import dual_bound
-from mechdesign.formulation import mechanism_program, reflection
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial, prior
 from mechdesign.lp.basis import to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import Optimum
 from mechdesign.lp.highs import solve as honest_solve
 from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.properties import SEVEN, resolve
+from mechdesign.properties import resolve
+from tests.mechdesign.programs import HALF, NINE, SUBSETS, build
 
-NINE = Privacy("9/10")
-HALF = Privacy("1/2")
 BIG = 10**400
-
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    monkeypatch.setattr(properties, "_REGISTRY", dict(properties._REGISTRY))
-
-
-def build(n, privacy, loss, wanted=(), reduced=True):
-    program = mechanism_program(n + 1, n + 1, privacy, loss, [resolve(item) for item in wanted])
-    return (
-        (
-            reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
-            if reduced
-            else None
-        )
-        or unreduced(program)
-    ).program
 
 
 def check_solution(program, solution):
@@ -764,9 +743,6 @@ EXTREMES = {
     "1e-310": Fraction(1, 10**310),
     "1e-400": Fraction(1, BIG),
 }
-SUBSETS = [
-    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
-]
 LOSSES = [
     L0(),
     L1(),

@@ -2,7 +2,6 @@
 optimum of certify.
 """
 
-import itertools
 import random
 from fractions import Fraction
 from typing import Any
@@ -12,31 +11,14 @@ import pytest
 from flint import fmpq, fmpq_mat
 
 from mechdesign import Constraints, Infeasible, Privacy
-from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Power, binomial
 from mechdesign.lp.basis import SingularBasis, to_fmpq
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, reoptimised
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.properties import SEVEN, resolve
+from tests.mechdesign.programs import NINE, SUBSETS, build
 
-NINE = Privacy("9/10")
 PLENTY = 10_000
-
-
-def build(n, privacy=NINE, loss=None, wanted=(), reduced=True):
-    program = mechanism_program(
-        n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
-    )
-    return (
-        (
-            reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
-            if reduced
-            else None
-        )
-        or unreduced(program)
-    ).program
 
 
 def slack_basis(problem):
@@ -267,9 +249,6 @@ LOSSES = [
     L1(worst_case=True),
     L0(1, worst_case=True),
     L1(prior=(Fraction(1, 2),) * 2),
-]
-SUBSETS = [
-    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
 ]
 NEIGHBOURS = ["adjacent", "adjacent", "all", 2, 3]
 

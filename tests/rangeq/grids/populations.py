@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mechdesign._support.arrays import Floats, Integers
@@ -38,3 +40,10 @@ def truth(records: Integers, places: Integers, left: Integers, right: Integers) 
         values = records[:, chosen]
         found.append(((values >= a) & (values <= b)).all(axis=1).mean())
     return np.array(found)
+
+
+def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
+    """The estimate from a report of every record."""
+    return protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+    )

@@ -27,13 +27,7 @@ from rangeq.grids import (
 )
 from rangeq.grids.errors import overlap
 from tests.goodness_of_fit import FALSE_ALARM
-from tests.rangeq.grids.populations import people, queries, truth
-
-
-def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(
-        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
-    )
+from tests.rangeq.grids.populations import collected, people, queries, truth
 
 
 @pytest.mark.slow

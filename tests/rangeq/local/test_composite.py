@@ -32,7 +32,7 @@ from tests.rangeq.core.test_tree import (
     of_workload,
     quadratic,
 )
-from tests.rangeq.local.test_circular import Simulated
+from tests.rangeq.local.test_circular import Simulated, choices_of_levels
 from tests.rangeq.local.test_protocols import RangeContract, exact_level, level_twin
 from tests.tape import WORD
 
@@ -219,13 +219,6 @@ def name_of(protocol: Composite) -> str:
 
 
 protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=name_of)
-
-
-def choices_of_levels(protocol: Composite):
-    number = len(protocol.parts)
-    return [
-        asked for size in {1, 2, number} for asked in itertools.combinations(range(number), size)
-    ]
 
 
 @protocols

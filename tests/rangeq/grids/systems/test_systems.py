@@ -25,6 +25,7 @@ from rangeq.grids import (
     Uniform,
     WaveGrid,
 )
+from tests.rangeq.grids.populations import collected
 
 SYSTEMS = [
     TDG,
@@ -42,12 +43,6 @@ NONNEGATIVE = (TDG, HDG, MSW, Uniform, WaveGrid)
 ONE_ATTRIBUTE = (HDG, HIO, MSW, Uniform, WaveGrid)
 
 pytestmark = pytest.mark.parametrize("system", SYSTEMS, ids=lambda kind: kind.__name__)
-
-
-def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(
-        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
-    )
 
 
 def test_verbs(system: Any) -> None:

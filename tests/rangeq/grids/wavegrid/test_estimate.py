@@ -6,7 +6,6 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import cvxpy
 import numpy as np
@@ -23,14 +22,7 @@ from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, poster
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
 from tests.general_solver import solve
-from tests.rangeq.grids.populations import people, queries, truth
-
-
-def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(
-        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
-    )
-
+from tests.rangeq.grids.populations import collected, people, queries, truth
 
 # ---------------------------------------------------------------------------------- one attribute
 

@@ -22,12 +22,7 @@ from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
 from tests.goodness_of_fit import FALSE_ALARM
-
-
-def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
-    return protocol.estimate(
-        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
-    )
+from tests.rangeq.grids.populations import collected
 
 
 def phases_of(wave: Wave, level: int) -> int:

@@ -1,0 +1,42 @@
+"""Linear programs of mechanisms for counts, and what they are made of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from mechdesign import Privacy
+from mechdesign.formulation import mechanism_program, reflection
+from mechdesign.losses import L0, Loss
+from mechdesign.lp.program import Program
+from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
+from mechdesign.properties import SEVEN, resolve
+
+NINE = Privacy("9/10")
+HALF = Privacy("1/2")
+SUBSETS = [
+    subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
+]
+"""All sets of the seven properties, by their short names."""
+
+
+def build(
+    n: int,
+    privacy: Privacy = NINE,
+    loss: Loss | None = None,
+    wanted: Iterable[Any] = (),
+    reduced: bool = True,
+) -> Program:
+    """The program of a mechanism for counts up to n, reduced by symmetry where that is allowed."""
+    program = mechanism_program(
+        n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
+    )
+    return (
+        (
+            reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
+            if reduced
+            else None
+        )
+        or unreduced(program)
+    ).program
