@@ -54,9 +54,8 @@ def design(
     """The mechanism for counts 0 .. n of least loss with this privacy and these properties.
 
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
-    its privacy audited and its certificate checked before it is returned. ``certificate.gap`` is
-    exactly 0 unless the program is so badly scaled that floats cannot find the optimal basis; then
-    the mechanism is still exactly private and the gap is a proved bound.
+    its privacy audited and its certificate checked before it is returned: ``certificate.gap`` is
+    exactly 0.
 
     Parameters
     ----------

@@ -11,14 +11,10 @@ Together they prove optimality.
    y proves it.
 3. Where refinement does not succeed, exact simplex steps finish the work, as many as are affordable
    for the size of the program.
-4. Where those are too few, x is mixed with a strictly feasible point just enough to be feasible,
-   exactly, and y is clipped to signs that are allowed and completed to a valid bound. The gap
-   between the two is then not 0, but it is rigorous.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,10 +25,10 @@ from scipy import sparse
 
 from mechdesign._support.arrays import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.lp.basis import ONE, ZERO, SingularBasis, to_fraction
+from mechdesign.lp.basis import ONE, SingularBasis, to_fraction
 from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
 from mechdesign.lp.program import Program
-from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, reoptimised
+from mechdesign.lp.simplex import Basis, Problem, Vertex, reoptimised
 
 MAX_REFINEMENTS = 40
 MAX_WORK = 2_000_000
@@ -56,7 +52,7 @@ A smaller unit of costs would scale them out of proportion.
 
 @dataclass(frozen=True)
 class Solution:
-    """A feasible point of a program and multipliers that bound every other, both exact.
+    """The optimum of a program and the multipliers that prove it, both exact.
 
     ``multipliers[r]`` belongs to constraint r, counted through all groups. ``refinements`` is the
     number of refinements that were needed.
@@ -80,17 +76,19 @@ def certify(
     Infeasible
         There is no feasible point (proved, unless the program is too large for exact steps).
     SolverFailure
-        Not even an approximate answer could be turned into an exact one.
+        The work allowed did not suffice for an exact optimum.
     """
     problem = Problem.of(program)
     vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress)
-    x, y = vertex.x, vertex.y
-    if vertex.primal_violation > 0:
-        x = _mixed(vertex, _interior(problem, max_refinements, progress))
-    if vertex.dual_violation > 0:
-        y = _bounding(problem, y, len(program.constraints[0].cells))
+    if not vertex.optimal:
+        raise SolverFailure(
+            f"the program, of {len(problem.constraints)} constraints, was not solved exactly by"
+            f" {refinements} refinements and {max_work // len(problem.constraints)} simplex steps"
+        )
     return Solution(
-        [to_fraction(value) for value in x], [to_fraction(value) for value in y], refinements
+        [to_fraction(value) for value in vertex.x],
+        [to_fraction(value) for value in vertex.y],
+        refinements,
     )
 
 
@@ -199,101 +197,3 @@ def _scaled(values: Sequence[fmpq], unit: fmpq) -> Floats:
     """``values`` in units of a violation; as they are if there is none."""
     scale = 1 / unit if 0 < unit < 1 else ONE
     return np.array([to_float(value * scale) for value in values])
-
-
-def _interior(problem: Problem, max_refinements: int, progress: Progress | None) -> list[fmpq]:
-    """A point that satisfies the equalities, and every inequality by a positive margin."""
-    # An auxiliary variable is the margin by which all inequalities, x >= 0 among them, hold at
-    # once. Half of its largest value is required below.
-    size = len(problem.cost)
-    with_margin = [
-        each if each.equality else LinearConstraint({**each.terms, size: -ONE}, each.bound, False)
-        for each in problem.constraints
-    ]
-    with_margin += [LinearConstraint({v: ONE, size: -ONE}, ZERO, False) for v in range(size)]
-    widest = Problem(with_margin, [ZERO] * size + [-ONE])
-    most = -solve(FloatProgram.of(widest), progress=progress).value
-    if most <= 0:
-        raise SolverFailure(
-            "no strictly feasible mechanism was found to repair a rounding error with"
-        )
-    margin = fmpq(1, 1 << max(0, 1 - math.frexp(most / 2)[1]))
-    # In x - margin, so that x >= margin is x' >= 0.
-    shifted = [
-        LinearConstraint(
-            each.terms,
-            each.bound + (0 if each.equality else margin) - margin * sum(each.terms.values(), ZERO),
-            each.equality,
-        )
-        for each in problem.constraints
-    ]
-    vertex, _ = _best_vertex(Problem(shifted, problem.cost), max_refinements, 0, progress)
-    return [value + margin for value in vertex.x]
-
-
-def _mixed(vertex: Vertex, interior: Sequence[fmpq]) -> list[fmpq]:
-    """A feasible point near the vertex, on the way to a strictly feasible one."""
-    share = ZERO
-    for value, margin, constraint in zip(
-        vertex.slack, vertex.problem.slack(interior), vertex.problem.constraints, strict=True
-    ):
-        if not constraint.equality:
-            share = max(share, _share(value, margin))
-        elif value != 0 or margin != 0:
-            raise SolverFailure("the equalities could not be satisfied exactly")
-    for value, margin in zip(vertex.x, interior, strict=True):
-        share = max(share, _share(value, margin))
-    # Rounded up to a power of two, for the sake of short numbers.
-    share = fmpq(1, 1 << max(0, int(share.q).bit_length() - int(share.p).bit_length() - 1))
-    return [
-        (1 - share) * value + share * margin
-        for value, margin in zip(vertex.x, interior, strict=True)
-    ]
-
-
-def _share(value: fmpq, margin: fmpq) -> fmpq:
-    """The least share of ``margin``, mixed with ``value``, that makes it non-negative."""
-    if margin <= 0:
-        raise SolverFailure(
-            "no strictly feasible mechanism was found to repair a rounding error with"
-        )
-    return -value / (margin - value) if value < 0 else ZERO
-
-
-def _bounding(problem: Problem, y: Sequence[fmpq], columns: int) -> list[fmpq]:
-    """Multipliers near y that prove a bound.
-
-    Wrong signs are clipped to 0, then the multipliers of the column sums are lowered until no cost
-    is exceeded.
-
-    The first ``columns`` constraints are the column sums. Each variable occurs in one, with a
-    positive coefficient, except the worst case, which alone has a cost then, and auxiliary
-    variables, which have none.
-    """
-    y = [
-        value if each.equality else max(value, ZERO)
-        for value, each in zip(y, problem.constraints, strict=True)
-    ]
-    column = {v: (r, a) for r in range(columns) for v, a in problem.constraints[r].terms.items()}
-    for v, excess in enumerate(problem.reduced(y)):
-        if v in column or excess >= 0:
-            continue
-        if problem.cost[v] > 0:  # every other cost is 0 then, so that scaling keeps the rest
-            y = [value * problem.cost[v] / (problem.cost[v] - excess) for value in y]
-        else:
-            # An auxiliary variable: the multipliers below it may not sum to more than those above.
-            around = [
-                (r, each.terms[v] * y[r])
-                for r, each in enumerate(problem.constraints)
-                if v in each.terms
-            ]
-            below = sum((taken for _, taken in around if taken > 0), ZERO)
-            above = below - sum((taken for _, taken in around), ZERO)
-            for r in (r for r, taken in around if taken > 0):
-                y[r] *= above / below
-    lowered = list(y)
-    for v, excess in enumerate(problem.reduced(y)):
-        if excess < 0 and v in column:
-            r, a = column[v]
-            lowered[r] = min(lowered[r], y[r] + excess / a)
-    return lowered
