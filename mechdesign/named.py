@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from flint import fmpz_poly
 
 from mechdesign._support.numbers import Rational, whole
 from mechdesign.losses import L0
@@ -15,6 +18,9 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
+
+Number = TypeVar("Number", Fraction, fmpz_poly)
+Weights: TypeAlias = tuple[list[list[Number]], Number]
 
 
 def geometric(n: int, alpha: Rational) -> Mechanism:
@@ -27,17 +33,32 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
     / (1+alpha).)
     """
     privacy = _privacy(n, alpha)
-    a = privacy.alpha
     if n == 0:
         return uniform(0, privacy)
-    edge, inside = 1 / (1 + a), (1 - a) / (1 + a)
-    return Mechanism(
-        [
-            [(edge if i in (0, n) else inside) * a ** abs(i - j) for j in range(n + 1)]
-            for i in range(n + 1)
-        ],
-        privacy,
-    )
+    return _mechanism(*geometric_weights(n, privacy.alpha), privacy)
+
+
+def geometric_weights(n: int, a: Number) -> Weights[Number]:
+    """The entries of GM times their common denominator, and that, for n >= 1.
+
+    Parameters
+    ----------
+    n
+        The number of respondents.
+    a
+        alpha: a number, or the polynomial that it is.
+
+    Returns
+    -------
+    tuple
+        The weights, (n+1) x (n+1), and the denominator.
+    """
+    one = a**0
+    weights = [
+        [(one if i in (0, n) else one - a) * a ** abs(i - j) for j in range(n + 1)]
+        for i in range(n + 1)
+    ]
+    return weights, one + a
 
 
 def explicit_fair(n: int, alpha: Rational) -> Mechanism:
@@ -51,9 +72,26 @@ def explicit_fair(n: int, alpha: Rational) -> Mechanism:
     eq. 6.14 does not hold.
     """
     privacy = _privacy(n, alpha)
-    powers = [[explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
-    y = 1 / sum((privacy.alpha ** row[0] for row in powers), Fraction(0))
-    return Mechanism([[y * privacy.alpha**power for power in row] for row in powers], privacy)
+    return _mechanism(*explicit_fair_weights(n, privacy.alpha), privacy)
+
+
+def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
+    """The entries of EM times their common denominator, and that: see `geometric_weights`.
+
+    Parameters
+    ----------
+    n
+        The number of respondents.
+    a
+        alpha: a number, or the polynomial that it is.
+
+    Returns
+    -------
+    tuple
+        The weights, (n+1) x (n+1), and the denominator.
+    """
+    weights = [[a ** explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
+    return weights, sum((row[0] for row in weights), 0 * a)
 
 
 def explicit_fair_power(i: int, j: int, n: int) -> int:
@@ -86,10 +124,27 @@ def krr(k: int, alpha: Rational) -> Mechanism:
     """
     k = whole(k, "k", 1, what="a number of items")
     privacy = Privacy(alpha, neighbours="all")
-    truth = 1 / (1 + (k - 1) * privacy.alpha)
-    return Mechanism(
-        [[truth if i == j else truth * privacy.alpha for j in range(k)] for i in range(k)], privacy
-    )
+    return _mechanism(*krr_weights(k, privacy.alpha), privacy)
+
+
+def krr_weights(k: int, a: Number) -> Weights[Number]:
+    """The entries of GRR times their common denominator, and that: see `geometric_weights`.
+
+    Parameters
+    ----------
+    k
+        The number of items.
+    a
+        alpha: a number, or the polynomial that it is.
+
+    Returns
+    -------
+    tuple
+        The weights, k x k, and the denominator.
+    """
+    one = a**0
+    weights = [[one if i == j else a for j in range(k)] for i in range(k)]
+    return weights, one + (k - 1) * a
 
 
 def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
@@ -181,6 +236,10 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
         found,
         f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)",
     )
+
+
+def _mechanism(weights: list[list[Fraction]], denominator: Fraction, privacy: Privacy) -> Mechanism:
+    return Mechanism([[weight / denominator for weight in row] for row in weights], privacy)
 
 
 def _privacy(n: int, alpha: Rational) -> Privacy:

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import combinations
 
 from flint import fmpz_poly
 
 from mechdesign._support.numbers import whole
-from mechdesign.named import explicit_fair_power
+from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
 from mechdesign.privacy import Neighbours
-from mechdesign.symbolic.rational_function import ALPHA, NIL, ONE
+from mechdesign.symbolic.rational_function import ALPHA, ONE
 from mechdesign.symbolic.table import SymbolicMechanism
 
 
 def geometric(n: int) -> SymbolicMechanism:
     """GM for counts 0 .. n, see `named.geometric`."""
-    size = _counts(n)
-    if n == 0:
-        return uniform(0)
-    cells = (
-        (ONE if i in (0, n) else 1 - ALPHA) * ALPHA ** abs(i - j)
-        for i in range(size)
-        for j in range(size)
-    )
-    return _mechanism(cells, size, 1 + ALPHA)
+    _counts(n)
+    return _mechanism(*geometric_weights(n, ALPHA)) if n else uniform(0)
 
 
 def explicit_fair(n: int) -> SymbolicMechanism:
@@ -33,15 +26,14 @@ def explicit_fair(n: int) -> SymbolicMechanism:
 
     Its exponents are whole numbers for odd n, too.
     """
-    size = _counts(n)
-    cells = [ALPHA ** explicit_fair_power(i, j, n) for i in range(size) for j in range(size)]
-    return _mechanism(cells, size, sum(cells[::size], NIL))
+    _counts(n)
+    return _mechanism(*explicit_fair_weights(n, ALPHA))
 
 
 def uniform(n: int) -> SymbolicMechanism:
     """UM for counts 0 .. n (Definition 23), which keeps every privacy."""
     size = _counts(n)
-    return _mechanism([ONE] * size**2, size, size * ONE)
+    return _mechanism([[ONE] * size] * size, size * ONE)
 
 
 def randomized_response() -> SymbolicMechanism:
@@ -51,13 +43,7 @@ def randomized_response() -> SymbolicMechanism:
 
 def krr(k: int) -> SymbolicMechanism:
     """GRR over k items, local privacy, see `named.krr`."""
-    _items(k)
-    return _mechanism(
-        (ONE if i == j else ALPHA for i in range(k) for j in range(k)),
-        k,
-        1 + (k - 1) * ALPHA,
-        "all",
-    )
+    return _mechanism(*krr_weights(_items(k), ALPHA), "all")
 
 
 def optimized_unary(k: int) -> SymbolicMechanism:
@@ -69,8 +55,10 @@ def optimized_unary(k: int) -> SymbolicMechanism:
     Output o is the vector of the binary digits of o, 2^k in all; local privacy.
     """
     _items(k)
-    ones = ((output & ~(1 << j)).bit_count() for output in range(1 << k) for j in range(k))
-    return _mechanism((ALPHA**others for others in ones), k, 2 * (1 + ALPHA) ** (k - 1), "all")
+    weights = [
+        [ALPHA ** (output & ~(1 << j)).bit_count() for j in range(k)] for output in range(1 << k)
+    ]
+    return _mechanism(weights, 2 * (1 + ALPHA) ** (k - 1), "all")
 
 
 def hadamard(order: int) -> SymbolicMechanism:
@@ -86,10 +74,10 @@ def hadamard(order: int) -> SymbolicMechanism:
             f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}"
         )
     reports = [(r, s) for r in range(1, order) for s in (0, 1)]
-    cells = (
-        ONE if (r & j).bit_count() % 2 == s else ALPHA for r, s in reports for j in range(order)
-    )
-    return _mechanism(cells, order, (order - 1) * (1 + ALPHA), "all")
+    weights = [
+        [ONE if (r & j).bit_count() % 2 == s else ALPHA for j in range(order)] for r, s in reports
+    ]
+    return _mechanism(weights, (order - 1) * (1 + ALPHA), "all")
 
 
 def subset_selection(k: int, size: int) -> SymbolicMechanism:
@@ -118,23 +106,19 @@ def subset_selection(k: int, size: int) -> SymbolicMechanism:
     """
     if not 1 <= size <= _items(k):
         raise ValueError(f"a set holds from 1 to k = {k} items, got {size}")
-    cells = (
-        ONE if j in chosen else ALPHA for chosen in combinations(range(k), size) for j in range(k)
-    )
-    return _mechanism(cells, k, math.comb(k - 1, size - 1) + math.comb(k - 1, size) * ALPHA, "all")
+    weights = [
+        [ONE if j in chosen else ALPHA for j in range(k)] for chosen in combinations(range(k), size)
+    ]
+    denominator = math.comb(k - 1, size - 1) + math.comb(k - 1, size) * ALPHA
+    return _mechanism(weights, denominator, "all")
 
 
 def _mechanism(
-    cells: Iterable[fmpz_poly],
-    inputs: int,
+    weights: Sequence[Sequence[fmpz_poly]],
     denominator: fmpz_poly,
     neighbours: Neighbours = "adjacent",
 ) -> SymbolicMechanism:
-    """The table whose cells are given row after row."""
-    flat = tuple(cells)
-    return SymbolicMechanism(
-        tuple(flat[k : k + inputs] for k in range(0, len(flat), inputs)), denominator, neighbours
-    )
+    return SymbolicMechanism(tuple(map(tuple, weights)), denominator, neighbours)
 
 
 def _counts(n: int) -> int:
