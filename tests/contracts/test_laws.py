@@ -30,6 +30,7 @@ from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
 from frequency.heavy.one_bit import Sampled, SampledOracle
+from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
 from frequency.oracles import projective_geometry as geometry
@@ -199,6 +200,7 @@ def subclasses(kind):
 
 def test_no_protocol_is_forgotten():
     known: set[type] = {Sampled, SampledOracle, hh.OneBit, rangeq.Flat}  # of one bit: below
+    known.add(InputProtocol)  # of which oracle is for its subclasses to say
     for case in CASES.values():
         protocol = case.make()
         channel = channel_of(protocol)
