@@ -1,16 +1,23 @@
-"""What a protocol file may ask for: a small one is loaded or refused at once."""
+"""Protocols as files: they come back as they were, what lies is refused, and at once if small."""
 
 import json
 
+import numpy as np
 import pytest
 
+import frequency
 import frequency.marginals
+import rangeq
 import rangeq.grids
+from frequency import GRR, HRR, Tabular
 from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, Domain
 from frequency.storage.protocol_file import FORMAT, VERSION, load_protocol, save_protocol
-from mechdesign import InvalidFile
+from mechdesign import InvalidFile, Privacy, named
 from mechdesign._support.strict_json import digest_of
+from mechdesign.local import extremal
+from mechdesign.utilities import MutualInformation
+from tests.contracts.examples import WITH_VALUES
 
 
 def sizes(number, size):
@@ -86,3 +93,136 @@ def test_protocols_of_practical_size_have_files(protocol, tmp_path):
     path = tmp_path / "protocol.json"
     save_protocol(path, protocol)
     assert channel_of(load_protocol(path)) == channel_of(protocol)
+
+
+@WITH_VALUES
+def test_a_protocol_is_what_it_was(protocol, values, tmp_path):
+    save_protocol(tmp_path / "protocol.json", protocol)
+    again = load_protocol(tmp_path / "protocol.json")
+    assert type(again) is type(protocol)
+    assert channel_of(again) == channel_of(protocol)
+    assert again.report_dtype == protocol.report_dtype
+    drawn = [p.privatize(values, np.random.default_rng(5)) for p in (protocol, again)]
+    assert np.array_equal(*drawn)
+    assert again.aggregate(drawn[0]) == protocol.aggregate(drawn[1])
+
+
+def rewritten(path, change):
+    """A protocol file with other content and the right digest."""
+    content = json.loads(path.read_text())
+    change(content)
+    content["digest"] = digest_of(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(format="x"), "not a protocol file"),
+        (lambda c: c.update(version=2), "version 2"),
+        (lambda c: c.update(version=True), "version True"),
+        (lambda c: c.update(version=1.0), "version 1.0"),
+        (lambda c: c.update(comment="harmless"), "unknown key 'comment'"),
+        (lambda c: c["arguments"].update(domain={"fraction": "16", "more": 1}), "one key"),
+        (lambda c: c["arguments"].update(domain={"number": "16"}), "unknown key 'number'"),
+        (lambda c: c["agreed"].update(domain=16.0), "would draw reports otherwise.*domain"),
+        (lambda c: c.update(protocol="os.system"), "not a protocol of this library"),
+        (lambda c: c.update(protocol="frequency.Estimate"), "not a protocol of this library"),
+        (lambda c: c.update(protocol="frequency.np"), "not a protocol of this library"),
+        (lambda c: c.update(protocol="frequency.Oracle"), "TypeError"),
+        (lambda c: c.update(protocol=5), "AttributeError"),
+        (lambda c: c.pop("protocol"), "'protocol' is missing"),
+        (lambda c: c.pop("arguments"), "'arguments' is missing"),
+        (lambda c: c.pop("agreed"), "'agreed' is missing"),
+        (lambda c: c["arguments"].update(domain=-1), "domain must be"),
+        (
+            lambda c: c["arguments"].update(domain={"fraction": "1/0"}),
+            "a denominator must be positive",
+        ),
+        (lambda c: c["arguments"].update(more=1), "TypeError"),
+        (lambda c: c["arguments"].update(epsilon=1.25), "would draw reports otherwise.*alpha"),
+        (lambda c: c["agreed"].update(truth="1"), "would draw reports otherwise.*truth"),
+        (lambda c: c.update(agreed=[]), "would draw reports otherwise"),
+    ],
+)
+def test_a_protocol_file_that_lies_is_refused(change, message, tmp_path):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    rewritten(path, lambda content: None)
+    assert load_protocol(path) == HRR(16, 1.0)
+    rewritten(path, change)
+    with pytest.raises(InvalidFile, match=message):
+        load_protocol(path)
+
+
+def test_a_protocol_file_that_was_changed_or_cut_is_refused(tmp_path):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    text = path.read_text()
+    for damaged in (
+        text[:-20],
+        text.replace('"domain": 16', '"domain": 17'),
+        "",
+        "[" * 100_000,
+        "null",
+        "3",
+    ):
+        path.write_text(damaged)
+        with pytest.raises(InvalidFile):
+            load_protocol(path)
+
+
+def test_the_mechanisms_of_a_protocol_file_share_what_checking_may_take(tmp_path):
+    path, size = tmp_path / "protocol.json", 40
+    save_protocol(path, Tabular(named.krr(size, "1/2")))
+    distances = [[abs(j - k) for k in range(size)] for j in range(size)]
+    heavy = {
+        "alpha": "1/2",
+        "neighbours": {"distances": distances},
+        "denominator": str(size),
+        "weights": [["1"] * size] * size,
+        "certificate": None,
+    }
+    for number, message in ((1, "TypeError"), (12, "too long to check")):
+        more = [{"mechanism": heavy}] * number
+        rewritten(path, lambda c, more=more: c["arguments"].update(x=more))
+        with pytest.raises(InvalidFile, match=message):
+            load_protocol(path)
+
+
+def test_what_occurs_twice_in_a_protocol_file_is_refused(tmp_path):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    path.write_text(path.read_text().replace('"domain": 16', '"domain": 4, "domain": 16', 1))
+    with pytest.raises(InvalidFile, match="'domain' occurs twice"):
+        load_protocol(path)
+    protocol = frequency.marginals.InpHT(frequency.marginals.Domain({"a": 2, "b": 3}), 2, 1.0)
+    save_protocol(path, protocol)
+    assert load_protocol(path) == protocol
+    rewritten(path, lambda c: c["arguments"]["domain"]["attributes"].append(["a", 2]))
+    with pytest.raises(InvalidFile, match="occurs twice"):
+        load_protocol(path)
+
+
+def test_a_designed_mechanism_in_a_protocol_file_is_audited_again(tmp_path):
+    design = extremal(3, Privacy("1/2", neighbours="all"), MutualInformation(["1/3"] * 3))
+    path = tmp_path / "protocol.json"
+    save_protocol(path, Tabular(design.mechanism))
+    assert load_protocol(path).mechanism == design.mechanism
+
+    def lie(content):
+        content["arguments"]["mechanism"]["mechanism"]["alpha"] = "3/4"
+
+    rewritten(path, lie)
+    with pytest.raises(Exception, match="not private"):
+        load_protocol(path)
+
+
+def test_only_public_protocols_have_files(tmp_path):
+    class Own(GRR):
+        pass
+
+    for wrong in (Own(3, 1.0), channel_of(frequency.heavy.PrefixExtension(24, 1.0)), 3, GRR):
+        with pytest.raises(TypeError):
+            save_protocol(tmp_path / "x.json", wrong)
+    assert list(tmp_path.iterdir()) == []
