@@ -109,7 +109,7 @@ class Processes(Pool):
         return 2 * self.workers
 
     def submit(self, function: Callable[[_T], _R], argument: _T) -> Any:
-        with _lost():
+        with _lost(), _uninterrupted():  # which may begin a process
             return self.executor.submit(function, argument)
 
     def finished(self, futures: Collection[Any]) -> Collection[Any]:
@@ -139,6 +139,19 @@ def _lost() -> Iterator[None]:
         raise WorkersLost(
             "a process ended in the middle of its work, perhaps for want of memory; resume to go on"
         ) from error
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Interrupts wait; a process that begins meanwhile never gets any, not even before `follow`."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def follow(parent: int) -> None:

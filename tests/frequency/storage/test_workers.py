@@ -17,8 +17,9 @@ from frequency.storage.workers import Here, in_order, processes
 
 PARENT = """
 import sys, time
+from frequency.storage import aggregate_files, load_protocol, workers
 from frequency.storage.state import State
-from frequency.storage import aggregate_files, load_protocol
+workers._IDLE = 3600  # whoever ends does so with the parent
 absorb = State.absorb
 def slow(self, part):
     absorb(self, part)
@@ -67,7 +68,7 @@ def test_workers_end_with_their_parent(name, tmp_path):
             run.send_signal(getattr(signal, name))
         run.wait()
         ended = time.monotonic()
-        while session(run.pid) and time.monotonic() < ended + 8:  # without work they stay for ten
+        while session(run.pid) and time.monotonic() < ended + 60:
             time.sleep(0.1)
         left = session(run.pid)
         for process in left:
