@@ -258,7 +258,7 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
     for k, part in enumerate(parts):
         write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
     save_protocol(tmp_path / "protocol.json", protocol)
-    random, counted = np.random.default_rng(1), []
+    random, counted = np.random.default_rng(1), list[int]()
     while kills > 0 or len(set(counted)) < 2:  # some kills do come in the middle
         kills -= 1
         run = subprocess.Popen(
