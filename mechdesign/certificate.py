@@ -33,9 +33,9 @@ class Verification:
 
     Attributes
     ----------
-    holds
+    holds : bool
         Whether every part of the claim was checked and found true.
-    reason
+    reason : str
         The first thing wrong; or, where nothing is, what was proved: "optimal", or how far from it
         the mechanism can be at most.
     """
@@ -56,13 +56,17 @@ class Certificate:
 
     Attributes
     ----------
-    privacy, loss, properties
-        The statement: which mechanisms compete, and what they are judged by.
-    objective
+    privacy : Privacy
+        The privacy that every competing mechanism has.
+    loss : Loss
+        What they are compared by.
+    properties : tuple of Property
+        The properties that every competing mechanism has.
+    objective : Fraction
         The exact loss of the mechanism (the plain expectation, or the worst case).
-    bound
+    bound : Fraction
         An exact lower bound on the loss of every mechanism with these properties and this privacy.
-    multipliers
+    multipliers : mapping of str to (mapping of int to Fraction)
         The proof, read-only: name of a group of constraints -> number of the constraint in it ->
         multiplier.
     """

@@ -58,15 +58,17 @@ def release_column(
 
     Parameters
     ----------
-    source, target
+    mechanism : Mechanism
+        What the counts are released by.
+    source, target : Path
         The file to read, and the one to write.
-    column
+    column : str
         The name of the column of true counts. That of the released counts has it too, and is last.
-    keep
-        The names of columns to copy.
-    separator
+    keep : sequence of str, optional
+        The names of columns to copy unchanged; none unless given.
+    separator : str, optional
         One of `SEPARATORS`. None: the one that splits the header line into the most cells.
-    rng
+    rng : numpy.random.Generator, optional
         As for `Mechanism.release`.
 
     Raises

@@ -14,7 +14,7 @@ class ErrorDistribution:
 
     Attributes
     ----------
-    histogram
+    histogram : dict of int to Fraction
         error (output minus input) -> exact probability; errors of probability zero inside the range
         are present.
     """
@@ -29,12 +29,12 @@ class ErrorDistribution:
 
         Parameters
         ----------
-        weights
+        weights : sequence of sequence of int
             Integer numerators, shape (outputs, inputs): ``weights[i][j] / denominator`` is
             Pr[output i | input j].
-        denominator
+        denominator : int
             What every column of ``weights`` sums to, at least 1.
-        prior
+        prior : sequence of Fraction
             Exact probabilities of the inputs, shape (inputs,), which sum to 1.
 
         Returns

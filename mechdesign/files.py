@@ -93,10 +93,12 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
 
     Parameters
     ----------
-    place
-        Named in errors.
-    work
-        Of the file that the content is in, from which the estimate of what this takes is spent.
+    content : object
+        A mechanism as `from_json` reads it, which may be malformed.
+    place : str
+        Where it was read, for the messages of errors.
+    work : Work
+        The work that is left for the file; the estimate of what the check takes is deducted.
     """
     try:
         table, certificate = _parse(content, work)

@@ -80,9 +80,9 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
 
     Parameters
     ----------
-    content
+    content : dict
         What `mechdesign.files.described` makes. Anything else that is wrong with it is passed over.
-    work
+    work : Work
         What is left for it, and what else is in its file.
 
     Raises

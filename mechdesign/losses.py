@@ -33,10 +33,10 @@ class Loss(ABC):
 
     Attributes
     ----------
-    prior
+    prior : tuple of Fraction or None
         Exact weights over the inputs that sum to one; None is uniform. See `prior` and `binomial`
         for ways to make one.
-    worst_case
+    worst_case : bool
         False: the expectation over the prior. True: the largest expected cost over the inputs,
         whatever the prior (which must then be None). Definition 21 would weight the inputs under
         the maximum, too; with its uniform weights that is 1/(n + 1) times the value here.
@@ -73,11 +73,11 @@ class Power(Loss):
 
     Parameters
     ----------
-    p
+    p : Fraction, int, str or Decimal
         Exact, at least 0, at most 100, with a denominator of at most 100. When |i - j|^p is
         irrational the cost is that number rounded down to 64 binary places, and all that is proved
         is proved for the rounded costs.
-    d
+    d : int, default 0
         Distance up to which an error costs nothing.
     """
 

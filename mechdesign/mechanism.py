@@ -28,11 +28,12 @@ class Mechanism(Table):
 
     Parameters
     ----------
-    table
-        Rows are outputs, columns are inputs; entries are exact rationals (floats are refused).
-    privacy
+    table : iterable of iterable of Fraction, int, str or Decimal
+        Shape (outputs, inputs): rows are outputs, columns are inputs. Entries are exact rationals;
+        floats are refused (`InexactNumber`).
+    privacy : Privacy
         The claim.
-    certificate
+    certificate : Certificate, optional
         A proof of optimality to keep with the table, see `mechdesign.certificate`. Not part of
         equality.
 
@@ -72,13 +73,13 @@ class Mechanism(Table):
 
         Parameters
         ----------
-        weights
+        weights : sequence of sequence of int
             Integers of at least 0, shape (outputs, inputs); every column sums to ``denominator``.
-        denominator
+        denominator : int
             An integer of at least 1.
-        privacy
+        privacy : Privacy
             The claim.
-        certificate
+        certificate : Certificate, optional
             A proof of optimality to keep with the table, or None. It is not checked here.
 
         Returns
@@ -122,15 +123,16 @@ class Mechanism(Table):
 
         Parameters
         ----------
-        counts
+        counts : array_like
             Integers in 0 .. inputs-1, any shape.
-        rng
+        rng : numpy.random.Generator, optional
             None: randomness from the operating system. A Generator: reproducible, for experiments,
             *not* private against someone who knows its state.
 
         Returns
         -------
-        An int64 array of the same shape.
+        numpy.ndarray of int64
+            Outputs in 0 .. outputs-1, of the same shape.
 
         Raises
         ------
@@ -178,9 +180,9 @@ class Mechanism(Table):
 
         Parameters
         ----------
-        table
+        table : Table
             An exact table with its claim.
-        certificate
+        certificate : Certificate or None
             A proof of optimality, or None. It is not checked here.
 
         Returns

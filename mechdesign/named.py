@@ -43,9 +43,9 @@ def geometric_weights(n: int, a: Number) -> Weights[Number]:
 
     Parameters
     ----------
-    n
+    n : int
         The number of respondents.
-    a
+    a : Fraction or flint.fmpz_poly
         alpha: a number, or the polynomial that it is.
 
     Returns
@@ -80,9 +80,9 @@ def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
 
     Parameters
     ----------
-    n
+    n : int
         The number of respondents.
-    a
+    a : Fraction or flint.fmpz_poly
         alpha: a number, or the polynomial that it is.
 
     Returns
@@ -132,9 +132,9 @@ def krr_weights(k: int, a: Number) -> Weights[Number]:
 
     Parameters
     ----------
-    k
+    k : int
         The number of items.
-    a
+    a : Fraction or flint.fmpz_poly
         alpha: a number, or the polynomial that it is.
 
     Returns
@@ -166,10 +166,12 @@ class Recommendation:
 
     Attributes
     ----------
-    name
+    name : str
         "GM", "EM", "UM" or "WM" (a linear program, certified).
-    reason
-        What of the theory says so.
+    mechanism : Mechanism
+        Exact; its privacy is the one asked for.
+    reason : str
+        The theorem or lemma that says so.
     """
 
     name: str

@@ -28,9 +28,9 @@ class Design:
 
     Attributes
     ----------
-    mechanism
+    mechanism : Mechanism
         The exact table, with an audited claim of privacy; it keeps the certificate, too.
-    certificate
+    certificate : Certificate
         The exact loss of the mechanism, a lower bound on that of every other, and its proof.
     """
 
@@ -59,17 +59,17 @@ def design(
 
     Parameters
     ----------
-    n
+    n : int
         The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1).
-    privacy
+    privacy : Privacy
         alpha = exp(-epsilon), exact, and which counts are neighbours.
-    loss
+    loss : Loss, optional
         `L0()` unless given.
-    properties
+    properties : iterable of Property, type or str, optional
         Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
-    progress
+    progress : bool, default False
         Show what is going on, on standard error.
-    however_large
+    however_large : bool, default False
         Try also what would take more than a day or 16 GiB.
 
     Returns

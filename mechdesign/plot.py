@@ -48,7 +48,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    path
+    figure : matplotlib.figure.Figure
+        What to write.
+    path : str or os.PathLike
         Its suffix says which format: .png, .pdf, .svg, or another that matplotlib writes.
     """
     with replacing(path) as stream:
@@ -66,7 +68,7 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
 
     Parameters
     ----------
-    mechanisms
+    mechanisms : mapping of str to Mechanism
         title -> mechanism, at least one; drawn in this order.
 
     Raises
@@ -120,9 +122,9 @@ def error_histograms(
 
     Parameters
     ----------
-    mechanisms
+    mechanisms : mapping of str to Mechanism
         label -> mechanism, all (n+1) x (n+1) for one n.
-    prior
+    prior : sequence of Fraction, int, str or Decimal, optional
         n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if
         None.
 
@@ -184,13 +186,13 @@ def error_against_epsilon(
 
     Parameters
     ----------
-    epsilons
+    epsilons : sequence of float
         Each above 0, joined in order.
-    curves
+    curves : mapping of str to sequence of float
         For each name, an error for each epsilon; NaN where there is none.
-    title
+    title : str, default ""
         Above the axes.
-    marked
+    marked : tuple of (float, float, str), optional
         An epsilon and an error, with a label.
 
     Raises
@@ -243,13 +245,13 @@ def lines(
 
     Parameters
     ----------
-    xlabel, ylabel
+    xlabel, ylabel : str
         The labels of the axes.
-    x
+    x : sequence of float
         Where the curves are known; joined in this order.
-    curves
+    curves : mapping of str to sequence of float
         label -> as many values.
-    whole
+    whole : bool, default False
         Only integers are marked on the horizontal axis.
 
     Raises

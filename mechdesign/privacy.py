@@ -45,7 +45,7 @@ class Metric:
 
     Parameters
     ----------
-    distances
+    distances : iterable of iterable of (int or None)
         A square table with a row for each input: 0 on the diagonal, elsewhere an integer from 1 to
         1024, the same from j to j' as from j' to j, or None where j and j' are not neighbours.
         Inputs that must look exactly alike (distance 0) are one input.
@@ -106,10 +106,10 @@ class Privacy:
 
     Parameters
     ----------
-    alpha
+    alpha : Fraction, int, str or Decimal
         An exact rational in (0, 1]: Fraction, int, Decimal or string. Floats are refused
         (`InexactNumber`).
-    neighbours
+    neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
         ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
         ``"all"``: every two inputs (local privacy); an integer k >= 1: inputs at distance at most k
         (limited precision, thesis Definition 13); pairs ``[(j, j'), ...]``: exactly these; or a
@@ -147,10 +147,10 @@ class Privacy:
 
         Parameters
         ----------
-        epsilon
+        epsilon : float, Fraction, int, str or Decimal
             0, or any finite number of at least 2^-4096. A float stands for the binary number that
             it is; a string is read exactly.
-        neighbours
+        neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
             As in `Privacy`.
 
         Returns

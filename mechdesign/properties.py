@@ -44,11 +44,11 @@ class Property(ABC):
 
     Attributes
     ----------
-    short
+    short : str
         The name in `design` and in files. Unique among the properties; no spaces or colons. A file
         whose certificate names a property of yours can be loaded once the module that defines it
         has been imported.
-    implies
+    implies : frozenset of str
         Short names of properties that follow from this one for every mechanism; their constraints
         are then left out. A wrong entry here is caught: the finished mechanism is checked against
         everything that was asked for.
@@ -81,10 +81,10 @@ class Property(ABC):
 
         Parameters
         ----------
-        at
+        at : numpy.ndarray of int64
             ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j], shape
             (outputs, inputs); slice it freely.
-        privacy
+        privacy : Privacy
             That of the mechanism, for constraints that depend on alpha.
 
         Returns

@@ -31,17 +31,18 @@ class Audit:
 
     Attributes
     ----------
-    ratio
+    ratio : Fraction or float
         The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1
         (1 without neighbours), or ``math.inf`` when an output is possible under one input and
         impossible under a neighbour. Under a `Metric`, the one that is largest when compared to
         what is allowed.
-    allowed
+    allowed : Fraction
         The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the
         distance under a `Metric`.
-    output, inputs
-        Where ``ratio`` is reached: the output i (in words, where outputs are not numbered) and the
-        pair (j, j').
+    output : int or str
+        The output i where ``ratio`` is reached; in words, where outputs are not numbered.
+    inputs : tuple of int
+        The pair (j, j') where ``ratio`` is reached, shape (2,).
     """
 
     ratio: Fraction | float
@@ -68,9 +69,10 @@ class Table:
 
     Parameters
     ----------
-    table
-        Rows are outputs, columns are inputs; entries are exact rationals (floats are refused).
-    privacy
+    table : iterable of iterable of Fraction, int, str or Decimal
+        Shape (outputs, inputs): rows are outputs, columns are inputs. Entries are exact rationals;
+        floats are refused (`InexactNumber`).
+    privacy : Privacy
         The claim.
 
     Raises

@@ -125,7 +125,7 @@ def test_a_missing_section_is_found() -> None:
     assert list(incomplete("Pair", Pair)) == ["Pair", "Pair.plus"]
 
 
-TYPED = ("frequency", "rangeq")
+TYPED = ROOTS
 """Packages whose entries of parameters and attributes say their types."""
 
 

@@ -76,15 +76,17 @@ def whole(
 
     Parameters
     ----------
-    value
+    value : object
         What was given: an integer of Python or of numpy. A bool, a float and a string are refused.
-    name
+    name : str
         What the argument is called, for the message.
-    low, high
-        The least and the largest that is accepted; None: as large as it may be.
-    what
+    low : int, default 0
+        The least that is accepted.
+    high : int, optional
+        The largest that is accepted; None: there is no limit.
+    what : str, default "an integer"
         What is expected, for the message: ``"a number of users"``.
-    error
+    error : type, default ValueError
         The type of error to raise.
 
     Raises

@@ -26,14 +26,14 @@ class ProgressMeter:
 
     Parameters
     ----------
-    description
+    description : str
         What is done.
-    total
+    total : int, optional
         Steps in all, where they are known.
-    unit
+    unit : str, default ""
         The name of a step, such as "rows"; "B" for bytes. Without it and ``total`` steps are not
         shown.
-    shown
+    shown : bool, default True
         False: nothing is.
     """
 

@@ -27,7 +27,7 @@ def from_json(text: str | bytes) -> Any:
 
     Parameters
     ----------
-    text
+    text : str or bytes
         At most `JSON_BYTES` long; bytes are UTF-8.
 
     Raises
@@ -100,7 +100,13 @@ def content_of(
 
     Parameters
     ----------
-    names
+    path : str or os.PathLike
+        The file.
+    kind : str
+        What its key "format" must be.
+    version : int
+        What its key "version" must be.
+    *names : str
         The keys that it has, beside "format" and "version": these and no others. If "digest" is one
         of them, it is checked.
 

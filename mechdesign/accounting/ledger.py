@@ -138,7 +138,7 @@ class Ledger:
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The budget of each user, in all: at least 0. Numbers are exact and nothing is rounded: a
         float stands for the binary number that it is, so that 0.1 is a little more than 1/10 and
         does not fit three times into "0.3". A string is read as the exact number it spells.
@@ -169,10 +169,10 @@ class Ledger:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike
             A JSON file, which `save` could have written. Beside it ``path`` with ".lock" appended
             keeps others waiting, for as long as a spend takes.
-        epsilon
+        epsilon : float, Fraction, int, str or Decimal, optional
             The budget of each user, at least 0. Without a file one is made; that of a file must be
             the same. None: there must be a file.
 
@@ -233,11 +233,11 @@ class Ledger:
 
         Parameters
         ----------
-        epsilon
+        epsilon : float, Fraction, int, str or Decimal
             What it costs each of them, above 0.
-        what
+        what : str
             Its name: not empty, and new.
-        users
+        users : str or iterable of str, optional
             The group, or groups, that it is from; groups of different names have nobody in common.
             None: everybody.
 
@@ -274,11 +274,11 @@ class Ledger:
 
         Parameters
         ----------
-        epsilon
+        epsilon : float, Fraction, int, str or Decimal
             What a collection would cost each user, at least 0.
-        what
+        what : str, default ""
             Its name, for the message only.
-        users
+        users : str or iterable of str, optional
             The group, or groups, that it would be from; None: everybody.
 
         Raises

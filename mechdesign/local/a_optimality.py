@@ -107,9 +107,13 @@ def weigh(
 
     Parameters
     ----------
-    rows, pi
-        Shape (outputs, domain), and (outputs,): positive, to start from.
-    close
+    criterion : Criterion
+        What is minimised.
+    rows : numpy.ndarray of float64
+        Shape (outputs, domain), positive.
+    pi : numpy.ndarray of float64
+        Shape (outputs,), positive: the probabilities to start from.
+    close : float, default 1e-5
         When to stop: the relative duality gap of the program restricted to these rows.
     """
     u = rows / (rows @ criterion.prior)[:, None]

@@ -29,16 +29,16 @@ class Extremal:
 
     Attributes
     ----------
-    mechanism
+    mechanism : Mechanism
         Exact, its privacy audited; no more outputs than items.
-    utility
+    utility : Utility
         What it is judged by.
-    value
+    value : Fraction
         The utility of the mechanism: exact where that is rational, else proved and rounded down in
         the 30th digit or beyond.
-    bound
+    bound : Fraction
         Proved: no mechanism with this privacy, with any number of outputs, is worth more.
-    prices
+    prices : tuple of Fraction
         The proof: ``sum(prices) == bound``, and no row with entries in {alpha, 1} is worth more
         than ``sum_x prices[x] row[x]``.
     """
@@ -88,13 +88,13 @@ def extremal(
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items 0 .. domain-1, at least 1.
-    privacy
+    privacy : Privacy, float, Fraction, int, str or Decimal
         ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
-    utility
+    utility : Utility
         One of `mechdesign.utilities`, over as many items.
-    progress
+    progress : bool, default False
         Show what is going on, on standard error.
 
     Returns

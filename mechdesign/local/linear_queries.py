@@ -21,8 +21,10 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
 
     Parameters
     ----------
-    workload
+    workload : str or array_like
         One of `NAMES`, or a matrix W of shape (queries, domain): finite numbers, one row a query.
+    domain : int
+        The number of items, at least 1.
     """
     if isinstance(workload, str):
         item = np.arange(domain, dtype=np.float64)

@@ -27,12 +27,16 @@ def square(
 
     Parameters
     ----------
-    domain
+    domain : int
         The number of items 0 .. domain-1, at least 1; the table is domain x domain.
-    privacy
+    privacy : Privacy, float, Fraction, int, str or Decimal
         ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
-    loss, properties, progress
+    loss : Loss, optional
+        `L0()` unless given.
+    properties : iterable of Property, type or str, optional
         As for `design`, which solves it and whose errors it raises.
+    progress : bool, default False
+        Show what is going on, on standard error.
 
     Returns
     -------

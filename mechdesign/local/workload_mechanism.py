@@ -51,19 +51,23 @@ class WorkloadDesign:
 
     Attributes
     ----------
-    mechanism
+    mechanism : Mechanism
         Exact and audited, ``neighbours="all"``: rows are outputs, almost all with two values of
         ratio 1 / alpha.
-    criterion
+    criterion : str
         "average" or "worst".
-    queries
+    queries : int
         How many queries the workload has.
-    variance
+    variance : float
         The sum over all queries of the variance of the best unbiased estimate from one user:
         averaged over the prior of the user's input, or for the worst input. n users: divide by n.
-    bound
+    bound : float
         No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
         inputs, by pricing all patterns; computed in floats.
+    gram : numpy.ndarray of float64
+        The Gram matrix of the queries, shape (domain, domain).
+    prior : numpy.ndarray of float64
+        The prior of the inputs, shape (domain,); for the worst case the least favourable one.
     """
 
     mechanism: Mechanism
@@ -72,7 +76,6 @@ class WorkloadDesign:
     variance: float
     bound: float
     gram: Floats
-    """Of the queries: shape (domain, domain)."""
     prior: Floats
 
     @property
@@ -124,22 +127,22 @@ def workload_optimal(
 
     Parameters
     ----------
-    workload
+    workload : str or array_like
         "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
         domain), as those of `mechdesign.local.linear_queries`.
-    domain
+    domain : int
         The number of inputs, 1 to 512.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal
         The privacy loss, from 1e-4 to 20. Every two inputs are neighbours.
-    criterion
+    criterion : str, default "average"
         "average": for inputs drawn from the prior. "worst": for the worst input.
-    prior
+    prior : array_like, optional
         Shape (domain,): positive numbers that add up to 1; None: uniform. Only for "average".
-    tolerance
+    tolerance : float, default 0.003
         Stop as soon as the gap to the bound is no larger.
-    rounds
+    rounds : int, default 30
         Stop after so many rounds of pricing.
-    progress
+    progress : bool, default False
         Show how far it is, on standard error.
 
     Returns

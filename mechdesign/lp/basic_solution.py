@@ -25,19 +25,21 @@ def basic(
 
     Parameters
     ----------
-    point
+    point : mapping of int to flint.fmpq
         The value of every variable, of any sign if it is ``free``.
-    rows
+    rows : sequence of (mapping of int to flint.fmpq)
         The rows of the constraint matrix: the coefficient of each variable, where it is not 0.
-    bounds
+    bounds : sequence of flint.fmpq
         The right sides, as many as rows; the point satisfies all constraints.
-    free
+    free : collection of int, optional
         Variables without a bound: they become 0 only if nothing else can.
 
     Returns
     -------
-    tuple[dict[int, fmpq], list[fmpq]]
-        The value of every variable, and the slack of every row.
+    values : dict of int to flint.fmpq
+        The value of every variable.
+    slacks : list of flint.fmpq
+        The slack of every row.
     """
     slack = [
         sum((a * point[v] for v, a in row.items()), -bound)

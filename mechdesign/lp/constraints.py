@@ -24,18 +24,18 @@ class Constraints:
 
     Parameters
     ----------
-    cells
+    cells : numpy.ndarray of int64
         Variable numbers, integers, shape (constraints, terms). A variable that occurs twice in a
         constraint counts twice.
-    coefficients
+    coefficients : tuple of Fraction
         One exact number for each term, the same in all constraints.
-    bound
+    bound : Fraction
         The right side, the same in all constraints.
-    equality
+    equality : bool
         Whether the constraints are equations.
-    name
+    name : str, default ""
         Tells the group from others of a program; a certificate names its multipliers by it.
-    kind
+    kind : str, default ""
         What sort of constraints they are, such as `mechdesign.formulation.PRIVACY`; "" if of none.
 
     Raises
@@ -68,9 +68,9 @@ class Constraints:
 
         Parameters
         ----------
-        larger, smaller
+        larger, smaller : array_like
             Variable numbers: integer arrays that broadcast together, one constraint for each entry.
-        factor
+        factor : Fraction, int, str or Decimal, default 1
             An exact number of any sign; floats are refused (`InexactNumber`).
 
         Returns
@@ -88,7 +88,7 @@ class Constraints:
 
         Parameters
         ----------
-        first, second
+        first, second : array_like
             Variable numbers: integer arrays that broadcast together, one constraint for each entry.
 
         Returns
@@ -104,9 +104,9 @@ class Constraints:
 
         Parameters
         ----------
-        cells
+        cells : array_like
             Variable numbers: an integer array of any shape, one constraint for each entry.
-        value
+        value : Fraction, int, str or Decimal
             An exact number; floats are refused (`InexactNumber`).
 
         Returns
@@ -122,10 +122,10 @@ class Constraints:
 
         Parameters
         ----------
-        cells
+        cells : array_like
             Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
             constraint.
-        value
+        value : Fraction, int, str or Decimal
             An exact number; floats are refused (`InexactNumber`).
 
         Returns
@@ -147,9 +147,9 @@ class Constraints:
 
         Parameters
         ----------
-        x
+        x : sequence of int
             The integer numerator of every variable.
-        denominator
+        denominator : int
             Their common denominator, above 0.
 
         Yields

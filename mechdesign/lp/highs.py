@@ -86,11 +86,15 @@ def solve(
 
     Parameters
     ----------
-    start
+    program : FloatProgram
+        What is minimised, and the constraints.
+    start : Basis, optional
         A basis to start from; then the simplex method is used, without presolve.
-    presolve
+    presolve : bool, default True
         Let the solver simplify the program first: quicker, but not always right on badly scaled
         ones.
+    progress : callable, optional
+        Is called with a short text from time to time.
 
     Raises
     ------

@@ -20,14 +20,14 @@ class Reduced:
 
     Attributes
     ----------
-    program
+    program : Program
         The smaller program.
-    orbit
+    orbit : numpy.ndarray of int64
         The variable of it that stands for each variable of the original.
-    origin
+    origin : tuple of numpy.ndarray of int64
         ``origin[g][r]`` is the constraint of it, numbered through all groups, that stands for
         constraint r of group g; -1 where that one is vacuous, or repeats an earlier one.
-    sign
+    sign : tuple of numpy.ndarray of int64
         ``sign[g][r]`` is -1 where it is that constraint negated, else 1.
     """
 

@@ -38,12 +38,12 @@ class Count(Task):
 
     Attributes
     ----------
-    domain
+    domain : int
         How many respondents the group has, 1 to 128.
-    loss
+    loss : str, default "RMSE"
         The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for
         uniformly distributed counts.
-    properties
+    properties : str or iterable of str, optional
         What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or
         "WH,CM".
     """

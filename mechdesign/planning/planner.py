@@ -58,23 +58,23 @@ def plan(
 
     Parameters
     ----------
-    task
+    task : str
         "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
         "conjunctions", or a task that another package adds.
-    domain
+    domain : int, sequence of int or mapping of str to int
         What the task is about: respondents in the group; items; numbers of values of the
         attributes; bits of an item. See the task.
-    n
+    n : int, optional
         How many users report, 1 to 10^12.
-    epsilon
+    epsilon : float, Fraction, int, str or Decimal, optional
         What a report may lose, above 0.
-    error
+    error : float, Fraction, int, str or Decimal, optional
         The target, above 0, in the task's unit.
-    ledger
+    ledger : Ledger, optional
         A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all
         that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
         remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
-    details
+    **details : object
         See the task.
 
     Returns

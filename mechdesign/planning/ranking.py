@@ -44,26 +44,28 @@ class Plan:
 
     Attributes
     ----------
-    task
+    task : Task
         What was asked.
-    solved_for
+    solved_for : str
         "error", "epsilon" or "n": what was not given, and candidates are ranked by.
-    target
+    target : float or None
         The error that was asked for, if it was.
-    candidates
+    candidates : tuple of Candidate
         Those that can serve, the best first; of unknown error last.
-    best
+    best : Candidate
         The one to take unless there is a reason against it: ``best.protocol`` is ready to use,
         ``best.epsilon`` is the epsilon to spend.
-    reason
+    reason : str
         Why it is that one.
-    unreachable
+    unreachable : tuple of str
         The names of candidates that are not predicted to reach the error ``within`` the bounds of
         the search.
-    unknown
+    unknown : tuple of str
         The names of candidates of which nothing is predicted, so that no search finds what they
         need.
-    bound
+    within : str
+        The bounds of the search, in words; empty if nothing was searched for.
+    bound : str
         What no protocol can do at the best one's epsilon and n; may be empty.
     """
 
@@ -115,13 +117,14 @@ class Plan:
 
         Parameters
         ----------
-        epsilons
+        epsilons : iterable of float, optional
             Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight
             times that, and that itself.
 
         Returns
         -------
-        A `matplotlib.figure.Figure`.
+        matplotlib.figure.Figure
+            One curve a candidate.
 
         Raises
         ------

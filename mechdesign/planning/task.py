@@ -28,13 +28,13 @@ class Offer:
 
     Attributes
     ----------
-    protocol
+    protocol : Mechanism or protocol
         Ready to use.
-    error
+    error : float
         Predicted, in the task's unit; NaN where nothing is known.
-    bits
+    bits : int or None
         Information in a report; None where nobody reports.
-    client, server
+    client, server : str
         Elementary steps up to a constant, to make a report and to turn n of them into estimates;
         empty where not stated.
     """
@@ -55,8 +55,9 @@ class Task(ABC):
 
     Attributes
     ----------
-    domain
-        What is asked about.
+    domain : int, sequence of int or mapping of str to int
+        What is asked about: the number of items, of respondents or of bits, or the numbers of
+        values of the attributes.
     """
 
     domain: Any
@@ -84,17 +85,62 @@ class Task(ABC):
 
     @abstractmethod
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A candidate at this epsilon, for n reports; ValueError if it cannot serve there."""
+        """A candidate at this epsilon, for n reports, with its predicted error.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; of no meaning where a curator knows the truth.
+
+        Returns
+        -------
+        Offer
+            The protocol, its error, the bits of a report, and its costs.
+
+        Raises
+        ------
+        ValueError
+            The candidate cannot serve at this epsilon and n.
+        """
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         """The candidate to take unless there is a reason against it, and why.
 
-        If both are empty, the first of the ranking is taken.
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; of no meaning where a curator knows the truth.
+
+        Returns
+        -------
+        name : str
+            One of `names`; empty: the first of the ranking is taken.
+        reason : str
+            In words; empty with the name.
         """
         return "", ""
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        """What no protocol can do, in a sentence; empty if nothing is known."""
+        """What no protocol can do, in a sentence.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; of no meaning where a curator knows the truth.
+
+        Returns
+        -------
+        str
+            A lower bound on the error, in words; empty if none is known.
+        """
         return ""
 
 

@@ -89,9 +89,9 @@ def subset_selection(k: int, size: int) -> SymbolicMechanism:
 
     Parameters
     ----------
-    k
+    k : int
         The number of items, at least 1.
-    size
+    size : int
         The number of items in a set, 1 .. k.
 
     Returns

@@ -41,17 +41,19 @@ class CriticalRegion:
 
     Attributes
     ----------
-    interval
+    interval : AlphaInterval
         Where the table keeps its privacy and the properties, and no other mechanism that does has a
         smaller loss.
-    mechanism
+    mechanism : SymbolicMechanism
         The table. An optimum need not be unique: this is one of them for every alpha of the
         interval.
-    objective
+    objective : RationalFunction
         Its loss, the least possible, whichever optimum was taken.
-    loss, properties
-        The statement.
-    proofs
+    loss : Loss
+        What mechanisms are compared by.
+    properties : tuple of Property
+        The properties that every competing mechanism has.
+    proofs : tuple of Proof
         Bounds on the loss of every competitor, on intervals that together cover ``interval``.
     """
 
@@ -140,9 +142,9 @@ class Unproved:
 
     Attributes
     ----------
-    interval
+    interval : AlphaInterval
         Between two critical regions, or before the first or after the last of them.
-    reason
+    reason : str
         What went wrong, and at which alpha.
     """
 
@@ -218,20 +220,20 @@ def parametric(
 
     Parameters
     ----------
-    n
+    n : int
         The largest count, the number of respondents: at least 0.
-    loss
+    loss : Loss, optional
         `L0()` unless given.
-    properties
+    properties : iterable of Property, type or str, optional
         Instances, classes or short names, as in `design`.
-    neighbours
+    neighbours : str, int, tuple of pairs of int, or Metric, default "adjacent"
         Which counts are neighbours, as in `Privacy`.
-    progress
+    progress : bool, default False
         Show on standard error how many designs were solved.
 
     Returns
     -------
-    tuple[CriticalRegion | Unproved, ...]
+    tuple of (CriticalRegion or Unproved)
         A partition of (0, 1), in order.
 
     Raises

@@ -26,7 +26,7 @@ class RationalFunction:
 
     Parameters
     ----------
-    numerator, denominator
+    numerator, denominator : flint.fmpz_poly
         Integer polynomials in `ALPHA`, the denominator not 0. Common factors are cancelled, and
         signs changed so that the denominator is positive just below alpha = 1.
 

@@ -30,9 +30,9 @@ class Root:
 
     Attributes
     ----------
-    coefficients
+    coefficients : tuple of int
         Of its irreducible integer polynomial, constant term first.
-    index
+    index : int
         Which of that polynomial's roots in (0, 1) it is, from 0 upwards.
     """
 
@@ -120,10 +120,10 @@ class AlphaInterval:
 
     Attributes
     ----------
-    low, high
-        A Fraction or a `Root`, 0 <= low <= high <= 1.
-    closed
-        Whether each end belongs to the interval. The numbers 0 and 1 never do.
+    low, high : Fraction or Root
+        0 <= low <= high <= 1.
+    closed : tuple of bool
+        Shape (2,): whether each end belongs to the interval. The numbers 0 and 1 never do.
     """
 
     low: Endpoint
@@ -136,8 +136,8 @@ class AlphaInterval:
 
         Parameters
         ----------
-        low, high
-            A Fraction or a `Root`, 0 <= low <= high <= 1.
+        low, high : Fraction or Root
+            0 <= low <= high <= 1.
 
         Returns
         -------
@@ -183,10 +183,9 @@ class Region:
 
     Attributes
     ----------
-    points
-        The numbers in (0, 1) at which something may change: Fractions or `Root`s, in increasing
-        order.
-    inside
+    points : tuple of (Fraction or Root)
+        The numbers in (0, 1) at which something may change, in increasing order.
+    inside : tuple of bool
         Whether each part of (0, 1) belongs, 2 len(points) + 1 flags: the open interval below the
         first point, that point, the open interval above it, and so on.
     """
@@ -200,9 +199,9 @@ class Region:
 
         Parameters
         ----------
-        points
-            Fractions or `Root`s in (0, 1), in increasing order.
-        inside
+        points : sequence of (Fraction or Root)
+            Numbers in (0, 1), in increasing order.
+        inside : sequence of bool
             2 len(points) + 1 flags, as in `Region`.
 
         Returns

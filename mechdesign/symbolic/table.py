@@ -32,12 +32,12 @@ class SymbolicAudit:
 
     Attributes
     ----------
-    private
+    private : Region
         The alpha at which no entry is negative and none exceeds 1/alpha times the one of a
         neighbouring input.
-    tight
+    tight : bool
         Whether some ratio is exactly 1/alpha for every alpha: no privacy is left unused.
-    violations
+    violations : tuple of (int, tuple of int, Region)
         (output i, inputs (j, j'), alpha at which P[i, j'] < alpha P[i, j]), for every entry and
         neighbour that break it anywhere.
 
@@ -64,11 +64,11 @@ class SymbolicMechanism:
 
     Attributes
     ----------
-    weights
+    weights : tuple of tuple of flint.fmpz_poly
         Integer polynomials in alpha, shape (outputs, inputs).
-    denominator
+    denominator : flint.fmpz_poly
         An integer polynomial in alpha, not 0.
-    neighbours
+    neighbours : str, int, tuple of pairs of int, or Metric
         Which inputs are neighbours, as in `Privacy`.
 
     Raises

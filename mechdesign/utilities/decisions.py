@@ -135,9 +135,9 @@ class BestDecision(Utility):
 
         Parameters
         ----------
-        prices
+        prices : sequence of flint.fmpq
             One exact number for each item, shape (items,).
-        alpha
+        alpha : flint.fmpq
             The lower of the two entries of a row, in (0, 1].
 
         Returns
@@ -161,10 +161,10 @@ def bayes_decision(
 
     Parameters
     ----------
-    losses
+    losses : iterable of iterable of Fraction, int, str or Decimal
         Exact numbers, shape (decisions, items): ``losses[d][x]`` is what decision d costs if the
         item is x.
-    prior
+    prior : iterable of Fraction, int, str or Decimal, optional
         Exact weights of the items that sum to 1; None: uniform.
 
     Returns
@@ -198,7 +198,7 @@ def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> Be
 
     Parameters
     ----------
-    first, second
+    first, second : iterable of Fraction, int, str or Decimal
         Exact distributions over the same items, shape (items,).
 
     Returns

@@ -44,7 +44,7 @@ class Divergence(Utility):
 
     Attributes
     ----------
-    first, second
+    first, second : tuple of Fraction
         Exact weights, shape (items,), which sum to 1.
 
     Raises
@@ -134,9 +134,9 @@ class Divergence(Utility):
 
         Parameters
         ----------
-        prices
+        prices : sequence of flint.fmpq
             One exact number for each item, shape (items,).
-        alpha
+        alpha : flint.fmpq
             The lower of the two entries of a row, in (0, 1].
 
         Returns

@@ -77,9 +77,9 @@ class MutualInformation(Utility):
 
         Parameters
         ----------
-        prices
+        prices : sequence of flint.fmpq
             One exact number for each item, shape (items,).
-        alpha
+        alpha : flint.fmpq
             The lower of the two entries of a row, in (0, 1].
 
         Returns

@@ -41,11 +41,11 @@ class Merged:
 
     Attributes
     ----------
-    utility
+    utility : Utility
         Over the items that are left.
-    label
+    label : tuple of int
         For each original item, the item of ``utility`` that stands for it.
-    share
+    share : tuple of Fraction
         For each original item, its weight in the average of the rows that the label stands for, at
         least 0; the shares of one label sum to 1.
     """
@@ -77,9 +77,9 @@ class Utility(ABC):
 
         Parameters
         ----------
-        prices
+        prices : sequence of flint.fmpq
             One exact number for each item, shape (items,).
-        alpha
+        alpha : flint.fmpq
             The lower of the two entries of a row, in (0, 1].
 
         Returns
