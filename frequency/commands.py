@@ -13,7 +13,7 @@ from typing import Any
 from frequency.exceptions import IncompatibleAggregate
 from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
+from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
 
 def collect(add: AddCommand) -> None:

@@ -21,7 +21,7 @@ from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
-from mechdesign.cli import AddCommand, add_force, check_suffix, check_targets, say
+from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids import ConjunctionProtocol
 from rangeq.local.smoothed import Shaped

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, cli, named
+from mechdesign import Mechanism, named
 from mechdesign.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -349,7 +349,7 @@ def test_memory_that_is_not_there_is_said_in_one_line(
         assert options["however_large"] is True
         raise MemoryError("Unable to allocate 74.5 GiB")
 
-    monkeypatch.setattr(cli, "design", filled)
+    monkeypatch.setattr("mechdesign.cli.mechanism_commands.design", filled)
     assert main(["design", "--n", "100000", "--alpha", "9/10", "--however-large"]) == 2
     shown = capsys.readouterr().err
     assert (

@@ -1,0 +1,260 @@
+"""The commands ``design``, ``audit``, ``compare`` and ``plot``, about count mechanisms."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import cast
+
+from mechdesign import losses, named
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief, printable
+from mechdesign.cli.options import (
+    PICTURES,
+    AddCommand,
+    add_force,
+    add_statement,
+    check_suffix,
+    check_targets,
+    privacy_of,
+    say,
+)
+from mechdesign.comparison import compare
+from mechdesign.losses import Loss, Power
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
+from mechdesign.privacy import Metric, Neighbours
+from mechdesign.properties import SEVEN, OutputRatio
+
+_DISTANCES = """neighbours:
+  a distance K makes neighbours of counts that differ by at most K; a .csv file has a line for\
+ each count and a distance
+  in each cell: how many times epsilon those two counts may be told apart by, 0 on the diagonal,\
+ empty where they are no
+  neighbours"""
+
+
+def add_design(add: AddCommand) -> None:
+    """Add ``design``."""
+    chosen = add(
+        "design",
+        _design,
+        "find the best mechanism with the given properties, and prove that it is",
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
+        " wm.png",
+    )
+    meanings = "\n".join(
+        f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
+    )
+    chosen.epilog = f"properties:\n{meanings}\n\n{_DISTANCES}\n\n{chosen.epilog}"
+    add_statement(chosen)
+    chosen.add_argument(
+        "--neighbours",
+        default="adjacent",
+        help="adjacent (default), all, a distance, or a .csv file, see below",
+    )
+    chosen.add_argument(
+        "--loss",
+        default="L0",
+        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2",
+    )
+    chosen.add_argument(
+        "--distance",
+        type=int,
+        default=0,
+        metavar="D",
+        help="errors of at most D steps cost nothing (default 0)",
+    )
+    chosen.add_argument(
+        "--worst-case",
+        action="store_true",
+        help="minimise the worst expected loss over inputs, not the average",
+    )
+    chosen.add_argument(
+        "--prior",
+        metavar="W0,W1,...",
+        help="weights of the inputs 0 .. n, scaled to sum to one (default uniform)",
+    )
+    chosen.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help="RH RM CH CM F WH S OR or OR:beta, see below; may be repeated",
+    )
+    chosen.add_argument(
+        "--out",
+        type=Path,
+        help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
+    )
+    chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
+    chosen.add_argument(
+        "--however-large",
+        action="store_true",
+        help="try also what would take more than a day or 16 GiB",
+    )
+    add_force(chosen)
+
+
+def add_audit(add: AddCommand) -> None:
+    """Add ``audit``."""
+    chosen = add(
+        "audit",
+        _audit,
+        "check a mechanism file: digest, table, privacy, certificate",
+        "audit wm.json",
+    )
+    chosen.add_argument("file", type=Path)
+
+
+def add_compare(add: AddCommand) -> None:
+    """Add ``compare``."""
+    chosen = add(
+        "compare",
+        _compare,
+        "a table of the named mechanisms GM, EM, UM, WM, and of files",
+        "compare --n 8 --alpha 9/10 wm.json",
+    )
+    add_statement(chosen)
+    chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
+
+
+def add_plot(add: AddCommand) -> None:
+    """Add ``plot``."""
+    chosen = add(
+        "plot", _plot, "draw mechanism files", "plot wm.json --kind errors --out errors.png"
+    )
+    chosen.add_argument("files", type=Path, nargs="+")
+    chosen.add_argument(
+        "--kind",
+        choices=["heatmap", "errors", "tail"],
+        default="heatmap",
+        help=(
+            "the table; the distribution of errors; or the chance of an error above d, for uniform"
+            " inputs"
+        ),
+    )
+    chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
+    add_force(chosen)
+
+
+def _design(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.plot)
+    check_suffix(options.out, ".json", ".csv", ".npz")
+    check_suffix(options.plot, *PICTURES)
+    found = design(
+        options.n,
+        privacy_of(options, _neighbours(options.neighbours)),
+        _loss(options),
+        options.properties,
+        progress=True,
+        however_large=options.however_large,
+    )
+    _describe(found.mechanism)
+    if options.out is not None:
+        found.save(options.out)
+        say(f"wrote {options.out}")
+    if options.plot is not None:
+        from mechdesign import plot
+
+        title = f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}"
+        plot.save(plot.heatmaps({title: found.mechanism}), options.plot)
+        say(f"wrote {options.plot}")
+    return 0
+
+
+def _neighbours(text: str) -> Neighbours:
+    if text in ("adjacent", "all"):
+        return cast(Neighbours, text)
+    if text.isdecimal():
+        return int(text)
+    if not text.endswith(".csv"):
+        raise ValueError(f"--neighbours is adjacent, all, a distance or a .csv file, got {text!r}")
+    lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
+    for cell in (cell for row in rows for cell in row):
+        if cell and not (cell.isascii() and cell.isdigit()):
+            raise ValueError(f"{text}: {cell[:40]!r} is not a distance")
+    return Metric([[int(cell) if cell else None for cell in row] for row in rows])
+
+
+def _loss(options: argparse.Namespace) -> Loss:
+    if not options.loss.startswith("L"):
+        raise ValueError(f"a loss is L0, L1, L2 or Lp, got {options.loss!r}")
+    prior = None if options.prior is None else losses.prior(options.prior.split(","))
+    return Power(
+        exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case
+    )
+
+
+def _describe(mechanism: Mechanism) -> None:
+    audit = mechanism.audit()
+    print(
+        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs,"
+        f" {mechanism.privacy!r}"
+    )
+    print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
+    verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
+    reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
+    print(
+        f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
+        f" {brief(audit.allowed, 9)}, at {reached}"
+    )
+    print(
+        "properties   "
+        + " ".join(
+            f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()
+        )
+    )
+    never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
+    if never:
+        print(
+            f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid"
+            " this"
+        )
+    if mechanism.outputs == mechanism.inputs > 1:
+        print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
+    if mechanism.certificate is None:
+        print("certificate  none")
+    else:
+        say(f"certificate  {mechanism.certificate}")
+
+
+def _audit(options: argparse.Namespace) -> int:
+    _describe(Mechanism.load(options.file))
+    say(f"{options.file}: digest, table, privacy and certificate checked")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    alpha = privacy_of(options).alpha
+    table = {
+        "GM": named.geometric(options.n, alpha),
+        "EM": named.explicit_fair(options.n, alpha),
+        "WM (WH)": named.weakly_honest(options.n, alpha),
+        "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
+        "UM": named.uniform(options.n),
+    }
+    print("for uniformly distributed counts")
+    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}))
+    return 0
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from mechdesign import plot
+
+    check_targets(options, options.out)
+    check_suffix(options.out, *PICTURES)
+    mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
+    if options.kind == "heatmap":
+        figure = plot.heatmaps(mechanisms)
+    else:
+        uniform = losses.prior([1] * next(iter(mechanisms.values())).inputs)
+        figure = (plot.error_histograms if options.kind == "errors" else plot.l0d_against_d)(
+            mechanisms, uniform
+        )
+        figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
+    plot.save(figure, options.out)
+    say(f"wrote {options.out}")
+    return 0

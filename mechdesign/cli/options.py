@@ -1,0 +1,85 @@
+"""What the commands share: their options, and checks of what they are to write."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+from mechdesign._support.text import printable
+from mechdesign.privacy import Neighbours, Privacy
+
+PICTURES = (".png", ".pdf", ".svg")
+
+AddCommand: TypeAlias = Callable[
+    [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
+]
+"""Adds a command, given its name, a function that runs it, a description and an example.
+
+The function returns the exit code.
+"""
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line, to standard output if None: escaped, whoever named what is in it."""
+    print(printable(line), file=stream)
+
+
+def add_statement(parser: argparse.ArgumentParser) -> None:
+    """Add what `privacy_of` looks at, and ``--n``."""
+    parser.add_argument(
+        "--n", type=int, required=True, help="number of respondents; counts are 0 .. n"
+    )
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
+    budget.add_argument("--epsilon", help="rounded to the private side")
+    parser.add_argument(
+        "--allow-zero-epsilon",
+        action="store_true",
+        help="take epsilon 0 (alpha 1): answers that do not depend on the count",
+    )
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force``, which `check_targets` looks at."""
+    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
+
+
+def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
+    """The privacy asked for; ValueError for epsilon 0 unless that is said to be wanted."""
+    privacy = (
+        Privacy.from_epsilon(options.epsilon, neighbours)
+        if options.alpha is None
+        else Privacy(options.alpha, neighbours)
+    )
+    if privacy.alpha == 1 and not options.allow_zero_epsilon:
+        raise ValueError(
+            "at epsilon 0, that is alpha 1, answers do not depend on the count; "
+            "--allow-zero-epsilon if that is wanted"
+        )
+    return privacy
+
+
+def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
+    """Raise ValueError, before any work, for a file that cannot or must not be written.
+
+    An existing file is overwritten only if the options say so.
+    """
+    for target in targets:
+        if target is None:
+            continue
+        if target.is_dir() or not target.name:
+            raise ValueError(f"{target} is a directory")
+        if target.is_symlink() and not target.exists():
+            raise ValueError(f"{target} is a symbolic link that leads nowhere")
+        if target.exists() and not options.force:
+            raise ValueError(f"{target} exists; use --force to overwrite it")
+        if not target.parent.is_dir():
+            raise ValueError(f"{target.parent} is not a directory")
+
+
+def check_suffix(target: Path | None, *allowed: str) -> None:
+    """ValueError for a file to write of another kind."""
+    if target is not None and target.suffix not in allowed:
+        raise ValueError(f"{target}: the file name must end in {', '.join(allowed)}")

@@ -1,0 +1,128 @@
+"""The command ``plan``: the protocols for a task, ranked."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mechdesign._support.files import replacing
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.cli.options import (
+    PICTURES,
+    AddCommand,
+    add_force,
+    check_suffix,
+    check_targets,
+    say,
+)
+from mechdesign.planning.planner import plan
+
+
+def add_plan(add: AddCommand) -> None:
+    """Add ``plan``."""
+    chosen = add(
+        "plan",
+        _plan,
+        "rank the protocols for a task: by error, or by the epsilon or the number of users that an"
+        " error takes",
+        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
+        " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
+        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
+    )
+    chosen.add_argument(
+        "task",
+        help=(
+            "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
+            " conjunctions, ..."
+        ),
+    )
+    chosen.add_argument(
+        "--domain",
+        required=True,
+        help=(
+            "items, respondents in the group, or bits of an item; several attributes: 5,2,2 or"
+            " age=5,smokes=2"
+        ),
+    )
+    chosen.add_argument(
+        "--n", type=int, help="number of users who report; of n, epsilon and error give two"
+    )
+    chosen.add_argument("--epsilon", help="privacy loss of a report")
+    chosen.add_argument(
+        "--error", help="target, in the task's unit, which the first line of the table states"
+    )
+    chosen.add_argument(
+        "--detail",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the task; may be repeated",
+    )
+    chosen.add_argument(
+        "--ledger",
+        type=Path,
+        help="a budget (.json): take epsilon from what remains; nothing is spent",
+    )
+    chosen.add_argument("--out", type=Path, help="write the table (.csv)")
+    chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
+    add_force(chosen)
+
+
+def _plan(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.plot)
+    check_suffix(options.out, ".csv")
+    check_suffix(options.plot, *PICTURES)
+    details: dict[str, int | bool | str] = {}
+    for name, value in map(_detail, options.detail):
+        if name in details or hasattr(options, name):
+            raise ValueError(
+                f"--detail {name}: give it once, and what has an option of its own by that"
+            )
+        details[name] = value
+    found = plan(
+        options.task,
+        _domain(options.domain),
+        n=options.n,
+        epsilon=options.epsilon,
+        error=options.error,
+        ledger=None if options.ledger is None else Ledger.open(options.ledger),
+        **details,
+    )
+    print(found)
+    if options.out is not None:
+        with replacing(options.out) as stream:
+            stream.write(found.csv().encode())
+        say(f"wrote {options.out}")
+    if options.plot is not None:
+        from mechdesign import plot
+
+        plot.save(found.plot(), options.plot)
+        say(f"wrote {options.plot}")
+    return 0
+
+
+def _domain(text: str) -> int | list[int] | dict[str, int]:
+    if "=" in text:
+        pairs = [part.split("=", 1) for part in text.split(",")]
+        if any(len(pair) < 2 for pair in pairs) or len({name for name, *_ in pairs}) < len(pairs):
+            raise ValueError(
+                "--domain: attributes are distinct names with numbers of values, such as"
+                f" age=5,smokes=2, got {text!r}"
+            )
+        return {name.strip(): _whole(size) for name, size in pairs}
+    return [_whole(size) for size in text.split(",")] if "," in text else _whole(text)
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.strip().isdigit()):
+        raise ValueError(f"--domain: {text[:40]!r} is not a number of values")
+    return int(text)
+
+
+def _detail(text: str) -> tuple[str, int | bool | str]:
+    name, given, value = text.partition("=")
+    if not given:
+        raise ValueError(f"--detail is NAME=VALUE, got {text!r}")
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    return name, int(value) if value.isascii() and value.isdigit() else value

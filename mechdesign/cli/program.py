@@ -1,0 +1,115 @@
+"""The command line: design, audit, release, compare, plot, plan.
+
+Exit codes: 0 done; 1 the answer is no (a file makes a false claim, no such mechanism exists, a
+target is out of reach, a budget is spent); 2 the request was wrong, nothing was done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import NoReturn
+
+from mechdesign import __version__
+from mechdesign._support.text import printable
+from mechdesign.accounting.ledger import BudgetExceeded
+from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
+from mechdesign.cli.options import say
+from mechdesign.cli.plan_command import add_plan
+from mechdesign.cli.release_command import add_release
+from mechdesign.exceptions import (
+    CertificateRejected,
+    Infeasible,
+    InvalidFile,
+    InvalidMechanism,
+    MechanismError,
+    PrivacyViolation,
+)
+from mechdesign.planning.search import Unreachable
+
+_NO = (
+    PrivacyViolation,
+    CertificateRejected,
+    InvalidFile,
+    InvalidMechanism,
+    Infeasible,
+    Unreachable,
+    BudgetExceeded,
+)
+"""Errors that answer the request, for exit code 1; others mean that the request was wrong."""
+
+_EXAMPLES = """examples:
+  mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json\
+ --plot wm.png
+  mechdesign audit wm.json
+  mechdesign release wm.json --input true.csv --column count --out released.csv
+  mechdesign compare --n 8 --alpha 9/10 wm.json
+  mechdesign plot wm.json --kind errors --out errors.png
+  mechdesign plan ranges --domain 128 --n 100000 --error 0.01
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(given).parse_args(given)
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        print("mechdesign: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    except _NO as error:
+        say(f"mechdesign: {error}", sys.stderr)
+        return 1
+    except MemoryError as error:
+        say(f"mechdesign: this takes more memory than there is. {error}", sys.stderr)
+        return 2
+    except (MechanismError, ValueError, OSError, ImportError) as error:
+        say(f"mechdesign: {error}", sys.stderr)
+        return 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(
+        prog="mechdesign",
+        description="Design, certify and deploy differentially private count mechanisms.",
+        epilog=_EXAMPLES
+        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2"
+        " the request was wrong",
+        formatter_class=formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=f"example:\n  mechdesign {example}",
+            formatter_class=formatter,
+        )
+        added.set_defaults(run=run)
+        return added
+
+    for add in (add_design, add_audit, add_release, add_compare, add_plot, add_plan):
+        add(command)
+    # Of other packages
+    others = {point.name: point for point in entry_points(group="mechdesign.commands")}
+    asked = given[0] if given else ""
+    if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
+        for name in [asked] if asked in others else others:
+            others[name].load()(command)
+    return parser

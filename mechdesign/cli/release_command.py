@@ -1,0 +1,83 @@
+"""The command ``release``: a column of true counts through a mechanism."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
+from mechdesign.column_release import SEPARATORS, release_column
+from mechdesign.mechanism import Mechanism
+
+
+def add_release(add: AddCommand) -> None:
+    """Add ``release``."""
+    chosen = add(
+        "release",
+        _release,
+        "apply a mechanism to a column of true counts",
+        "release wm.json --input true.csv --column count --out released.csv",
+    )
+    chosen.add_argument("file", type=Path, help="the mechanism (.json)")
+    chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
+    chosen.add_argument(
+        "--column", required=True, help="the column of true counts; it is replaced, never copied"
+    )
+    chosen.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a column to copy unchanged; may be repeated",
+    )
+    chosen.add_argument(
+        "--separator",
+        choices=["tab" if each == "\t" else each for each in SEPARATORS],
+        help="between cells, in both files (default: what splits the header line the most)",
+    )
+    chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
+    chosen.add_argument(
+        "--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private"
+    )
+    add_force(chosen)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
+    return int(text)
+
+
+def _release(options: argparse.Namespace) -> int:
+    check_targets(options, options.out)
+    check_suffix(options.out, ".csv")
+    if options.out.exists() and any(
+        options.out.samefile(path) for path in (options.file, options.input) if path.exists()
+    ):
+        raise ValueError(f"{options.out} would replace what it is made from")
+    if options.column in options.keep:
+        raise ValueError(f"--keep {options.column} would publish the true counts")
+    read = release_column(
+        Mechanism.load(options.file),
+        options.input,
+        options.out,
+        options.column,
+        options.keep,
+        "\t" if options.separator == "tab" else options.separator,
+        None if options.seed is None else np.random.default_rng(options.seed),
+    )
+    say(
+        f"mechdesign: read {read.rows} rows of {options.input}, "
+        f"separator {read.separator!r}, column {options.column!r}",
+        sys.stderr,
+    )
+    say(f"wrote {options.out}: {read.rows} counts")
+    if options.seed is not None:
+        print(
+            "mechdesign: --seed was given: these counts are reproducible and therefore not private",
+            file=sys.stderr,
+        )
+    return 0
