@@ -721,11 +721,9 @@ class OracleContract:
             aggregate.n = 5  # type: ignore[misc]  # read-only
         with pytest.raises(ValueError, match="read-only"):
             aggregate.counts[...] = 0
-        for merged in (
-            aggregate + aggregate,
-            sum([aggregate]),
-            pickle.loads(pickle.dumps(aggregate)),
-        ):
+        copied = pickle.loads(pickle.dumps(aggregate))
+        for merged in (aggregate + aggregate, sum([aggregate]), copied):
+            assert isinstance(merged, Aggregate)
             with pytest.raises(ValueError, match="read-only"):
                 merged.counts[...] = 0
 

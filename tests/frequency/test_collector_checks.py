@@ -367,7 +367,7 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
             )
             assert found.collectors[4].rest.adjusted < 1e-6
         truthful = np.zeros(2 * N, dtype=oracle.report_dtype)
-        if kind is SubsetSelection:
+        if isinstance(oracle, SubsetSelection):
             items, size = rng.choice(16, 2 * N, p=zipf(16)), oracle.size
             ones = rng.permuted(np.tile(np.arange(15) < size - 1, (2 * N, 1)), axis=1)
             both = np.insert(ones, 0, True, axis=1)

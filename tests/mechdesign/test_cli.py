@@ -55,7 +55,9 @@ def test_design_prints_the_proof_and_writes_table_and_picture(
     assert "proved optimal, gap exactly 0" in shown
     assert "scaled L0    0.965511694" in shown
     assert "WH:yes" in shown
-    assert Mechanism.load("wm.json").certificate.gap == 0
+    certificate = Mechanism.load("wm.json").certificate
+    assert certificate is not None
+    assert certificate.gap == 0
     assert (here / "wm.png").read_bytes().startswith(b"\x89PNG")
 
 

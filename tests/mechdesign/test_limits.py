@@ -18,6 +18,7 @@ from mechdesign import files as formats
 from mechdesign._support.strict_json import digest_of
 from mechdesign.losses import L1
 from mechdesign.privacy import Metric
+from tests.processes import heard, tell
 
 SECONDS, MEGABYTES = 6, 200
 """Two seconds are promised; tests may share the machine. Of memory, beyond what loading takes."""
@@ -142,9 +143,8 @@ def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
         path = tmp_path / f"{name.replace(' ', '-')}.json"
         path.write_text(text)
         assert path.stat().st_size < 1_000_000, name
-        run.stdin.write(f"{read} {path}\n")
-        run.stdin.flush()
-        seconds, megabytes, said = run.stdout.readline().split(" ", 2)
+        tell(run, f"{read} {path}")
+        seconds, megabytes, said = heard(run).split(" ", 2)
         assert float(seconds) < SECONDS, (read, name, said)
         assert float(megabytes) < MEGABYTES, (read, name, said)
     run.communicate()

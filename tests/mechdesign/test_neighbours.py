@@ -700,6 +700,7 @@ def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
     assert mechanism.privacy == Privacy(
         "1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]])
     )
+    assert mechanism.certificate is not None
     assert mechanism.certificate.optimal
     assert main(["audit", str(out)]) == 0
     assert "holds, exactly" in capsys.readouterr().out

@@ -182,7 +182,7 @@ def test_heatmaps_mix_sizes_and_take_rectangles() -> None:
         "tall": RECTANGULAR,
     }
     figure = plot.heatmaps(mechanisms)
-    assert [axes.images[0].get_array().shape for axes in figure.axes[:-1]] == [
+    assert [np.shape(axes.images[0].get_array()) for axes in figure.axes[:-1]] == [
         (2, 2),
         (13, 13),
         (3, 2),

@@ -294,10 +294,12 @@ def test_parity_of_bits() -> None:
     """Where phases are parities of an item's bits they are counted as such: for the halves of even
     attributes too.
     """
-    assert InpHT(Domain.binary(*map(str, range(62))), 1, 1.0).channel._masks.tolist() == [
-        1 << 61 - k for k in range(62)
-    ]
-    assert InpHT(B3, 2, 1.0).channel._masks.tolist() == [4, 2, 1, 6, 5, 3]
+    masks = InpHT(Domain.binary(*map(str, range(62))), 1, 1.0).channel._masks
+    assert masks is not None
+    assert masks.tolist() == [1 << 61 - k for k in range(62)]
+    masks = InpHT(B3, 2, 1.0).channel._masks
+    assert masks is not None
+    assert masks.tolist() == [4, 2, 1, 6, 5, 3]
     assert InpHT(MIXED, 2, 1.0).channel._masks is None
     assert InpHT(Domain({"a": 2, "b": 4}), 1, 1.0).channel._masks is None
 

@@ -30,6 +30,7 @@ from mechdesign import InvalidFile
 from tests.contracts.examples import numbers
 from tests.frequency.storage.dying import Dying
 from tests.frequency.storage.test_parquet import GOOD, foreign
+from tests.processes import heard, tell
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -270,9 +271,8 @@ def test_killed_at_random_moments(workers, kills, tmp_path):
         )
         with run:
             for _ in range(random.integers(1, 8)):
-                assert run.stdout.readline() == "counted\n"
-                run.stdin.write("go on\n")
-                run.stdin.flush()
+                assert heard(run) == "counted"
+                tell(run, "go on")
             time.sleep(random.uniform(0, 0.01))
             run.send_signal(signal.SIGKILL)
         if (tmp_path / "state").exists():

@@ -14,6 +14,7 @@ from frequency import HRR
 from frequency.exceptions import WorkersLost
 from frequency.storage import aggregate_files, save_protocol, write_reports
 from frequency.storage.workers import Here, in_order, processes
+from tests.processes import heard
 
 PARENT = """
 import sys, time
@@ -60,7 +61,7 @@ def test_workers_end_with_their_parent(name, tmp_path):
         text=True,
         start_new_session=True,
     ) as run:
-        assert run.stdout.readline() == "counted\n"
+        assert heard(run) == "counted"
         assert len(session(run.pid)) >= 3
         if name == "SIGINT":  # as a terminal does: to all of them
             os.killpg(run.pid, signal.SIGINT)
@@ -75,6 +76,7 @@ def test_workers_end_with_their_parent(name, tmp_path):
             os.kill(process, signal.SIGKILL)
         assert left == []
         if name == "SIGINT":  # one traceback, the parent's
+            assert run.stderr is not None
             assert run.stderr.read().count("KeyboardInterrupt") == 1
     collected = aggregate_files(protocol, tmp_path / "reports", resume=tmp_path / "state")
     assert (collected.aggregate.n, collected.refused) == (6000, {})

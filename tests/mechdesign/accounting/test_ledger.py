@@ -31,6 +31,7 @@ from mechdesign import (
 )
 from mechdesign.accounting.ledger import NOT_COVERED
 from mechdesign.privacy import exact_epsilon
+from tests.processes import heard, tell
 
 
 def spent_by(entries, group):
@@ -375,11 +376,10 @@ def test_of_two_processes_that_spend_the_whole_budget_one_does(tmp_path):
     ]
     winners = set()
     for race in range(races):
-        assert [run.stdout.readline() for run in runs] == ["ready\n"] * 2
+        assert [heard(run) for run in runs] == ["ready"] * 2
         for run in runs if race % 2 else runs[::-1]:
-            run.stdin.write("go\n")
-            run.stdin.flush()
-        said = [run.stdout.readline().strip() for run in runs]
+            tell(run, "go")
+        said = [heard(run) for run in runs]
         assert sorted(said) == ["refused", "spent"]
         (entry,) = Ledger.load(tmp_path / f"{race}.json").entries
         assert entry.what == "ab"[said.index("spent")]
@@ -436,7 +436,7 @@ def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert run.stdout.readline() == "ready\n"
+        assert heard(run) == "ready"
         time.sleep(random.uniform(0, 0.2))
         run.kill()
         returned += run.communicate()[0].split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction as Q
 from random import Random
 
@@ -10,6 +11,7 @@ from flint import fmpq, fmpz_poly
 from mechdesign import Metric
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.symbolic import SymbolicMechanism
+from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved
 from mechdesign.symbolic.semialgebraic import Region, Root
 
 ONE = fmpz_poly([1])
@@ -34,6 +36,15 @@ def near(point):
     """
     low, high = point.bracket(TINY) if isinstance(point, Root) else (point, point)
     return [alpha for alpha in (low - TINY, low, high, high + TINY) if 0 < alpha < 1]
+
+
+def proved(pieces: Iterable[CriticalRegion | Unproved]) -> list[CriticalRegion]:
+    """The same pieces, none of which may be without a proof."""
+    found = []
+    for piece in pieces:
+        assert isinstance(piece, CriticalRegion), str(piece)
+        found.append(piece)
+    return found
 
 
 def evaluated(polynomial, alpha):

@@ -14,6 +14,7 @@ from mechdesign.lp.basis import to_fmpq
 from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
 from mechdesign.symbolic.program import AlphaProgram
 from mechdesign.symbolic.semialgebraic import AlphaInterval, between
+from tests.mechdesign.symbolic.alphas import proved
 
 LINE = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
 UNEVEN = Metric([[0 if j == k else 1 + (j + k) % 3 for k in range(4)] for j in range(4)])
@@ -60,7 +61,7 @@ def test_every_design_is_explained(n, loss, properties, neighbours):
 @statements
 def test_pieces_agree_with_designs_inside_and_at_breakpoints(n, loss, properties, neighbours):
     random = Random(n)
-    pieces = parametric(n, loss, properties, neighbours=neighbours)
+    pieces = proved(parametric(n, loss, properties, neighbours=neighbours))
     assert (pieces[0].interval.low, pieces[-1].interval.high) == (0, 1)
     assert all(before.interval.high == after.interval.low for before, after in pairwise(pieces))
     for piece in random.sample(pieces, min(3, len(pieces))):
@@ -172,9 +173,11 @@ def failing(monkeypatch, where):
 
 
 def test_where_one_alpha_fails_another_is_taken(monkeypatch):
-    expected = [(piece.interval, piece.objective) for piece in parametric(3, L0(), ["OR:1/2"])]
+    expected = [
+        (piece.interval, piece.objective) for piece in proved(parametric(3, L0(), ["OR:1/2"]))
+    ]
     asked = failing(monkeypatch, lambda alpha: alpha in (Q(1, 2), Q(1, 4), Q(2, 3), Q(11, 16)))
-    found = parametric(3, L0(), ["OR:1/2"])
+    found = proved(parametric(3, L0(), ["OR:1/2"]))
     assert Q(1, 2) in asked
     assert [(piece.interval, piece.objective) for piece in found] == expected
     assert all(piece.verify() for piece in found)
@@ -182,7 +185,7 @@ def test_where_one_alpha_fails_another_is_taken(monkeypatch):
 
 def test_what_cannot_be_proved_is_reported_between_the_pieces_that_can(monkeypatch):
     """All alphas of one piece fail: its neighbours stand, up to their own ends, and it is a gap."""
-    expected = parametric(3, L0(), ["OR:1/2"])
+    expected = proved(parametric(3, L0(), ["OR:1/2"]))
     lost = expected[1].interval
     asked = failing(monkeypatch, lambda alpha: alpha in lost)
     found = parametric(3, L0(), ["OR:1/2"])
@@ -194,6 +197,7 @@ def test_what_cannot_be_proved_is_reported_between_the_pieces_that_can(monkeypat
         CriticalRegion,
     ]
     gap = found[1]
+    assert isinstance(gap, Unproved)
     assert gap.interval == AlphaInterval(lost.low, lost.high, (False, False))
     assert "planted (at alpha = " in gap.reason
     assert str(gap).startswith("nothing is proved where 5/12 < α < 0.451026")

@@ -6,7 +6,14 @@ from random import Random
 import pytest
 from flint import fmpz_poly
 
-from mechdesign.symbolic.semialgebraic import AlphaInterval, between, nonnegative, roots, where
+from mechdesign.symbolic.semialgebraic import (
+    AlphaInterval,
+    Root,
+    between,
+    nonnegative,
+    roots,
+    where,
+)
 from tests.mechdesign.symbolic.alphas import ALL, NONE, ONE, evaluated, near, rationals
 
 
@@ -64,6 +71,7 @@ def test_roots_that_are_close_are_told_apart():
     assert first < Q(1, 10) < second
     assert 0 < float(second) - float(first) < 1e-5
     for root in (first, second):
+        assert isinstance(root, Root)
         low, high = root.bracket(Q(1, 10**30))
         assert high - low <= Q(1, 10**30)
         assert evaluated(polynomial, low) * evaluated(polynomial, high) < 0

@@ -22,7 +22,7 @@ from mechdesign.symbolic import (
     parametric,
 )
 from mechdesign.symbolic.semialgebraic import AlphaInterval, between, nonnegative
-from tests.mechdesign.symbolic.alphas import ALL, ONE, PARTLY, RAMP, moved, near, rationals
+from tests.mechdesign.symbolic.alphas import ALL, ONE, PARTLY, RAMP, moved, near, proved, rationals
 
 # --- optimal mechanisms ---------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
     """Random alphas, and alphas within 1e-9 of every breakpoint on both sides: a certified design
     costs exactly as much.
     """
-    pieces = parametric(n, loss, properties, neighbours=neighbours)
+    pieces = proved(parametric(n, loss, properties, neighbours=neighbours))
     assert pieces[0].interval.low == 0
     assert pieces[-1].interval.high == 1
     assert all(before.interval.high == after.interval.low for before, after in pairwise(pieces))
@@ -105,7 +105,7 @@ def test_random_costs_in_the_worst_case(seed):
         Costs(table, worst_case=True),
         random.choice([[], ["CH"], ["RH"], ["F"], ["S"]]),
     )
-    pieces = parametric(n, loss, properties)
+    pieces = proved(parametric(n, loss, properties))
     assert all(piece.verify() for piece in pieces)
     for alpha in rationals(seed, 3):
         values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
@@ -190,8 +190,8 @@ def test_what_cannot_be_explained_is_refused():
 
 def test_pieces_that_lie_do_not_verify():
     """Each part of a piece replaced by something plausible and wrong."""
-    low, high = parametric(3, L0(), ["WH"])[:2]
-    proof, linear = low.proofs[0], parametric(3, L1())[0]
+    low, high = proved(parametric(3, L0(), ["WH"]))[:2]
+    proof, linear = low.proofs[0], proved(parametric(3, L1()))[0]
     lies = {
         "only for": replace(low, interval=AlphaInterval.of(Q(1, 10), Q(7, 10))),
         "the loss is": replace(low, mechanism=explicit_fair(3)),
@@ -211,7 +211,7 @@ def test_pieces_that_lie_do_not_verify():
     gap = tuple(replace(proof, interval=AlphaInterval.of(Q(k, 5), Q(k + 1, 5))) for k in (0, 2))
     assert "nothing is proved beyond 1/5" in replace(low, proofs=gap).verify().reason
     # Nothing protects input 2, so that only the signs of its own entries are left to break.
-    unprotected = parametric(4, L0(), neighbours=[(0, 1), (3, 4)])[0]
+    (unprotected, *_) = proved(parametric(4, L0(), neighbours=[(0, 1), (3, 4)]))
     negative = moved(moved(unprotected.mechanism, 0, 2, 2, ALPHA), 4, 2, 2, ALPHA)
     assert replace(unprotected, mechanism=negative).verify().reason.endswith("only for no α")
     doubled = replace(
@@ -377,7 +377,7 @@ def test_weakly_honest_is_less_than_fair_at_every_alpha(n):
     of (0, 1), and 0 only at 1.
     """
     fair = explicit_fair(n).loss(L0())
-    for piece in parametric(n, L0(), ["WH", "RM", "CM"]):
+    for piece in proved(parametric(n, L0(), ["WH", "RM", "CM"])):
         worse = (
             piece.objective.numerator * fair.denominator
             - fair.numerator * piece.objective.denominator

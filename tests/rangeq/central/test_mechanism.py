@@ -73,8 +73,9 @@ def test_every_level_gets_its_own_noise():
     for seed in range(20):
         m.release(np.full(4096, 7), np.random.default_rng(seed))
     for level, size in enumerate((256, 16, 1)):
-        noise = np.concatenate([noisy[level] - 7 * size for noisy in seen])
-        scaled = (noise.astype(float) ** 2).mean() / float(m.noise[level].variance)
+        law, noise = m.noise[level], np.concatenate([noisy[level] - 7 * size for noisy in seen])
+        assert law is not None
+        scaled = (noise.astype(float) ** 2).mean() / float(law.variance)
         assert abs(scaled - 1) < 6 * math.sqrt(5 / len(noise))
         assert abs(scaled * 4 - 1) > 6 * math.sqrt(5 / len(noise))
         assert len(noise) < 1000 or abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 6 / math.sqrt(

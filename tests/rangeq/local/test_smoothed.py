@@ -512,7 +512,9 @@ def test_the_noise_is_that_of_reports_of_these_users() -> None:
     for seed in range(200):
         aggregate = protocol.simulate(held, np.random.default_rng(seed))
         y, information = protocol.collection.transform(aggregate)
-        noise = protocol.estimate(aggregate)._smoothing._noise
+        smoothing = protocol.estimate(aggregate)._smoothing
+        assert smoothing is not None
+        noise = smoothing._noise
         ratios.append(np.mean(np.abs(y[1:]) ** 2 / noise))
         planted.append(np.mean(np.abs(y[1:]) ** 2 / (domain / information[1:])))
     assert not above(np.array(ratios), 1.0)
