@@ -157,8 +157,8 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
                 )
         return set(found) - pool
 
-    if not patterns.few and (warm_start := patterns.utility.likely(patterns.alpha)):
-        candidates, trial = warm_start
+    if not patterns.few and (start := patterns.utility.warm_start(patterns.alpha)):
+        candidates, trial = start
         pool |= {counts for counts in map(patterns.counts, candidates) if any(counts)}
         pool |= improved([sum((trial[x] for x in each), ZERO) for each in patterns.classes])
     rough = not patterns.few

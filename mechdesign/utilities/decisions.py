@@ -103,7 +103,7 @@ class BestDecision(Utility):
         )
         return all(rows[row] == count for row, count in swapped.items())
 
-    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
+    def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
         """The patterns and prices of an optimal mechanism, by a linear program of its own.
 
         An optimal mechanism needs only one output for each decision.

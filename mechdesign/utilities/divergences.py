@@ -95,7 +95,7 @@ class Divergence(Utility):
             type(self)(summed(self.first, label), summed(self.second, label)), label, share
         )
 
-    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
+    def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
         """Patterns and prices of a `BestDecision` that bounds the divergence from below.
 
         It decides between likelihood ratios t, for each of which the worth of a row is replaced by
@@ -110,7 +110,7 @@ class Divergence(Utility):
                 [to_fraction(lower(a * by_a + b * by_b)) for a, b in columns]
                 for by_a, by_b in slopes
             )
-            patterns, prices = BestDecision(gains).likely(alpha)
+            patterns, prices = BestDecision(gains).warm_start(alpha)
             bound, found = self.pricing(prices, alpha)
             rows = ([ONE if high else alpha for high in pattern] for pattern in found)
             sums = (

@@ -50,7 +50,7 @@ class MutualInformation(Utility):
     def classes(self) -> list[list[int]]:
         return alike(self.prior)
 
-    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
+    def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
         """No patterns; prices in proportion to the prior.
 
         They would be optimal if there were a set of items of any wanted probability.

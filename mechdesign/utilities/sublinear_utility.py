@@ -89,10 +89,23 @@ class Utility(ABC):
             no particular order; there may be none.
         """
 
-    def likely(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """A warm start: patterns to try before `pricing`, and prices for a first bound.
+    def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
+        """Patterns and prices from which column generation starts; None unless overridden.
 
-        The prices may prove the best of the patterns optimal. None unless overridden.
+        The patterns are the first columns of the master program, and `pricing` turns the prices
+        into a first bound, which may already prove that the best mechanism of these patterns is
+        optimal. Not used where all patterns are enumerated.
+
+        Parameters
+        ----------
+        alpha : flint.fmpq
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[list[Pattern], list[fmpq]] or None
+            Patterns, in no particular order and maybe none, and a price for each item, shape
+            (items,). None: column generation starts from the constant row.
         """
         return None
 
