@@ -39,6 +39,7 @@ from frequency.oracles.projective_geometry import ProjectiveGeometry
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign.planning.task import Offer, Task
 
@@ -89,7 +90,7 @@ class Frequencies(Task):
 
     def __post_init__(self) -> None:
         JLOracle(self.domain, 1.0)  # refuses what no oracle takes
-        object.__setattr__(self, "domain", int(self.domain))
+        set_fields(self, domain=int(self.domain))
 
     @property
     def question(self) -> str:
@@ -216,7 +217,7 @@ class Marginals(Task):
         sizes = self.domain
         if isinstance(sizes, Sequence) and not isinstance(sizes, str):
             sizes = {str(place): size for place, size in enumerate(sizes)}
-        object.__setattr__(self, "domain", sizes if isinstance(sizes, Domain) else Domain(sizes))
+        set_fields(self, domain=sizes if isinstance(sizes, Domain) else Domain(sizes))
         whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
 
     @property
@@ -325,7 +326,7 @@ class HeavyHitters(Task):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", Universe(self.domain, self.text).bits)
+        set_fields(self, domain=Universe(self.domain, self.text).bits)
 
     @property
     def question(self) -> str:

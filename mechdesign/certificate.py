@@ -16,6 +16,7 @@ from math import lcm
 from operator import index
 from types import MappingProxyType
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief
 from mechdesign.exceptions import MechanismError
@@ -81,17 +82,19 @@ class Certificate:
     def __post_init__(self) -> None:
         # The check below is exact only if the numbers given are: no floats, and no integers that
         # overflow.
-        store = object.__setattr__
-        store(self, "properties", tuple(self.properties))
-        store(self, "objective", exact(self.objective, "the objective"))
-        store(self, "bound", exact(self.bound, "the bound"))
         checked = {
             str(name): MappingProxyType(
                 {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
             )
             for name, chosen in self.multipliers.items()
         }
-        store(self, "multipliers", MappingProxyType(checked))
+        set_fields(
+            self,
+            properties=tuple(self.properties),
+            objective=exact(self.objective, "the objective"),
+            bound=exact(self.bound, "the bound"),
+            multipliers=MappingProxyType(checked),
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         multipliers = {name: dict(chosen) for name, chosen in self.multipliers.items()}

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from flint import fmpz
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
@@ -49,7 +50,7 @@ class Loss(ABC):
         if self.prior is not None:
             if self.worst_case:
                 raise InvalidPrior("a worst case over the inputs takes no prior")
-            object.__setattr__(self, "prior", _distribution(self.prior))
+            set_fields(self, prior=_distribution(self.prior))
 
     @abstractmethod
     def cost(self, output: int, input: int) -> Fraction:
@@ -104,7 +105,7 @@ class Power(Loss):
             ("worst_case", bool(worst_case)),
             ("prior", prior),
         ):
-            object.__setattr__(self, name, value)
+            set_fields(self, **{name: value})
         self.__post_init__()
 
     def cost(self, output: int, input: int) -> Fraction:
@@ -139,7 +140,7 @@ class Costs(Loss):
         if min(min(row) for row in rows) < 0:
             raise ValueError("costs must be at least 0; add a constant to a column to make them so")
         for name, value in (("table", rows), ("worst_case", bool(worst_case)), ("prior", prior)):
-            object.__setattr__(self, name, value)
+            set_fields(self, **{name: value})
         self.__post_init__()
 
     def cost(self, output: int, input: int) -> Fraction:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import files
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign.certificate import Certificate
 from mechdesign.privacy import Privacy
@@ -59,7 +60,7 @@ class Mechanism(Table):
         certificate: Certificate | None = None,
     ) -> None:
         super().__init__(table, privacy)
-        object.__setattr__(self, "certificate", certificate)
+        set_fields(self, certificate=certificate)
 
     @classmethod
     def from_weights(
@@ -95,7 +96,7 @@ class Mechanism(Table):
         """
         mechanism = cls.__new__(cls)
         mechanism._set(weights, denominator, privacy)
-        object.__setattr__(mechanism, "certificate", certificate)
+        set_fields(mechanism, certificate=certificate)
         return mechanism
 
     def __reduce__(self) -> tuple[Any, ...]:

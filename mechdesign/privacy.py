@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, is_whole, whole
 from mechdesign._support.text import brief, shown
 
@@ -89,7 +90,7 @@ class Metric:
             raise ValueError(
                 "a metric without neighbours protects nothing; give a distance to at least one pair"
             )
-        object.__setattr__(self, "distances", table)
+        set_fields(self, distances=table)
 
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
@@ -129,8 +130,7 @@ class Privacy:
         value = exact(alpha, "alpha")
         if not 0 < value <= 1:
             raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {brief(value)}")
-        object.__setattr__(self, "alpha", value)
-        object.__setattr__(self, "neighbours", _neighbours(neighbours))
+        set_fields(self, alpha=value, neighbours=_neighbours(neighbours))
 
     @classmethod
     def from_epsilon(

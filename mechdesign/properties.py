@@ -27,6 +27,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from mechdesign._support.arrays import Integers
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, to_text
 from mechdesign.exceptions import NotSquare
@@ -215,7 +216,7 @@ class OutputRatio(Property):
             beta = exact(self.beta, "beta")
             if not 0 < beta <= 1:
                 raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
-            object.__setattr__(self, "beta", beta)
+            set_fields(self, beta=beta)
 
     def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
         beta = privacy.alpha if self.beta is None else self.beta

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
 from mechdesign.error_distribution import ErrorDistribution
@@ -133,10 +134,12 @@ class Table:
                     " exactly 1"
                 )
         common = math.gcd(denominator, *(weight for row in weights for weight in row))
-        store = object.__setattr__
-        store(self, "weights", tuple(tuple(weight // common for weight in row) for row in weights))
-        store(self, "denominator", denominator // common)
-        store(self, "privacy", privacy)
+        set_fields(
+            self,
+            weights=tuple(tuple(weight // common for weight in row) for row in weights),
+            denominator=denominator // common,
+            privacy=privacy,
+        )
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
 
     def __setattr__(self, name: str, value: object) -> None:

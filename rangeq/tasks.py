@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from frequency import HRR
+from mechdesign._support.frozen import set_fields
 from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.attributes import Attributes
@@ -58,7 +59,7 @@ class Ranges(Task):
 
     def __post_init__(self) -> None:
         HaarHRR(self.domain, 1.0)  # refuses what is no domain
-        object.__setattr__(self, "domain", int(self.domain))
+        set_fields(self, domain=int(self.domain))
 
     @property
     def question(self) -> str:
@@ -218,7 +219,7 @@ class Conjunctions(Task):
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", Attributes.of(self.domain))
+        set_fields(self, domain=Attributes.of(self.domain))
 
     @property
     def question(self) -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
 from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 
 _RANKS = 4
@@ -56,8 +57,7 @@ class Code:
     def __post_init__(self) -> None:
         bits = whole(self.bits, "bits", 1, WORD_BITS)
         symbol = whole(self.symbol, "symbol", 1, 8, what="a number of bits")
-        object.__setattr__(self, "bits", bits)
-        object.__setattr__(self, "symbol", symbol)
+        set_fields(self, bits=bits, symbol=symbol)
         if self.blocks > 1 << self.symbol:
             raise ValueError(
                 f"{self.blocks} blocks have no room among the {1 << self.symbol} points of symbols"

@@ -30,6 +30,7 @@ from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
@@ -75,7 +76,7 @@ class Channel(ABC):
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
-        object.__setattr__(self, "domain", domain)
+        set_fields(self, domain=domain)
         # The alpha of 2^-32 itself is rounded a little
         if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
             raise ValueError(

@@ -25,6 +25,7 @@ from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -375,7 +376,7 @@ class OneBit(Protocol):
                 "epsilon must be at most ln 2 = 0.693147 for one bit, got"
                 f" {shown(self.inner.epsilon)}"
             )
-        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        set_fields(self, seed=checked_size("seed", self.seed, 0))
         _ = self.channel
 
     @cached_property

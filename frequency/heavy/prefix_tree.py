@@ -31,6 +31,7 @@ from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 
@@ -524,7 +525,7 @@ class PrefixExtension(PrefixProtocol):
                     f"the first length can be {_LISTED} bits at most, got {given[0]}, and a step"
                     f" {_LONGEST_STEP}, got {step}"
                 )
-            object.__setattr__(self, "lengths", tuple(int(length) for length in given))
+            set_fields(self, lengths=tuple(int(length) for length in given))
         super().__post_init__()
 
     @cached_property

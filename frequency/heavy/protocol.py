@@ -16,6 +16,7 @@ from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
 from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign._support.arrays import Words
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 
@@ -46,9 +47,9 @@ class HeavyHitterProtocol(Protocol):
     text: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", self.universe.bits)
+        set_fields(self, bits=self.universe.bits)
         if hasattr(self, "seed"):
-            object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+            set_fields(self, seed=checked_size("seed", self.seed, 0))
         _ = self.channel
 
     @cached_property

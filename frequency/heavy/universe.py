@@ -13,6 +13,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Words
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
@@ -43,7 +44,7 @@ class Universe:
     text: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", whole(self.bits, "bits", 1, WORD_BITS))
+        set_fields(self, bits=whole(self.bits, "bits", 1, WORD_BITS))
         if not isinstance(self.text, bool):
             raise ValueError(
                 f"text must be True for strings or False for integers, got {shown(self.text)}"

@@ -24,6 +24,7 @@ from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.arrays import Floats
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
 
@@ -415,7 +416,7 @@ class CALM(ViewProtocol):
             if value is None and name == "size":
                 continue
             value = whole(value, name, low, attributes, what="a number of attributes")
-            object.__setattr__(self, name, value)
+            set_fields(self, **{name: value})
         sets = math.comb(attributes, self.covered)
         if sets << self.covered > _MOST_SETS:
             raise ValueError(

@@ -17,6 +17,7 @@ from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from mechdesign._support.arrays import Floats
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 
@@ -50,7 +51,7 @@ class MarginalProtocol(Protocol):
                 f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
             )
         k = whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
-        object.__setattr__(self, "k", k)
+        set_fields(self, k=k)
         _ = self.channel
 
     def _items(self, values: Any) -> Any:

@@ -23,6 +23,7 @@ from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -256,9 +257,12 @@ class HashedSketch(Sketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "hashes", checked_size("hashes", self.hashes, 1))
-        object.__setattr__(self, "width", checked_size("width", self.width, 2))
-        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        set_fields(
+            self,
+            hashes=checked_size("hashes", self.hashes, 1),
+            width=checked_size("width", self.width, 2),
+            seed=checked_size("seed", self.seed, 0),
+        )
         if self.width & (self.width - 1):
             raise ValueError(f"width must be a power of two, got {shown(self.width)}")
 

@@ -19,6 +19,7 @@ from frequency.core.oracle import Oracle, population_mean, variance_of
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 
@@ -58,7 +59,7 @@ class HRR(Oracle):
         most = max(1, (self.domain - 1).bit_length())
         padded = "an integer up to log2 of the padded domain"
         coefficients = whole(self.coefficients, "coefficients", 1, most, what=padded)
-        object.__setattr__(self, "coefficients", coefficients)
+        set_fields(self, coefficients=coefficients)
         self._choice.require()
 
     @property

@@ -14,6 +14,7 @@ from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.count_mean_sketch import SignSketch, checked_size
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ class JLOracle(SignSketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rows", checked_size("rows", self.rows, 1))
-        object.__setattr__(self, "seed", checked_size("seed", self.seed, 0))
+        set_fields(
+            self, rows=checked_size("rows", self.rows, 1), seed=checked_size("seed", self.seed, 0)
+        )
 
     @property
     def confusion(self) -> Fraction:

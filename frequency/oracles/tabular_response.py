@@ -17,6 +17,7 @@ from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_s
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism, Privacy
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.randomness import BitSource
 
 _PRIME = (1 << 61) - 1
@@ -62,9 +63,9 @@ class Tabular(Oracle):
                 f"mechanism must be a mechdesign.Mechanism, got {type(mechanism).__name__}"
             )
         mechanism.audit().require()
-        object.__setattr__(self, "mechanism", mechanism)
-        object.__setattr__(self, "domain", mechanism.inputs)
-        object.__setattr__(self, "epsilon", mechanism.privacy.epsilon)
+        set_fields(
+            self, mechanism=mechanism, domain=mechanism.inputs, epsilon=mechanism.privacy.epsilon
+        )
         # Full rank modulo a prime is full rank.
         table = flint.nmod_mat(
             mechanism.outputs,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from mechdesign import named
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import brief, shown
 from mechdesign.losses import L0, L1, L2, Loss
@@ -67,8 +68,7 @@ class Count(Task):
                 f"properties must be among {' '.join(item.short for item in SEVEN)}, got"
                 f" {', '.join(unknown)}"
             )
-        object.__setattr__(self, "domain", int(self.domain))
-        object.__setattr__(self, "properties", names)
+        set_fields(self, domain=int(self.domain), properties=names)
 
     @property
     def question(self) -> str:

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from flint import fmpz_poly
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign.exceptions import InvalidMechanism
 from mechdesign.losses import Loss
@@ -96,10 +97,10 @@ class SymbolicMechanism:
                     f"column {j} sums to {RationalFunction(sum(column, NIL), self.denominator)}, "
                     "not to 1 for all alpha"
                 )
-        object.__setattr__(self, "weights", tuple(map(tuple, self.weights)))
+        set_fields(self, weights=tuple(map(tuple, self.weights)))
         privacy = Privacy(1, self.neighbours)
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
-        object.__setattr__(self, "neighbours", privacy.neighbours)
+        set_fields(self, neighbours=privacy.neighbours)
 
     @property
     def outputs(self) -> int:

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
@@ -48,7 +49,7 @@ class BestDecision(Utility):
             raise ValueError(
                 "a table of gains needs at least one decision, one item, and rows of one length"
             )
-        object.__setattr__(self, "gains", rows)
+        set_fields(self, gains=rows)
 
     @property
     def items(self) -> int:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from flint import arb, fmpq
 
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.utilities.decisions import BestDecision
@@ -60,8 +61,7 @@ class Divergence(Utility):
 
     def __init__(self, first: Iterable[Rational], second: Iterable[Rational]) -> None:
         left, right = hypotheses(first, second)
-        object.__setattr__(self, "first", left)
-        object.__setattr__(self, "second", right)
+        set_fields(self, first=left, second=right)
 
     @abstractmethod
     def slopes(self, t: fmpq) -> tuple[Number, Number]:

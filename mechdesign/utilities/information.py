@@ -13,6 +13,7 @@ import scipy
 from flint import arb, fmpq
 
 from mechdesign._support.arrays import Booleans, Floats
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign.lp.basis import ZERO, to_fmpq
 from mechdesign.lp.highs import to_float
@@ -33,7 +34,7 @@ class MutualInformation(Utility):
     prior: tuple[Fraction, ...]
 
     def __init__(self, prior: Iterable[Rational]) -> None:
-        object.__setattr__(self, "prior", distribution(prior))
+        set_fields(self, prior=distribution(prior))
 
     @property
     def items(self) -> int:

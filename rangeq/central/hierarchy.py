@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
@@ -65,21 +66,19 @@ class Hierarchy(CentralMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if is_whole(self.branching):
-            object.__setattr__(
-                self, "branching", whole(self.branching, "branching", 2, LARGEST_DOMAIN)
-            )
+            set_fields(self, branching=whole(self.branching, "branching", 2, LARGEST_DOMAIN))
         elif isinstance(self.branching, (list, tuple, np.ndarray)) and len(self.branching):
             numbers = tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in self.branching)
-            object.__setattr__(self, "branching", numbers)
+            set_fields(self, branching=numbers)
         else:
             raise ValueError(
                 f"branching must be an integer >= 2 or a list of them, got {shown(self.branching)}"
             )
-        object.__setattr__(self, "fanouts", fanouts_of(self.domain, self.branching))
+        set_fields(self, fanouts=fanouts_of(self.domain, self.branching))
         if not isinstance(self.inference, (bool, np.bool_)):
             raise TypeError(f"inference must be True or False, got {shown(self.inference)}")
         if not isinstance(self.budget, str):
-            object.__setattr__(self, "budget", tuple(self.budget))
+            set_fields(self, budget=tuple(self.budget))
         self.noise  # noqa: B018  a budget that cannot be used is found here
 
     @cached_property

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
@@ -52,7 +53,7 @@ class CentralMechanism(ABC):
     epsilon: float | Rational
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", whole(self.domain, "domain", 1, LARGEST_DOMAIN))
+        set_fields(self, domain=whole(self.domain, "domain", 1, LARGEST_DOMAIN))
         if self._epsilon < LEAST_EPSILON:
             raise ValueError(
                 f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"

@@ -13,6 +13,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
@@ -51,9 +52,9 @@ class ConjunctionProtocol(Protocol):
     n: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", Attributes.of(self.sizes))
+        set_fields(self, sizes=Attributes.of(self.sizes))
         if self.n is not None:
-            object.__setattr__(self, "n", checked_users(self.n))
+            set_fields(self, n=checked_users(self.n))
         _ = self.channel
 
     @property

@@ -18,6 +18,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
 from frequency.core.public_draw import PublicDraw
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -181,17 +182,20 @@ class CircularHistogram(AdditiveProtocol):
         for name in ("blocks", "oracle", "probabilities"):
             value = getattr(self, name)
             if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-                object.__setattr__(
+                set_fields(
                     self,
-                    name,
-                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                    **{
+                        name: tuple(
+                            int(item) if isinstance(item, np.integer) else item for item in value
+                        )
+                    },
                 )
         super().__post_init__()
         circle = round_up(self.domain) if self.circle is None else self.circle
         circle = whole(circle, "circle", max(self.domain, 2), 1 << 25, what="a number of items")
-        object.__setattr__(self, "circle", circle)
+        set_fields(self, circle=circle)
         if self.blocks is None:
-            object.__setattr__(self, "blocks", divisors(circle))
+            set_fields(self, blocks=divisors(circle))
         assert self.blocks is not None
         if (
             not self.blocks

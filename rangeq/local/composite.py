@@ -15,6 +15,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from mechdesign import Mechanism, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.text import shown
 from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse
@@ -72,10 +73,13 @@ class Composite(ConsistentTree):
                     raise ValueError(
                         f"{name} must be a list, one for each level, got {shown(given)}"
                     )
-                object.__setattr__(
+                set_fields(
                     self,
-                    name,
-                    tuple(int(item) if isinstance(item, np.integer) else item for item in given),
+                    **{
+                        name: tuple(
+                            int(item) if isinstance(item, np.integer) else item for item in given
+                        )
+                    },
                 )
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign._support.frozen import set_fields
 from rangeq.local.hierarchy import HierarchicalHistogram
 
 
@@ -36,5 +37,5 @@ class Flat(HierarchicalHistogram):
 
     def __post_init__(self) -> None:
         if isinstance(self.domain, (int, np.integer)):
-            object.__setattr__(self, "branching", (max(2, int(self.domain)),))
+            set_fields(self, branching=(max(2, int(self.domain)),))
         super().__post_init__()

@@ -16,6 +16,7 @@ from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from rangeq.core.cuts import Cuts
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse
@@ -144,7 +145,7 @@ class HaarHRR(EvenTree):
 
     def __post_init__(self) -> None:
         if self.probabilities is not None:
-            object.__setattr__(self, "probabilities", tuple(self.probabilities))
+            set_fields(self, probabilities=tuple(self.probabilities))
         super().__post_init__()
         _ = self.part_weights
 

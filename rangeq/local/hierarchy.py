@@ -14,6 +14,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from mechdesign._support.arrays import Floats
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.text import shown
 from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw
@@ -66,12 +67,15 @@ class LevelHistograms(TreeProtocol):
         for name in ("branching", "oracle", "probabilities"):
             value = getattr(self, name)
             if isinstance(value, np.integer):
-                object.__setattr__(self, name, int(value))
+                set_fields(self, **{name: int(value)})
             elif isinstance(value, Sequence) and not isinstance(value, str):
-                object.__setattr__(
+                set_fields(
                     self,
-                    name,
-                    tuple(int(item) if isinstance(item, np.integer) else item for item in value),
+                    **{
+                        name: tuple(
+                            int(item) if isinstance(item, np.integer) else item for item in value
+                        )
+                    },
                 )
         super().__post_init__()
         if not isinstance(self.oracle, (str, tuple)) or not all(

@@ -16,6 +16,7 @@ from frequency import Estimate, InvalidValue, ProjectiveGeometry
 from frequency.algebra.exact_draws import uniform
 from frequency.core.oracle import Oracle
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import checked_counts
@@ -59,7 +60,7 @@ class ItemSets:
 
     def __post_init__(self) -> None:
         for name in ("domain", "size", "heavy"):
-            object.__setattr__(self, name, whole(getattr(self, name), name, 1))
+            set_fields(self, **{name: whole(getattr(self, name), name, 1)})
         _ = self.first, self.second
 
     @property

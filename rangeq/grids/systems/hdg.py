@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from frequency.core.aggregate import Aggregate
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
@@ -53,10 +54,10 @@ class HDG(TDG):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "line_granularity", self._granularities("line_granularity", 1))
+        set_fields(self, line_granularity=self._granularities("line_granularity", 1))
 
     def _check(self) -> None:
-        object.__setattr__(self, "sizes", Attributes.of(self.sizes))
+        set_fields(self, sizes=Attributes.of(self.sizes))
         self._require_groups(len(self.attributes) + len(self.attributes.pairs))
         if self.line_share is None:
             return
@@ -66,7 +67,7 @@ class HDG(TDG):
                 "line_share must lie strictly between 0 and 1, for two attributes or more, got"
                 f" {shown(self.line_share)}"
             )
-        object.__setattr__(self, "line_share", share)
+        set_fields(self, line_share=share)
 
     @cached_property
     def _share(self) -> Fraction:

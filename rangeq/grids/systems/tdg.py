@@ -10,6 +10,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from mechdesign._support.arrays import Floats
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 from rangeq.grids.attributes import Attributes
@@ -51,12 +52,12 @@ class TDG(ConjunctionProtocol):
     def __post_init__(self) -> None:
         self._check()
         super().__post_init__()
-        object.__setattr__(self, "granularity", self._granularities("granularity", 2))
+        set_fields(self, granularity=self._granularities("granularity", 2))
         _ = self.channel.parts  # an oracle that cannot be is refused now
 
     def _check(self) -> None:
         """ValueError for what the grids cannot be made of."""
-        object.__setattr__(self, "sizes", Attributes.of(self.sizes))
+        set_fields(self, sizes=Attributes.of(self.sizes))
         self._require_pairs()
         self._require_groups(len(self.attributes.pairs))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import checked_users
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from rangeq.grids.attributes import Attributes
 from rangeq.grids.protocol import ConjunctionProtocol
@@ -107,7 +108,7 @@ class WaveGrid(ConjunctionProtocol):
             raise ValueError(
                 f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"
             )
-        object.__setattr__(self, "sizes", attributes)
+        set_fields(self, sizes=attributes)
         each = [wave.configurations * wave.arcs for wave in self.channel.waves]
         counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
         if counts > _MOST_COUNTS:
