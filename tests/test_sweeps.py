@@ -124,7 +124,7 @@ def test_a_case_that_fails_ends_the_sweep(where: dict[str, int]) -> None:
         sweep(lambda x: 1 // x, [(1,), (0,), (2,)], **where)
 
 
-def test_people_of_another_covariance_are_others() -> None:
+def test_records_of_another_covariance_are_others() -> None:
     study = grid_figures.Study(np.random.default_rng(1), True, n=10_000)
     correlation = [
         np.corrcoef(study.people("normal", covariance=covariance).T)[0, 1]

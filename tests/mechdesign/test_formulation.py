@@ -78,7 +78,7 @@ LOSSES = [L0(), L1(), L2(1), Power("1/2"), L1(worst_case=True), L0(1, worst_case
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_folding_loses_nothing(n, loss):
+def test_reduction_by_symmetry_keeps_the_optimum(n, loss):
     """Every subset of the seven is met for some n and loss; each n and loss meets a fixed sample of
     the subsets.
     """
@@ -96,7 +96,7 @@ def test_folding_loses_nothing(n, loss):
 
 
 @pytest.mark.parametrize("wanted", SUBSETS, ids=lambda subset: "-".join(subset) or "none")
-def test_every_subset_folds_to_the_same_optimum(wanted):
+def test_every_subset_is_reduced_to_the_same_optimum(wanted):
     program = build(3, NINE, L1(), wanted)
     reduced = try_to_reduce(program, 3)
     value, bound = prove(program, reduced)
@@ -107,7 +107,7 @@ def test_every_subset_folds_to_the_same_optimum(wanted):
     "neighbours", ["adjacent", "all", 2, [(0, 1), (2, 3)], [(0, 3)], [(0, 2), (1, 3)]], ids=repr
 )
 @pytest.mark.parametrize("alpha", ["9/10", "1/3", 1])
-def test_folding_under_other_neighbours(neighbours, alpha):
+def test_reduction_by_symmetry_under_other_neighbours(neighbours, alpha):
     for loss, wanted in ((L0(), ["WH"]), (L2(), ["CM", "OR"]), (L1(worst_case=True), ["RM"])):
         program = build(3, Privacy(alpha, neighbours), loss, wanted)
         reduced = try_to_reduce(program, 3)
@@ -146,7 +146,7 @@ def test_folding_under_other_neighbours(neighbours, alpha):
         "perfect edge",
     ],
 )
-def test_no_folding_without_symmetry(privacy, loss, wanted):
+def test_no_reduction_without_symmetry(privacy, loss, wanted):
     program = build(3, privacy, loss, wanted)
     assert try_to_reduce(program, 3) is None
     value, bound = prove(program, unreduced(program))
@@ -175,7 +175,7 @@ def test_rows_that_say_nothing_are_left_out():
     )
 
 
-def test_symmetric_priors_and_costs_do_fold():
+def test_programs_of_symmetric_priors_and_costs_are_reduced():
     assert try_to_reduce(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
     assert (
         try_to_reduce(
@@ -190,7 +190,7 @@ def test_symmetric_priors_and_costs_do_fold():
     )
 
 
-def test_a_property_on_each_side_folds():
+def test_programs_with_a_property_on_each_side_are_reduced():
     class Both(Property):
         short = "BOTH"
 
@@ -203,7 +203,7 @@ def test_a_property_on_each_side_folds():
     assert prove(program, reduced) == prove(program, unreduced(program))
 
 
-def test_folding_a_prior_that_only_looks_symmetric():
+def test_reduction_with_a_prior_that_only_looks_symmetric():
     """A difference far below what a float shows."""
     step = Fraction(1, 10**40)
     loss = L0(prior=[Fraction(1, 4) + step, Fraction(1, 4), Fraction(1, 4), Fraction(1, 4) - step])
@@ -255,7 +255,7 @@ def test_random_symmetric_equalities():
     [unreduced, lambda program: reduce_by_symmetry(program, reflection(3, 3, program.variables))],
     ids=["unreduced", "reduced"],
 )
-def test_unfolding_equalities_written_with_the_larger_variable_first(keep):
+def test_multipliers_of_equalities_written_with_the_larger_variable_first(keep):
     program = build(2, NINE, L0())
     backwards = Constraints.equal([4, 4], [0, 8]).named("backwards")
     program = Program(program.cost, (*program.constraints, backwards))
@@ -263,7 +263,7 @@ def test_unfolding_equalities_written_with_the_larger_variable_first(keep):
     assert value == bound
 
 
-def test_unfolding_rows_that_are_repeated_on_one_side():
+def test_multipliers_of_constraints_that_are_repeated_on_one_side():
     program = build(3, NINE, L0(), ["WH"])
     twice = Constraints.at_least_value([5, 5, 5], Fraction(1, 4)).named("twice")
     program = Program(program.cost, (*program.constraints, twice))
@@ -344,7 +344,7 @@ def test_costs_of_a_program():
 def test_rectangular_programs():
     program = mechanism_program(2, 4, NINE, L0(), [OutputRatio("1/2")])
     reduced = reduce_by_symmetry(program, reflection(2, 4, program.variables))
-    # |i - j| is not symmetric in a rectangle, so there is nothing to fold.
+    # |i - j| is not symmetric in a rectangle, so the program cannot be reduced.
     assert reduced is None
     value, bound = prove(program, unreduced(program))
     assert value == bound

@@ -372,7 +372,7 @@ def test_impossible_outputs_have_no_posterior():
 
 @SETTINGS
 @given(tables(), st.data())
-def test_spread_by_definition(table, data):
+def test_error_distribution_by_definition(table, data):
     inputs = len(table[0])
     weights = data.draw(
         st.one_of(

@@ -284,7 +284,7 @@ def test_closed_forms_are_their_definitions(n, alpha):
 # --- 6.2 and 6.3 ----------------------------------------------------------------------------------
 
 
-def test_example_1_gm_for_two_people():
+def test_example_1_gm_for_two_respondents():
     """Example 1 (6.2): n = 2, alpha = 9/10: 0.47, 0.05, 0.53, and a wrong answer eighteen times
     likelier than the true 1.
     """
@@ -513,7 +513,7 @@ def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):
 
 @pytest.mark.parametrize("n", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5))])
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(4, 5), Q(1)])
-def test_theorem_8_the_folded_optimum_is_the_unfolded_optimum(n, alpha):
+def test_theorem_8_the_reduced_optimum_is_the_optimum(n, alpha):
     """Theorem 8 (6.4): asking for symmetry costs nothing.
 
     The program reduced by it has the same optimum as the plain one.
@@ -729,7 +729,7 @@ def test_lemma_14_gm_is_column_monotone_up_to_one_half(n, alpha):
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
-def test_figure_6_3_exponents_of_em_for_seven_people(alpha):
+def test_figure_6_3_exponents_of_em_for_seven_respondents(alpha):
     """Figure 6.3 (6.6.2), as printed: the powers of alpha in EM for n = 7."""
     powers = [
         "01234444",
@@ -772,7 +772,7 @@ def test_eq_6_14_and_lemma_15_hold_for_even_n_only(n, root):
     assert (true == printed) if n % 2 == 0 else (true > printed)
 
 
-def test_eq_6_14_for_three_people():
+def test_eq_6_14_for_three_respondents():
     """Eq. 6.14 (6.6.2) is irrational for n = 3, alpha = 9/10, where y = 100/361; 6.14 squared is
     not.
     """
@@ -879,7 +879,7 @@ def test_figure_6_5_em_approximation():
     ("properties", "expected"),
     [(("WH",), "0.96169"), (("WH", "CM"), "0.96551"), ((), "0.94737"), (("F",), "0.96854")],
 )
-def test_scaled_l0_for_eight_people_at_nine_tenths(properties, expected):
+def test_scaled_l0_for_eight_respondents_at_nine_tenths(properties, expected):
     """The four behaviours of section 6.6.3 at n = 8, alpha = 9/10, scaled L0 to five decimals: WH,
     WH+CM, GM, EM.
     """

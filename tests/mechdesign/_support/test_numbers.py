@@ -166,7 +166,7 @@ def test_fractions_survive_text(numerator, denominator):
     assert from_text(to_text(value)) == value
 
 
-def test_text_is_what_people_write():
+def test_fractions_are_written_as_usual():
     assert to_text(Fraction(9, 10)) == "9/10"
     assert to_text(Fraction(-4, 2)) == "-2"
     assert to_text(Fraction(0)) == "0"

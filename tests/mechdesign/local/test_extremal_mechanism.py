@@ -273,10 +273,10 @@ def test_bayes_decision_agrees_with_the_square_program():
     )
 
 
-# --- folding and generation -----------------------------------------------------------------------
+# --- interchangeable items and generation --------------------------------------------------------
 
 
-def test_folding_changes_nothing():
+def test_interchangeable_items_change_nothing():
     """Two classes of interchangeable items, and the same items told apart by perturbing nothing but
     the classes.
     """
@@ -287,12 +287,12 @@ def test_folding_changes_nothing():
 
     weights = prior([1, 1, 1, 1, 3, 3, 3])
     for alpha in (Fraction(1, 10), HALF, Fraction(9, 10)):
-        folded, plain = (
+        merged, plain = (
             extremal(7, local(alpha), kind(weights)) for kind in (MutualInformation, Plain)
         )
-        assert float(folded.value) == pytest.approx(float(plain.value), rel=1e-15)
-        assert folded.mechanism.outputs <= 7
-        check_prices(folded, alpha)
+        assert float(merged.value) == pytest.approx(float(plain.value), rel=1e-15)
+        assert merged.mechanism.outputs <= 7
+        check_prices(merged, alpha)
 
 
 def test_merging_changes_nothing():

@@ -167,7 +167,7 @@ def test_an_epsilon_is_the_least_of_four_digits_and_what_has_a_floor_is_unreacha
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_number_of_people_is_exact():
+def test_a_number_of_users_is_exact():
     found = plan("toy", 5, epsilon="1/2", error=0.02)
     assert {item.name: item.n for item in found.candidates} == {"noise": 40_000, "floor": 13_334}
     assert found.best.name == "floor"
@@ -364,7 +364,7 @@ def test_small_errors_need_column_monotone_programs_and_large_groups_have_closed
 
 
 @pytest.mark.parametrize("domain", [0, -1, 129, 2.0, True, "8", None, [3]])
-def test_a_group_has_1_to_128_people(domain):
+def test_a_group_has_1_to_128_respondents(domain):
     with pytest.raises(InvalidRequest, match="count: domain must be the size of the group"):
         plan("count", domain, epsilon=1)
 

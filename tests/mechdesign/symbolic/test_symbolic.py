@@ -339,7 +339,7 @@ def bound_for_column_monotonicity(n, alpha):
 
 
 @pytest.mark.parametrize("n", range(2, 11))
-def test_the_closed_form_for_every_number_of_people(n):
+def test_the_closed_form_for_every_number_of_respondents(n):
     """WH alone: GM's loss up to n/(n+2), from there on the bound of docs/notation.md, which is thus
     attained. Asking for RM and S as well never costs anything, at no alpha.
     """

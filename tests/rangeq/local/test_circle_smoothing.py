@@ -424,7 +424,7 @@ def test_extreme_estimates(size: int) -> None:
 
 
 @pytest.mark.parametrize("turn", [1, 7])
-def test_a_turn_of_the_circle_moves_only_what_the_ends_say(turn: int) -> None:
+def test_mirrored_data_give_the_mirrored_estimate(turn: int) -> None:
     """Mirrored data give the mirrored estimate: both ends are alike, with padding and without."""
     for size, domain in ((24, 24), (24, 19)):
         y, information = observed(size, domain, "ramp", seed=turn)

@@ -688,7 +688,7 @@ def test_one_user_of_a_large_domain() -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18, 3 << 16])
-def test_long_ranges_of_large_circles(size) -> None:
+def test_long_ranges_of_large_circular_hierarchies(size) -> None:
     """Whether blocks tell a range is decided without rounding: all of one level only, and two whose
     widths share a factor.
     """
@@ -830,7 +830,7 @@ def test_wrong_parameters(arguments) -> None:
         CircularHistogram(9, 1.0, **{"circle": 12, **arguments})
 
 
-def test_blocks_that_do_not_cut_a_circle() -> None:
+def test_blocks_that_do_not_divide_the_domain() -> None:
     with pytest.raises(ValueError, match="equal parts"):
         Blocks(12, 1.0, 5, "GRR")
     with pytest.raises(ValueError, match="counts cells"):

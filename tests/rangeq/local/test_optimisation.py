@@ -208,7 +208,7 @@ def test_circular_costs_are_those_of_its_average_variance(circle: int, workload:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("domain", [48_000, 50_000])
-def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
+def test_a_large_circular_hierarchy_is_optimised_on_a_sample_of_its_frequencies(
     domain: int, workload: str, monkeypatch
 ) -> None:
     """The mean variance, for any shares of the levels, within 1%."""
@@ -230,7 +230,9 @@ def test_a_sample_of_the_frequencies_of_a_large_circle_stands_for_all(
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("circle", [16, 60, 256])
-def test_shares_on_a_circle_are_optimal(circle: int, workload: str) -> None:
+def test_shares_of_the_levels_of_a_circular_hierarchy_are_optimal(
+    circle: int, workload: str
+) -> None:
     """The first-order conditions of a convex problem; and nothing at random, or beside them, is
     better.
     """
@@ -264,7 +266,7 @@ def test_each_level_has_the_best_short_oracle() -> None:
             assert oracle.report_bits <= 256
 
 
-def test_each_level_of_a_circle_has_the_best_oracle_of_few_cells() -> None:
+def test_each_level_of_a_circular_hierarchy_has_the_best_oracle_of_few_cells() -> None:
     for epsilon in (0.2, 1.1, 3):
         protocol = found(100, epsilon, "ranges").protocol
         assert isinstance(protocol, CircularHistogram)
@@ -487,7 +489,7 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "printed"), [(0.2, 3.800), (0.6, 1.300), (1.1, 0.757), (1.4, 0.627)]
 )
-def test_haar_hrr_for_users_spread_out(epsilon: float, printed: float) -> None:
+def test_haar_hrr_for_an_even_population(epsilon: float, printed: float) -> None:
     """The figures are for independent samples; the users themselves are estimated better, by the
     mean of f(1-f)/n.
     """

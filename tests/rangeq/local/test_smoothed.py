@@ -382,7 +382,7 @@ def test_the_more_users_the_less_the_collection_is_tilted() -> None:
 
 
 @pytest.mark.parametrize(("domain", "epsilon", "n"), DESIGNS[:4])
-def test_the_circle_is_one_of_two_and_its_levels_are_what_users_tell(
+def test_a_circular_hierarchy_is_one_of_two_and_users_report_on_its_levels(
     domain: int, epsilon: float, n: int
 ) -> None:
     """The precisions that shares were chosen by are those of the collection made."""

@@ -42,6 +42,6 @@ def test_hierarchy_fit_is_weighted_least_squares(heights: tuple[int, int], branc
     assert found.sum() == pytest.approx(1)
 
 
-def test_a_hierarchy_without_its_leaves_spreads_evenly() -> None:
+def test_a_hierarchy_without_its_leaves_is_even_within_nodes() -> None:
     found = hierarchy_fit({(1, 0): np.array([[0.7], [0.3]])}, {(1, 0): 1.0}, (2, 1), 2)
     np.testing.assert_allclose(found, np.repeat([[0.175], [0.075]], 2, axis=0) @ np.ones((1, 2)))
