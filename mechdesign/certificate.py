@@ -1,4 +1,4 @@
-"""A proof that a mechanism is optimal, and its check. Nothing here knows how the proof was found.
+"""A proof that a mechanism is optimal, and its check, which does not depend on how it was found.
 
 The proof is weak duality. A mechanism with the wanted properties is a point x >= 0 of a linear
 program ``min c x`` subject to constraints ``a_r x >= b_r`` (some with equality). Multipliers y, not
@@ -37,8 +37,8 @@ class Verification:
     holds : bool
         Whether every part of the claim was checked and found true.
     reason : str
-        The first thing wrong; or, where nothing is, what was proved: "optimal", or how far from it
-        the mechanism can be at most.
+        The first check that failed; else what was proved: "optimal", or how much the loss can
+        exceed the least possible one.
     """
 
     holds: bool

@@ -19,7 +19,7 @@ from mechdesign.exceptions import InvalidCount
 from mechdesign.mechanism import Mechanism
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What may be between cells. Where two split a header into equally many, the first is taken."""
+"""What may separate cells. If two split a header into equally many, the first is taken."""
 
 _ROWS = 1 << 10
 """Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
@@ -30,7 +30,7 @@ _BOM = "\ufeff"
 
 
 class Read(NamedTuple):
-    """How many rows a file had, and what was between their cells."""
+    """The number of rows of a file, and what separated their cells."""
 
     rows: int
     separator: str
@@ -45,7 +45,7 @@ def release_column(
     separator: str | None = None,
     rng: np.random.Generator | None = None,
 ) -> Read:
-    """Write a CSV file of some columns of another and the released counts: all of it or nothing.
+    """Write a CSV file with copied columns of another and released counts, or nothing at all.
 
     What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any
     line ends, with quotes around separators and line ends, with a byte order mark or without. Empty
@@ -74,7 +74,7 @@ def release_column(
     Raises
     ------
     ValueError
-        The file has no such columns, no rows, or a line that is wrong, which is named.
+        The file has no such columns, no rows, or a malformed line, which the message names.
     """
     total = 0
     with (
@@ -126,7 +126,7 @@ def _opened(
     def cells(between: str) -> int:
         try:
             return len(next(csv.reader([first], delimiter=between), []))
-        except csv.Error:  # a cell of that length is no name
+        except csv.Error:  # a cell is too long for the csv module
             return 0
 
     separator = separator or max(SEPARATORS, key=cells)
@@ -141,7 +141,7 @@ def _count(text: str) -> int:
 
 
 def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
-    """The header and the rows, as long as it, each with the line on which it ends."""
+    """The header and the rows, of equal length, each with the number of the line where it ends."""
     reader = csv.reader(lines, delimiter=separator, strict=True)
     width = empty = 0
     try:

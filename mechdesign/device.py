@@ -34,7 +34,7 @@ _KEYS = {
 
 
 _WORK = 1_000_000_000
-"""Estimated nanoseconds that the comparisons may take, for each begun megabyte of the file."""
+"""Nanoseconds, estimated, that the comparisons may take for each full or partial megabyte."""
 
 
 class Device:
@@ -89,7 +89,7 @@ class Device:
     def _check_private(
         self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
     ) -> None:
-        """Compare each two neighbours, if that takes about a second for each megabyte at most."""
+        """Compare all neighbours, unless that takes more than about a second for each megabyte."""
         inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
         left = _WORK * max(1, -(-self.size // 1_000_000))
         if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
@@ -151,7 +151,7 @@ def _read(path: str) -> Any:
 
 
 def _limbs(value: int) -> int:
-    """In how many digits of 30 bits a number is kept."""
+    """The number of 30-bit digits in which Python stores a number."""
     return value.bit_length() // 30 + 1
 
 
@@ -162,7 +162,7 @@ def _integer(text: str) -> int:
 
 
 def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
-    """Each pair of neighbours with its distance: how many times epsilon it may lose."""
+    """Each pair of neighbours with its distance, the loss allowed as a multiple of epsilon."""
     if not isinstance(described, dict):
         yield from ((j, k, 1) for j, k in _neighbours(described, inputs))
         return

@@ -15,8 +15,8 @@ class MechanismError(Exception):
         return printable(super().__str__())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The message is made from the attributes, so that the default way (call the class with the
-        # message) would not do.
+        # The message is made from the attributes, so the default, which calls the class with the
+        # message, would fail.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 

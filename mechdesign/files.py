@@ -43,7 +43,7 @@ from mechdesign.table import Table
 FORMAT, VERSION = "mechdesign.mechanism", 1
 
 _KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
-"""Of what `described` makes."""
+"""The keys of what `described` makes."""
 
 
 def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
 
 
 def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
-    """The table and certificate that `described` made this of, after checking every claim in it.
+    """The table and certificate of a mechanism in a file, after every claim in it was checked.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
 
 
 def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
-    """All of a mechanism, for a JSON file; ValueError if checking it again would take too long."""
+    """The content of a mechanism's JSON file; ValueError if its check would take too long."""
     neighbours = table.privacy.neighbours
     content = {
         "alpha": to_text(table.privacy.alpha),
@@ -200,9 +200,9 @@ def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
 
 
 def _index(text: str) -> int:
-    """The number of a row, written in the one way in which `int` and `str` agree."""
+    """The number of a constraint, written as `str` writes it."""
     if not (text.isascii() and text.isdigit() and str(int(text)) == text):
-        raise ValueError(f"expected the number of a row, got {shown(text)}")
+        raise ValueError(f"expected the number of a constraint, got {shown(text)}")
     return int(text)
 
 

@@ -1,7 +1,7 @@
 """The linear program of a mechanism: privacy, loss and properties as exact linear constraints.
 
 Variable ``i * inputs + j`` is P[i, j]; a worst-case loss adds one more, the largest expected cost,
-at the end. Nothing here knows how a program is solved.
+at the end. Nothing here depends on how a program is solved.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def mechanism_program(
     """The linear program of the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
 
     Constraints that the properties asked for already imply are left out: CH under CM, RH under RM,
-    WH under CH or CM, and the half of the privacy constraints that row monotonicity makes weaker
-    than itself.
+    WH under CH or CM, and the half of the privacy constraints that row monotonicity
+    implies.
     """
     at = np.arange(outputs * inputs).reshape(outputs, inputs)
     wanted = irredundant(properties)

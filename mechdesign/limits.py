@@ -16,7 +16,7 @@ from mechdesign._support.text import from_text
 from mechdesign.privacy import DISTANCE_LIMIT
 
 WORK = 1_000_000_000
-"""Estimated nanoseconds that checking a file may take, for each begun megabyte of it."""
+"""Estimated nanoseconds that checking a file may take, for each full or partial megabyte of it."""
 
 MOST_PROPERTIES = 64
 """How many properties a certificate may name."""
@@ -32,7 +32,7 @@ _ROOT = 700_000
 
 
 class Work:
-    """The work left for checking the ``content`` of a JSON file: first `WORK` for each megabyte."""
+    """The work left for checking the ``content`` of a JSON file: at first `WORK` a megabyte."""
 
     def __init__(self, content: Any) -> None:
         self._left: float = WORK * -(-len(json.dumps(content)) // 1_000_000)
@@ -67,7 +67,7 @@ class Work:
 
 
 def limbs(text: Any) -> int:
-    """The most limbs, digits of Python's integers, of a number that is written like this."""
+    """An upper bound on the limbs (digits of Python's integers) of a number in this text."""
     return len(text) * 4 // 30 + 1 if isinstance(text, str) else 1
 
 
@@ -81,9 +81,9 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     Parameters
     ----------
     content : dict
-        What `mechdesign.files.described` makes. Anything else that is wrong with it is passed over.
+        What `mechdesign.files.described` makes. Other errors in it are not reported here.
     work : Work
-        What is left for it, and what else is in its file.
+        The work that is left for the file; the estimate is deducted.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
 def _certificate(
     content: dict[str, Any], work: Work, outputs: int, inputs: int, entry: int, power: int
 ) -> None:
-    """The same for the certificate: its constraints are built and combined, exactly."""
+    """Deduct the estimate for a certificate, whose constraints are built and combined exactly."""
     cells = outputs * inputs
     properties = content["properties"]
     if len(properties) > MOST_PROPERTIES:
@@ -147,7 +147,7 @@ def _certificate(
 
 
 def _pairs(neighbours: Any, inputs: int) -> tuple[int, set[int]]:
-    """How many neighbours there are, and at which distances."""
+    """The number of pairs of neighbours, and their distances."""
     if isinstance(neighbours, dict):
         table = neighbours.get("distances", [])
         upper = [entry for j, row in enumerate(table) for entry in row[:j] if entry is not None]

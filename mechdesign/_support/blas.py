@@ -1,8 +1,8 @@
 """Linear algebra on one thread.
 
-Matrices here are small, of some tens or hundreds of rows, and there are thousands of steps: the
-threads among which a BLAS library shares each of them wait for each other far longer than they
-work, above all where other programs want the same cores.
+The matrices here are small, of tens or hundreds of rows, and the algorithms take thousands of
+steps. A BLAS library that splits each step among threads spends more time on synchronisation than
+on arithmetic, above all if other programs use the same cores.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _R = TypeVar("_R")
 
 
 def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a function so that BLAS, numpy's and scipy's, has one thread while it runs.
+    """Wrap a function so that the BLAS of numpy and that of scipy use one thread while it runs.
 
-    Afterwards it has as many as before. The number is that of the process: what other threads
-    compute meanwhile may be slowed down, but is not changed.
+    The limit applies to the whole process until the function returns. Other threads may run slower
+    meanwhile; their results do not change.
     """
 
     @wraps(function)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        # Only what is loaded is limited, and scipy has a library of its own.
+        # Only libraries that are loaded are limited, and scipy has its own.
         import scipy.linalg  # noqa: F401
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

@@ -17,16 +17,16 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a file beside ``path`` that takes its place, durably, when all has been written.
+    """A stream to a temporary file that replaces ``path``, durably, once it is complete.
 
-    If anything fails, the file beside is removed, and ``path`` is what it was. A file that is
-    replaced keeps its permission bits; of a symbolic link, the file that it leads to is replaced.
+    If anything fails, the temporary file is removed and ``path`` is unchanged. The new file has
+    the permission bits of the one that it replaces. If ``path`` is a symbolic link, its target is
+    replaced.
 
     Raises
     ------
     OSError
-        ``path`` is a symbolic link that leads nowhere, or there is something that is no regular
-        file; or nothing can be written there.
+        ``path`` is a broken symbolic link or not a regular file, or cannot be written.
     """
     target = Path(os.path.realpath(path))
     mode = None
@@ -38,7 +38,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     elif os.path.islink(path):
         raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    # No one may read what is written before they may read the file that it replaces.
+    # Before it has the permissions of the file that it replaces, only its owner may read it.
     opened = os.open(
         aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600
     )
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _sync(directory: Path) -> None:
-    """Make the names in a directory outlive a power cut, where the system can."""
+    """Write the entries of a directory to disk, where the system can, to survive a power cut."""
     if os.name == "posix":
         handle = os.open(directory, os.O_RDONLY)
         try:

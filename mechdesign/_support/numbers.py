@@ -26,7 +26,7 @@ _EXPONENT_LIMIT = 100_000
 
 
 def exact(value: Rational, name: str = "value") -> Fraction:
-    """``value`` as a Fraction, with nothing lost.
+    """``value`` as a Fraction, without rounding.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def exact(value: Rational, name: str = "value") -> Fraction:
     if isinstance(value, str) and "0x" in value:
         return from_text(value)  # a number so long that it was written in hexadecimal
     try:
-        # A short string can stand for a number too long for any memory.
+        # A short string such as 1e999999999 can stand for a number that no memory holds.
         if (isinstance(value, Decimal) or "e" in value.lower()) and abs(
             Decimal(value).adjusted()
         ) > _EXPONENT_LIMIT:
@@ -92,7 +92,7 @@ def whole(
     Raises
     ------
     ValueError
-        Or ``error``: it is not such an integer. The message says what was expected, and what came.
+        Or ``error``: it is not such an integer. The message says what was expected and given.
 
     >>> whole(3, "k", 1)
     3

@@ -1,4 +1,4 @@
-"""How far a long computation is, on standard error."""
+"""The progress of a long computation, on standard error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _STEPS, _NO_STEPS = "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]", "{desc}{postf
 class ProgressMeter:
     """A bar on a terminal, a line every few seconds elsewhere. A context manager.
 
-    It is redrawn by the clock, so that a computation that reports nothing for long is seen to go
-    on. A computation that ends within seconds writes no line.
+    It is redrawn at regular times, also when the computation reports nothing. A computation
+    that ends within seconds writes no line.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ProgressMeter:
         The name of a step, such as "rows"; "B" for bytes. Without it and ``total`` steps are not
         shown.
     shown : bool, default True
-        False: nothing is.
+        False: nothing is written.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ProgressMeter:
             self._watch.join()
 
     def update(self, steps: int = 1) -> None:
-        """So many more steps are done."""
+        """Report that so many more steps are done."""
         self._steps += steps
 
     def say(self, text: str) -> None:
@@ -81,7 +81,7 @@ class ProgressMeter:
         print(end="\r" + " " * width + "\r" if width else "", file=sys.stderr, flush=True)
 
     def _line(self, terminal: bool) -> str:
-        from tqdm import tqdm  # here, as what is quick does not need it
+        from tqdm import tqdm  # imported here: quick computations do not need it
 
         if self._total is not None:
             layout = "{l_bar}{bar}{r_bar}" if terminal else _PERCENTAGE

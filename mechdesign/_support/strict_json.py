@@ -1,6 +1,6 @@
-"""JSON that has one reading, and files of it with a digest.
+"""JSON that can be read in one way only, and JSON files with a digest.
 
-No key may occur twice, no unknown key, and versions are whole numbers.
+No key of an object may be repeated or unknown, and versions are integers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def from_json(text: str | bytes) -> Any:
     Raises
     ------
     ValueError
-        No JSON, too long, nested deeper than `JSON_DEPTH`, an object with a key twice, or a number
-        that is no finite float.
+        The text is not JSON, is too long, is nested deeper than `JSON_DEPTH`, repeats a key of an
+        object, or contains a number that is not a finite float.
 
     >>> from_json('{"alpha": "99/100", "alpha": "1/2"}')
     Traceback (most recent call last):
@@ -113,7 +113,7 @@ def content_of(
     Raises
     ------
     InvalidFile
-        The file is none, can be read in several ways (`from_json`), or its digest is wrong.
+        It is not such a file, its JSON is ambiguous (`from_json`), or its digest is wrong.
     """
     try:
         with open(path, "rb") as stream:

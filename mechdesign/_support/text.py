@@ -1,4 +1,4 @@
-"""Numbers, tables and JSON as text: exact and read back, for files; or brief and safe to print."""
+"""Numbers and tables as text: exact, for files; or short and safe to print, for messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Python refuses very long decimal conversions.
 """
 
 _LONGEST_DECIMAL = 4300
-"""Digits that Python converts by default; in time that grows with their square."""
+"""The most decimal digits that Python converts by default; the time grows with their square."""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
@@ -39,7 +39,7 @@ _INVISIBLE = frozenset(
 
 
 def printable(text: str) -> str:
-    r"""``text`` in one line that is safe to print, whoever wrote it.
+    r"""``text`` in one line that is safe to print, also if its source is not trusted.
 
     Control characters, line breaks, characters that reverse the direction of text, those that are
     invisible and lone surrogates are escaped as in a Python string. Everything else stays.

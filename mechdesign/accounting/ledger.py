@@ -36,12 +36,13 @@ NOT_COVERED = """not covered:
 - one user in two groups that were declared disjoint: such a user loses the sum
 - the same question asked again over time: every answer is a spend of its own; nothing memoises\
  answers
-- users whose data depend on each other, as in a family: what all their reports tell of one adds up
+- users whose data depend on each other, as in a family: what all their reports reveal about one\
+ adds up
 - what else is published about these users: by this curator or by others
-- one meaning for all: a local and a central epsilon may be added, but the sum protects as the\
- weaker kind does, only against
-  those who see nothing but releases (the local part also against whoever receives the reports)"""
-"""What a `Ledger` does not know."""
+- the kind of trust: a local and a central epsilon may be added, but the sum protects only against\
+ readers of the releases,
+  as central privacy does (the local part also against the collector of the reports)"""
+"""What a `Ledger` does not account for."""
 
 
 class BudgetExceeded(MechanismError):
@@ -64,12 +65,12 @@ class AlreadySpent(MechanismError, ValueError):
 
 
 class LedgerChanged(MechanismError):
-    """The file is of another budget, or lacks or adds collections. Nothing was written."""
+    """The file has another budget, or lacks or adds collections. Nothing was written."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A collection: its epsilon, its name, and the groups it was from; None is everybody."""
+    """A collection: its epsilon, its name, and the groups of users; None: all users."""
 
     epsilon: Fraction
     what: str
@@ -77,15 +78,15 @@ class Entry:
 
 
 class _Account:
-    """A budget, the collections, and the sums that every spend asks for."""
+    """A budget, its collections, and the sums that every spend needs."""
 
     def __init__(self, epsilon: Fraction) -> None:
         self.epsilon = epsilon
         self.entries: list[Entry] = []
         self._names: set[str] = set()
-        self._everybody = Fraction(0)
+        self._all_users = Fraction(0)
         self._groups: dict[str, Fraction] = {}
-        """What each group has spent beyond what everybody has."""
+        """What each group has spent on collections that were not from all users."""
         self._largest = Fraction(0)
         """The largest of these."""
         self._denominator = _bounded(epsilon, 1)
@@ -94,7 +95,7 @@ class _Account:
         beyond = self._largest
         if groups is not None:
             beyond = max(self._groups.get(group, Fraction(0)) for group in groups)
-        return self.epsilon - self._everybody - beyond
+        return self.epsilon - self._all_users - beyond
 
     def check(self, entry: Entry) -> None:
         """Raise unless the entry may be added."""
@@ -114,7 +115,7 @@ class _Account:
         self.entries.append(entry)
         self._names.add(entry.what)
         if entry.users is None:
-            self._everybody += entry.epsilon
+            self._all_users += entry.epsilon
             return
         for group in entry.users:
             before = self._groups.get(group)
@@ -126,15 +127,15 @@ class Ledger:
     """The privacy budget of every user, and what collections have spent of it.
 
     The accounting is basic composition: collections from the same users add up. Those from disjoint
-    groups do not: the largest sum over groups counts, and a collection from everybody counts for
+    groups do not: the largest sum over groups counts, and a collection from all users counts for
     every group. Whether groups are disjoint is not checked; the caller is responsible for it.
 
-    A ledger lives in a file: see `open`. One that is made by its class is in memory only, until
-    `save`. Threads may share either.
+    A ledger is usually kept in a file, see `open`. ``Ledger(epsilon)`` makes one in memory, which
+    `save` writes. Threads may share both kinds.
 
     A ledger is mutable, and cannot be copied or pickled: two copies could each spend the whole
     budget. A name can be spent once, so that a cell of a notebook that runs twice does not count
-    twice. `save` refuses to overwrite a file with collections that the ledger does not know.
+    twice. `save` refuses to overwrite a file with collections that the ledger lacks.
 
     Parameters
     ----------
@@ -161,20 +162,20 @@ class Ledger:
 
     @staticmethod
     def open(path: str | os.PathLike[str], epsilon: float | Rational | None = None) -> Ledger:
-        """The ledger in a file, which any number of processes and threads may spend from at once.
+        """The ledger in a file, from which many processes and threads may spend at once.
 
-        `spend` reads the file again and has written it, durably, before it returns: nothing is
-        spent twice, and no collection is forgotten, whenever a process ends. What is left is always
-        what the file says now. Used with ``with``, the ledger cannot be spent from afterwards.
+        `spend` reads the file again, and writes it durably before it returns: whenever a process
+        ends, no budget is spent twice and no collection is lost. `left`, `spent` and `remaining`
+        read the file, too. After a ``with`` statement the ledger cannot be spent from.
 
         Parameters
         ----------
         path : str or os.PathLike
-            A JSON file, which `save` could have written. Beside it ``path`` with ".lock" appended
-            keeps others waiting, for as long as a spend takes.
+            A JSON file in the format of `save`. While one process spends, others wait for a lock
+            on a second file, ``path`` with ".lock" appended.
         epsilon : float, Fraction, int, str or Decimal, optional
-            The budget of each user, at least 0. Without a file one is made; that of a file must be
-            the same. None: there must be a file.
+            The budget of each user, at least 0. If there is no file, one is made; the budget of
+            an existing file must be the same. None: the file must exist.
 
         Returns
         -------
@@ -229,17 +230,19 @@ class Ledger:
     def spend(
         self, epsilon: float | Rational, what: str, users: str | Iterable[str] | None = None
     ) -> None:
-        """Record a collection, before it begins. It is recorded when this returns.
+        """Record a collection before it begins.
+
+        It is recorded when this returns.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
-            What it costs each of them, above 0.
+            What it costs each of its users, above 0.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
-            The group, or groups, that it is from; groups of different names have nobody in common.
-            None: everybody.
+            The group of users that it is from, or several; groups of different names are disjoint.
+            None: all users.
 
         Raises
         ------
@@ -248,10 +251,11 @@ class Ledger:
         AlreadySpent
             A collection of this name is recorded.
         LedgerChanged
-            The file lacks collections that this ledger knows, or has another budget.
+            The file lacks collections that this ledger has, or has another budget.
         OSError
-            The file could not be written. The collection is not recorded here; should it be in the
-            file all the same (the disk failed after the file was replaced), it counts from then on.
+            The file could not be written. The collection is not recorded here. If the file has it
+            all the same (the disk failed after the file was replaced), it counts when the file is
+            read next.
         """
         entry = _entry(epsilon, what, users)
         if self._path is None:
@@ -279,7 +283,7 @@ class Ledger:
         what : str, default ""
             Its name, for the message only.
         users : str or iterable of str, optional
-            The group, or groups, that it would be from; None: everybody.
+            The group of users that it would be from, or several; None: all users.
 
         Raises
         ------
@@ -291,7 +295,7 @@ class Ledger:
             raise BudgetExceeded(cost, left, what)
 
     def left(self, users: str | Iterable[str] | None = None) -> Fraction:
-        """What every member of these groups (None: everybody) has left."""
+        """What every user of these groups (None: every user) has left."""
         groups = _groups(users)
         with self._guard:
             self._refresh()
@@ -299,12 +303,12 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
-        """The most that anybody has spent."""
+        """The most that any user has spent."""
         return self.epsilon - self.left()
 
     @property
     def remaining(self) -> Fraction:
-        """What everybody has left: what a collection from everybody may cost."""
+        """What every user has left: the most that a collection from all users may cost."""
         return self.left()
 
     def _refresh(self) -> None:
@@ -326,16 +330,17 @@ class Ledger:
         Raises
         ------
         LedgerChanged
-            The file is another budget, or has collections that this ledger does not: someone else
-            has spent since it was loaded.
+            The file has another budget, or collections that this ledger lacks: another process has
+            spent since it was loaded.
         InvalidFile
-            The file is no ledger.
+            The file is not a ledger.
         """
         with self._guard, _locked(path):
             self._refresh()
             if Path(path).exists() and not _continues(self._account, _read(path)):
                 raise LedgerChanged(
-                    f"{path} has what this ledger does not: load it again; nothing was written"
+                    f"{path} has collections that this ledger lacks: load it again; nothing"
+                    " was written"
                 )
             _write(path, self.epsilon, self._account.entries)
 
@@ -361,11 +366,11 @@ class Ledger:
     def __str__(self) -> str:
         rows = [("collection", "users", "epsilon")]
         for entry in self.entries:
-            users = "everybody" if entry.users is None else ", ".join(entry.users)
+            users = "all users" if entry.users is None else ", ".join(entry.users)
             rows.append((entry.what, users, _text(entry.epsilon)))
         account = self._account
         left = account.left(None)
-        rows.append(("spent", "by whoever has spent the most", _text(account.epsilon - left)))
+        rows.append(("spent", "the most of any user", _text(account.epsilon - left)))
         rows.append(("remaining", f"of {_text(account.epsilon)}", _text(left)))
         return "\n".join([*aligned(rows), NOT_COVERED])
 
@@ -380,14 +385,14 @@ class Ledger:
 def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
     """The lock of a ledger's file, which one thread of one process holds at a time.
 
-    It is on a file beside it, since the ledger's own is replaced meanwhile. That file stays; the
-    system frees the lock of a process that ends.
+    The lock is on a second file, since the ledger's own is replaced meanwhile. The second file is
+    not removed; the system releases the lock of a process that ends.
     """
     return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 
 def _read(path: str | os.PathLike[str]) -> _Account:
-    """What a file holds; InvalidFile unless it is a ledger that keeps its budget."""
+    """What a file holds; InvalidFile unless it is a ledger within its budget."""
     content = content_of(path, FORMAT, VERSION, "epsilon", "entries")
     try:
         account = _Account(exact_epsilon(from_text(content["epsilon"])))
@@ -421,7 +426,7 @@ def _write(path: str | os.PathLike[str], epsilon: Fraction, entries: Sequence[En
 
 
 def _continues(later: _Account, earlier: _Account) -> bool:
-    """Whether all that ``earlier`` has is in ``later``, of the same budget, in the same order."""
+    """Whether ``later`` has the budget of ``earlier``, and begins with all its collections."""
     known = earlier.entries
     return later.epsilon == earlier.epsilon and later.entries[: len(known)] == known
 
@@ -457,13 +462,13 @@ def _groups(users: str | Iterable[str] | None) -> tuple[str, ...] | None:
     )
     if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
         raise ValueError(
-            f"users are the name of a group, or several, or None for everybody, got {shown(users)}"
+            f"users are the name of a group, or several, or None for all users, got {shown(users)}"
         )
     return groups
 
 
 def _text(value: Fraction) -> str:
-    """In full where that is short; a ~ says where it is not."""
+    """The number in full if that is short, else rounded and with a ~ before it."""
     short = brief(value, 12)
     if Fraction(short) == value:
         return short

@@ -27,10 +27,10 @@ from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 
 _DISTANCES = """neighbours:
-  a distance K makes neighbours of counts that differ by at most K; a .csv file has a line for\
- each count and a distance
-  in each cell: how many times epsilon those two counts may be told apart by, 0 on the diagonal,\
- empty where they are no
+  with a distance K, counts that differ by at most K are neighbours; a .csv file is a square\
+ table of distances: a cell
+  is the privacy loss allowed between two counts as a multiple of epsilon, 0 on the diagonal, empty\
+ if the counts are not
   neighbours"""
 
 

@@ -22,7 +22,7 @@ The function returns the exit code.
 
 
 def say(line: str, stream: TextIO | None = None) -> None:
-    """Print a line, to standard output if None: escaped, whoever named what is in it."""
+    """Print a line, to standard output if None, with unsafe characters escaped."""
     print(printable(line), file=stream)
 
 
@@ -33,7 +33,7 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
     )
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
-    budget.add_argument("--epsilon", help="rounded to the private side")
+    budget.add_argument("--epsilon", help="alpha is rounded so that privacy is at least as strong")
     parser.add_argument(
         "--allow-zero-epsilon",
         action="store_true",
@@ -80,6 +80,6 @@ def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
 
 
 def check_suffix(target: Path | None, *allowed: str) -> None:
-    """ValueError for a file to write of another kind."""
+    """Raise ValueError unless the name of a file to write has one of these suffixes."""
     if target is not None and target.suffix not in allowed:
         raise ValueError(f"{target}: the file name must end in {', '.join(allowed)}")

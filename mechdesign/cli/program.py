@@ -84,8 +84,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
-        + "\nexit codes: 0 done; 1 the answer is no (a file lies, nothing does what was asked); 2"
-        " the request was wrong",
+        + "\nexit codes: 0 done; 1 the answer is no (a false claim in a file, nothing meets the"
+        " request); 2 the request was wrong",
         formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")

@@ -36,7 +36,7 @@ def add_release(add: AddCommand) -> None:
     chosen.add_argument(
         "--separator",
         choices=["tab" if each == "\t" else each for each in SEPARATORS],
-        help="between cells, in both files (default: what splits the header line the most)",
+        help="what separates cells, in both files (default: found from the header line)",
     )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
     chosen.add_argument(
