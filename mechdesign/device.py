@@ -89,7 +89,7 @@ class Device:
     def _check_private(
         self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
     ) -> None:
-        """Compare all neighbours, unless that takes more than about a second for each megabyte."""
+        """Compare all neighbours; ValueError if that takes more than about a second a megabyte."""
         inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
         left = _WORK * max(1, -(-self.size // 1_000_000))
         if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):

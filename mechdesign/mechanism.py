@@ -86,7 +86,7 @@ class Mechanism(Table):
         Returns
         -------
         Mechanism
-            With weights and denominator in lowest terms as a whole.
+            Weights and denominator are divided by their greatest common divisor.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Mechanism(Table):
             Integers in 0 .. inputs-1, any shape.
         rng : numpy.random.Generator, optional
             None: randomness from the operating system. A Generator: reproducible, for experiments,
-            *not* private against someone who knows its state.
+            *not* private against an adversary that knows its state.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class Mechanism(Table):
     def from_parts(table: Table, certificate: Certificate | None) -> Mechanism:
         """The mechanism with this table and this certificate.
 
-        What was computed of the table, such as its audit, is kept and not computed again.
+        What was computed from the table, such as its audit, is kept and not computed again.
 
         Parameters
         ----------

@@ -39,14 +39,14 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
 
 
 def geometric_weights(n: int, a: Number) -> Weights[Number]:
-    """The entries of GM times their common denominator, and that, for n >= 1.
+    """The entries of GM times their common denominator, and that denominator, for n >= 1.
 
     Parameters
     ----------
     n : int
         The number of respondents.
     a : Fraction or flint.fmpz_poly
-        alpha: a number, or the polynomial that it is.
+        alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
@@ -76,14 +76,14 @@ def explicit_fair(n: int, alpha: Rational) -> Mechanism:
 
 
 def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
-    """The entries of EM times their common denominator, and that: see `geometric_weights`.
+    """The entries of EM times their common denominator, and that denominator.
 
     Parameters
     ----------
     n : int
         The number of respondents.
     a : Fraction or flint.fmpz_poly
-        alpha: a number, or the polynomial that it is.
+        alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def explicit_fair_power(i: int, j: int, n: int) -> int:
 def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
     """UM (Definition 23): a uniformly distributed output, whatever the input.
 
-    It claims perfect privacy, alpha = 1, unless told otherwise.
+    It claims perfect privacy, alpha = 1, unless ``privacy`` is given.
     """
     _check(n)
     return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
@@ -128,14 +128,14 @@ def krr(k: int, alpha: Rational) -> Mechanism:
 
 
 def krr_weights(k: int, a: Number) -> Weights[Number]:
-    """The entries of GRR times their common denominator, and that: see `geometric_weights`.
+    """The entries of GRR times their common denominator, and that denominator.
 
     Parameters
     ----------
     k : int
         The number of items.
     a : Fraction or flint.fmpz_poly
-        alpha: a number, or the polynomial that it is.
+        alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
@@ -150,9 +150,9 @@ def krr_weights(k: int, a: Number) -> Weights[Number]:
 def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
     """WM: the least L0 among weakly honest mechanisms, solved and certified by `design`.
 
-    The thesis uses the name for two mechanisms. By default this is WH, with the row monotonicity
-    and symmetry that cost nothing; with ``column_monotone`` it is WH + RM + CM, which the thesis
-    plots from section 6.7.1 on. They differ only for alpha > 1/2.
+    The thesis uses the name for two mechanisms. By default this is WH, with row monotonicity
+    and symmetry, which do not raise the loss; with ``column_monotone`` it is WH + RM + CM, which
+    the thesis plots from section 6.7.1 on. They differ only for alpha > 1/2.
     """
     privacy = _privacy(n, alpha)
     return design(

@@ -70,7 +70,7 @@ def design(
     progress : bool, default False
         Show what is going on, on standard error.
     however_large : bool, default False
-        Try also what would take more than a day or 16 GiB.
+        Solve the program even if it is expected to take more than a day or 16 GiB.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def design(
     ValueError
         n is not a whole number of at least 0, or a property is not known.
     TooLarge
-        The program would take more than that, by a rule of thumb: from about n = 900 with adjacent
+        The program is expected to take more than a day or 16 GiB: from about n = 900 with adjacent
         counts as neighbours, from 600 with all.
     Infeasible
         No mechanism has all the properties (the seven of the thesis are always compatible).
@@ -140,7 +140,7 @@ def design(
 def checked(
     n: int, loss: Loss | None, properties: Iterable[PropertyLike]
 ) -> tuple[int, Loss, tuple[Property, ...]]:
-    """What is asked of `design` besides privacy: how many counts, the loss, the properties.
+    """The arguments of `design` besides privacy: the number of counts, the loss, the properties.
 
     Raises TypeError or ValueError for arguments that `design` does not accept.
     """

@@ -22,7 +22,7 @@ from mechdesign._support.text import brief, shown
 EPSILON_LIMIT = 1024
 """`Privacy.from_epsilon` treats a larger epsilon as this one.
 
-That is on the private side, and e^-1024 is negligible already.
+Privacy is then stronger than asked for, and e^-1024 is negligible already.
 """
 
 _LEAST = Fraction(1, 1 << 4096)
@@ -37,19 +37,20 @@ _SLACK = Decimal("0.999999940395355224609375")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Metric:
-    """A distance for every two inputs: metric privacy (thesis 2.4.3 and its [61]).
+    """A distance for every two inputs: metric privacy (thesis 2.4.3 and its reference [61]).
 
     At distance d, epsilon is allowed d times.
 
-    A chain of shorter distances binds as well: ``|j - j'|`` for all pairs asks for what
-    ``neighbours="adjacent"`` does. The table need not obey the triangle inequality.
+    Privacy losses add up along a chain of neighbours, so the distance ``|j - j'|`` for all pairs
+    states the same privacy as ``neighbours="adjacent"``. The table need not obey the triangle
+    inequality.
 
     Parameters
     ----------
     distances : iterable of iterable of (int or None)
         A square table with a row for each input: 0 on the diagonal, elsewhere an integer from 1 to
         1024, the same from j to j' as from j' to j, or None where j and j' are not neighbours.
-        Inputs that must look exactly alike (distance 0) are one input.
+        A distance of 0 between different inputs is refused: make them one input.
 
     Raises
     ------
@@ -138,7 +139,7 @@ class Privacy:
         epsilon: float | Rational,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> Privacy:
-        """The simplest rational alpha whose epsilon is at most ``epsilon``, and nearly that.
+        """A short rational alpha whose epsilon is at most ``epsilon``, and nearly equal to it.
 
         It has the smallest denominator of those whose epsilon lies in
         ``[epsilon * (1 - 2**-24), epsilon]``. The bound alpha >= exp(-epsilon) is rigorous: exp is
@@ -246,7 +247,7 @@ class Privacy:
         return reach * inputs - reach * (reach + 1) // 2
 
     def distances(self, inputs: int) -> npt.NDArray[np.int64]:
-        """How many times epsilon each of `pairs` may lose, shape (pairs,).
+        """The loss allowed for each of `pairs`, as a multiple of epsilon: shape (pairs,).
 
         That is 1 unless a `Metric` says otherwise.
         """
@@ -337,7 +338,7 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 
 def exact_epsilon(epsilon: float | Rational) -> Fraction:
-    """The exact epsilon, with nothing rounded: a float is the binary number that it is.
+    """The exact epsilon, without rounding: a float stands for its binary value.
 
     Raises ValueError unless it is finite and at least 0.
     """

@@ -51,7 +51,7 @@ class Property(ABC):
         has been imported.
     implies : frozenset of str
         Short names of properties that follow from this one for every mechanism; their constraints
-        are then left out. A wrong entry here is caught: the finished mechanism is checked against
+        are then left out. A wrong entry is detected: the finished mechanism is checked against
         everything that was asked for.
     """
 
@@ -91,7 +91,7 @@ class Property(ABC):
         Returns
         -------
         Iterable[Constraints]
-            Groups of constraints, of one stencil each.
+            Groups of constraints, each with the same coefficients.
         """
 
     def holds(self, mechanism: Table) -> bool:
@@ -291,8 +291,8 @@ def irredundant(properties: Iterable[Property]) -> list[Property]:
     kept = list(dict.fromkeys(properties))
     for item in list(kept):
         others = [other for other in kept if other is not item]
-        # Two properties that imply each other must not both go: `others` shrinks as they are
-        # dropped.
+        # Of two properties that imply each other only one may be left out: `others` shrinks as
+        # they are.
         if item.short in implied(other.short for other in others if other.short != item.short):
             kept.remove(item)
     return kept

@@ -1,4 +1,4 @@
-"""A shorter program with the same optimum, for the solver, and the way back from its multipliers.
+"""A shorter program with the same optimum, and how its multipliers prove the original one.
 
 `mechanism_program` states privacy as it is defined, by a constraint for every output and every two
 neighbours: about n^3 constraints when all inputs are neighbours. Most of them are implied by fewer:
@@ -46,12 +46,12 @@ class Clique:
 
 @dataclass(frozen=True)
 class Compact:
-    """A shorter program, and the way back.
+    """A shorter program, and how its multipliers are translated to the stated one.
 
     Its groups are those of ``stated``, with only the constraints ``kept`` of each, and then two for
-    each clique: above the auxiliary variables, and below. Its variables are those of ``stated`` and
-    then the auxiliary ones: one for each output, clique by clique. ``symmetry`` is the central
-    reflection of all of them.
+    each clique: entries are at least the auxiliary variable, and that is at least alpha^d times
+    every entry. Its variables are those of ``stated`` and then the auxiliary ones: one for each
+    output, clique by clique. ``symmetry`` is the central reflection of all of them.
     """
 
     program: Program
@@ -68,8 +68,9 @@ class Compact:
 
         The result is by name of group, ``multipliers`` by number of group. Both prove the same
         bound. An auxiliary variable costs nothing, so the multipliers of the constraints above it
-        sum to at least as much as those below it. What is taken from a pair of both is taken from
-        a constraint of the statement instead.
+        sum to at least as much as those below it. Each pair of
+        such multipliers becomes a multiplier of the constraint of the statement that the two
+        constraints imply.
         """
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}
@@ -172,7 +173,7 @@ def _around(
 
 
 def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
-    """Which clique the central reflection makes of each.
+    """The number of the image of each clique under the central reflection.
 
     A clique without an image stands for itself: then the program is not symmetric, which
     `reduce_by_symmetry` finds out.

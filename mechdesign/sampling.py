@@ -4,7 +4,7 @@ A draw compares the binary expansion of a uniform U in [0, 1) with the cumulativ
 sixty-four bits at a time: the answer is the number of outputs whose cumulative probability is at
 most U. The first word almost always decides; when it does not, more words are read until it is
 decided. So the output has *exactly* the distribution of the integer table, whatever its
-denominator, and no float is on the path.
+denominator, and no float is involved.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Sampler:
 
     @property
     def weights(self) -> list[tuple[int, ...]]:
-        """The law of what is drawn, read off the thresholds that words are compared with.
+        """The distribution of the draws, from the thresholds that words are compared with.
 
         Rows are outputs; all columns have the same sum. They are those given, times 2^64.
         """
@@ -123,10 +123,10 @@ class Sampler:
         return outputs
 
     def _slow(self, rests: list[int], source: BitSource) -> int:
-        """How many rests are at most that of U: words are read until none lies inside its cell."""
+        """The number of rests that are at most that of U, by reading words until it is known."""
         prefix, bits = 0, 0
         while True:
-            # That of U is in [prefix, prefix + 1) / 2**bits; count those <= each end's last point.
+            # That of U is in [prefix, prefix + 1) / 2**bits: count the rests <= each of its ends.
             low, high = prefix * self._denominator, (prefix + 1) * self._denominator - 1
             scaled = [rest << bits for rest in rests]
             at_most_low, at_most_high = bisect_right(scaled, low), bisect_right(scaled, high)

@@ -86,7 +86,7 @@ class Table:
     __slots__ = ("__dict__", "denominator", "privacy", "weights")
 
     weights: tuple[tuple[int, ...], ...]
-    """Integer numerators over `denominator`, in lowest terms as a whole."""
+    """Integer numerators over `denominator`, without a common factor of all."""
     denominator: int
     """At least 1."""
     privacy: Privacy
@@ -193,7 +193,7 @@ class Table:
         pairs = self.privacy.pairs(self.inputs).tolist()
         distances = self.privacy.distances(self.inputs).tolist()
         alpha, least = self.privacy.alpha, min(distances, default=1)
-        # A ratio times alpha^(d - least) is the larger, the more of what is allowed it uses.
+        # Ratios at different distances d are compared relative to what each is allowed.
         scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
         compared = [(*pair, *scale[d], d) for pair, d in zip(pairs, distances, strict=True)]
         first, second, top, bottom, distance = compared[0] if compared else (0, 0, 1, 1, 1)
@@ -275,7 +275,7 @@ class Table:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """The sampler of the outputs, which also states the exact law of its draws."""
+        """The sampler of the outputs, which also states the exact distribution of its draws."""
         return Sampler(self.weights, self.denominator)
 
     def __eq__(self, other: object) -> bool:

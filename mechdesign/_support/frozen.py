@@ -6,13 +6,13 @@ from typing import Any
 
 
 def set_fields(instance: Any, **values: Any) -> None:
-    """Store values, as a frozen dataclass may in ``__init__`` and ``__post_init__`` alone.
+    """Store values in a frozen dataclass; only for ``__init__`` and ``__post_init__``.
 
     Parameters
     ----------
     instance : object
-        An instance that nobody else has seen yet.
-    **values
+        An instance that is still being made.
+    **values : object
         The normalised values of its fields.
     """
     for name, value in values.items():

@@ -295,7 +295,7 @@ class Ledger:
             raise BudgetExceeded(cost, left, what)
 
     def left(self, users: str | Iterable[str] | None = None) -> Fraction:
-        """What every user of these groups (None: every user) has left."""
+        """What every user of these groups (None: every user) has at least left."""
         groups = _groups(users)
         with self._guard:
             self._refresh()

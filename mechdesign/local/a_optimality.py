@@ -48,7 +48,7 @@ class Criterion:
     def ideal(self) -> float:
         """A lower bound on tr(G M^-1) over all mechanisms.
 
-        It is tight when rows can be balanced in all directions at once.
+        It is attained if rows of the largest variance below make Z proportional to G^(1/2).
 
         M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
         coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of
@@ -102,8 +102,8 @@ def weigh(
     Also returned are the slope M^-1 G M^-1 there, and the multipliers of sum pi u = 1.
 
     Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
-    larger one (the equivalence theorem for A-optimality under linear constraints); rows outside
-    with a larger one are worth adding.
+    larger one (the equivalence theorem for A-optimality under linear constraints); a row
+    outside the program with a larger one lowers the objective if it is added.
 
     Parameters
     ----------

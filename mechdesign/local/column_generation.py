@@ -2,8 +2,9 @@
 
 It finds the best of the mechanisms whose rows have the 2^domain patterns, with a proof.
 
-The master program weighs the patterns at hand; its multipliers, a price for each item, say which
-others would be worth more than they cost. With none left, the prices prove the optimum.
+The restricted master program finds the best weights of the patterns in a pool. Its multipliers are
+a price for each item. A pattern whose utility exceeds the price of its row has a positive reduced
+cost and enters the pool; if there is none, the prices prove that the weights are optimal.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ class Candidates:
         ]
 
     def float_averages(self, every: Sequence[Counts]) -> Floats:
-        """The same in floats, a row for each counts."""
+        """The same in floats, a row for each element of ``every``."""
         averages: Floats = to_float(self.alpha) + to_float(1 - self.alpha) * (
             np.array(every) / np.array(self.sizes)
         )
         return averages
 
     def worth(self, counts: Counts) -> fmpq:
-        """The least known upper bound on what the row is worth."""
+        """An upper bound on the utility of the row, the least that is known."""
         if counts not in self._worth:
             row = [self.alpha] * self.utility.items
             for items, count in zip(self.classes, counts, strict=True):
@@ -97,7 +98,7 @@ class Candidates:
         return self._worth[counts]
 
     def excess(self, counts: Counts, prices: Sequence[fmpq]) -> fmpq:
-        """How much more the row is worth than it costs, at a price for each class."""
+        """The reduced cost of the row: its utility less its price, given a price for each class."""
         return self.worth(counts) - sum(
             (y * a for y, a in zip(prices, self.averages(counts), strict=True)), ZERO
         )
@@ -131,7 +132,7 @@ class Candidates:
 def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
     """The weights of an optimal mechanism's patterns, and a price for every item.
 
-    At these prices no row is worth more than it costs, which proves the bound.
+    At these prices no row has a positive reduced cost, which proves the bound.
     """
     price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
     items = patterns.utility.items
@@ -139,9 +140,9 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
     best: tuple[fmpq, list[fmpq]] | None = None
 
     def improved(trial: Sequence[fmpq]) -> set[Counts]:
-        """Patterns that are worth more than they cost and not in the pool.
+        """Patterns with a positive reduced cost that are not in the pool.
 
-        If a bound was proved, the best one is kept.
+        If this proves a bound, it is kept if it is the best so far.
         """
         nonlocal best
         excess, found = price(trial)
@@ -209,7 +210,7 @@ def _guessed(
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
     """The same prices in floats, which is quicker, and no weights.
 
-    A bound is proved from any prices, so that these need not be exact.
+    Any prices prove a bound, so these need not be exact.
     """
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
@@ -229,8 +230,8 @@ def _guessed(
 _Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
 """Pricing: from a price for each class to a bound and to patterns.
 
-The bound, if known, is a proved upper bound on the excess of any row. The patterns are some that
-have an excess.
+The bound, if known, is a proved upper bound on the reduced cost of any row. The patterns are some
+with a positive reduced cost.
 """
 
 
@@ -263,7 +264,7 @@ def _by_utility(patterns: Candidates) -> _Pricing:
             for counts in set(map(patterns.counts, candidates))
             if any(counts)
         }
-        # Where the bound is far above what patterns reach, more patterns would not lower it.
+        # If the bound is far above what patterns reach, more patterns would not lower it.
         found = sorted(
             (counts for counts, excess in exact.items() if excess > bound / 10),
             key=lambda counts: -exact[counts],

@@ -32,7 +32,7 @@ class Extremal:
     mechanism : Mechanism
         Exact, its privacy audited; no more outputs than items.
     utility : Utility
-        What it is judged by.
+        What the mechanism maximises.
     value : Fraction
         The utility of the mechanism: exact where that is rational, else proved and rounded down in
         the 30th digit or beyond.
@@ -74,14 +74,14 @@ class Extremal:
 def extremal(
     domain: int, privacy: Privacy | float | Rational, utility: Utility, *, progress: bool = False
 ) -> Extremal:
-    """The most useful locally private mechanism, with any number of outputs.
+    """The locally private mechanism of largest utility, with any number of outputs.
 
     Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more
     outputs than items (Kairouz, Oh and Viswanath, JMLR 17, 2016): a linear program over 2^domain
     patterns. Items that the utility cannot tell apart are merged, and patterns that it finds
     equally good are counted as one. Where at most `mechdesign.local.column_generation.ENUMERATED`
     patterns are left, ``gap`` is exactly 0 for rational utilities, and for others below 10^-30 of
-    the worth of a row. Beyond, patterns are generated as they are needed: the gap of a
+    the utility of a row. If more are left, patterns are generated as needed: the gap of a
     `BestDecision` is still exactly 0 and that of a `Divergence` tiny; for `MutualInformation` it is
     what a relaxation proves, which is tight where no item has a large probability compared to
     exp(-epsilon).
@@ -147,7 +147,7 @@ def extremal(
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
     """A table with these patterns, reweighted to have no more outputs than items.
 
-    All patterns are equally good.
+    All the patterns have reduced cost 0, so all weights that make a mechanism are optimal.
     """
     chosen = sorted(rows, reverse=True)
     levels = [

@@ -1,6 +1,6 @@
 """Patterns: which inputs a row of an extremal mechanism favours.
 
-Here are families to begin with, and a search for better ones.
+This module has families of patterns to start from, and a local search for better ones.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mechdesign.local.a_optimality import Criterion
 Patterns: TypeAlias = npt.NDArray[np.bool_]
 """Shape (outputs, domain): True where an output favours an input."""
 
-# A balanced set of patterns favours every input equally often and is a mechanism by itself: its
-# rows, all of the same weight.
+# A balanced set of patterns favours every input equally often: its rows, with equal weights, are a
+# mechanism.
 
 
 def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
@@ -56,14 +56,15 @@ def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
 
 
 def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Patterns]:
-    """Balanced sets for ordered items and for others: to mix, and to begin a search with.
+    """Balanced sets from which mechanisms are mixed and the search starts.
 
-    Blocks of neighbours of all sizes in all rotations, as of `rangeq.CircularHistogram`; cells of
-    all widths and offsets along the line, told apart by a cyclic pattern; and, for powers of two,
-    the parities of some bits.
+    There are three families: blocks of adjacent items, of all sizes and in all rotations, as in
+    `rangeq.CircularHistogram`; partitions of the items into cells of all widths and offsets, where
+    the rotations of one pattern of cells are taken; and, for powers of two, the parities of
+    subsets of the bits.
     """
     item, doublings = np.arange(domain), (domain - 1).bit_length()
-    offsets = 16 if domain <= 128 else 8  # each takes the server domain^2 numbers to weigh
+    offsets = 16 if domain <= 128 else 8  # each costs an information matrix of domain^2 numbers
     for number in sorted({min(2**step, domain) for step in range(1, doublings + 1)}):
         for _ in range(2):
             yield turned(flat(number, ratio, rng)[item * number // domain])

@@ -60,7 +60,8 @@ class WorkloadDesign:
         How many queries the workload has.
     variance : float
         The sum over all queries of the variance of the best unbiased estimate from one user:
-        averaged over the prior of the user's input, or for the worst input. n users: divide by n.
+        averaged over the prior of the user's input, or for the worst input. For n users, divide
+        by n.
     bound : float
         No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
         inputs, by pricing all patterns; computed in floats.
@@ -163,7 +164,7 @@ def workload_optimal(
     matrix, queries = gram(workload, k)
     privacy = Privacy.from_epsilon(epsilon, neighbours="all")
     ratio = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))
-    if not 1 + 1e-4 <= ratio <= 1e9:  # below, the floats of the search do not tell the rows apart
+    if not 1 + 1e-4 <= ratio <= 1e9:  # below, the values of a row are too close for floats
         raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")
     if prior is None:
         p: Floats = np.full(k, 1 / k)
@@ -176,7 +177,7 @@ def workload_optimal(
         p = p / p.sum()
     if k == 1:
         return WorkloadDesign(Mechanism([[1]], privacy), criterion, queries, 0.0, 0.0, matrix, p)
-    # Every frequency stays estimable, also where the workload does not ask for it.
+    # The added identity keeps every frequency estimable, also if the workload does not need it.
     asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, ratio)
     with ProgressMeter(f"design of {k} inputs", unit="rounds", shown=progress) as meter:
         search = _Search(asked, matrix, tolerance, rounds, meter)
@@ -215,7 +216,7 @@ class _Search:
             rounds,
             meter,
         )
-        self.rng = np.random.default_rng(0)  # the same design every time
+        self.rng = np.random.default_rng(0)  # so that a design is reproducible
         self.sets: list[Patterns] = list(balanced(criterion.domain, criterion.ratio, self.rng))
         self.shares = np.full(len(self.sets), 1 / len(self.sets))
 
@@ -229,7 +230,7 @@ class _Search:
         return self.criterion.information(rows, 1 / float(rows[:, 0].sum()))
 
     def _mix(self, steps: int) -> Floats:
-        """Weigh the balanced sets, and drop those that have next to no share."""
+        """Weigh the balanced sets, and drop those with a negligible weight."""
         slope: Floats = np.zeros(0)
         for _ in range(2):
             parts = np.array([self._information(part) for part in self.sets])
@@ -244,8 +245,9 @@ class _Search:
     def _needed(self, parts: Floats) -> Patterns:
         """Which sets are kept, shape (sets,).
 
-        These are the sets with a share, and those that alone tell apart what the workload does not
-        ask for.
+        These are the sets with a weight above a threshold. The threshold is lowered until the
+        smallest eigenvalue of the information matrix keeps a tenth of its value: frequencies that
+        the workload does not need may be estimable by sets of small weight only.
         """
         flat = parts.reshape(len(parts), -1)
         least = np.linalg.eigvalsh((self.shares @ flat).reshape(parts[0].shape))[0]
@@ -273,7 +275,7 @@ class _Search:
         return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
 
     def run(self) -> tuple[Patterns, Floats, float]:
-        # Without what keeps all frequencies estimable
+        # Without the added identity
         asked = Criterion(self.gram, self.criterion.prior, self.criterion.ratio)
         bound = asked.ideal() - asked.held
         slope = self._mix(400)
@@ -348,7 +350,7 @@ class _Search:
     def _bound(self, inverse: Floats, multipliers: Floats, everything: Patterns) -> float:
         """A lower bound on the variance of any mechanism, from the inverse information of one.
 
-        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), at its largest over t > 0.
+        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0.
         """
         gram, prior = self.gram, self.criterion.prior
         slope = inverse @ gram @ inverse
@@ -377,10 +379,10 @@ class _Search:
     def run_worst(self) -> tuple[Patterns, Floats, float]:
         """Minimise the worst case over inputs, by the least favourable prior.
 
-        The least worst case is the largest least average over priors. The prior is moved towards
-        the inputs of large variance until the two agree.
+        The smallest worst case equals the largest, over priors, of the smallest average (minimax).
+        The prior is moved towards the inputs of large variance until the two agree.
         """
-        for _ in range(20):  # as far as the balanced sets tell
+        for _ in range(20):  # first with the balanced sets only, which is quick
             self._mix(100)
             if self._follow(*self._theta()) <= 1 + self.tolerance / 2:
                 break
@@ -445,7 +447,7 @@ def _variances(table: Floats, gram: Floats, prior: Floats) -> Floats:
 def _best_of(
     new: Patterns, worth: Floats, enough: float, present: Patterns, count: int
 ) -> Patterns:
-    """The ``count`` patterns worth most, of those that are worth enough and not yet present."""
+    """The ``count`` patterns of largest value, of those above a threshold and not yet present."""
     known = {bytes(pattern) for pattern in present}
     better = [place for place in np.flatnonzero(worth > enough) if bytes(new[place]) not in known]
     best: Patterns = np.unique(new[sorted(better, key=worth.__getitem__)[-count:]], axis=0)

@@ -1,6 +1,6 @@
 """Basic solutions of linear inequalities in exact arithmetic.
 
-They lead from any point of a face to one of its vertices.
+A point of a face is moved to a vertex of that face.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _kernel(matrix: Sequence[Sequence[fmpq]], width: int) -> Iterator[list[fmpq]
 
 
 def _without(v: int, vector: Mapping[int, fmpq], other: Mapping[int, fmpq]) -> dict[int, fmpq]:
-    """A vector less the multiple of another that makes component v vanish."""
+    """A vector minus the multiple of another that makes component v zero."""
     if v not in vector:
         return dict(vector)
     share = vector[v] / other[v]

@@ -129,9 +129,9 @@ class Factorization:
 
         Variables that ``right`` does not mention have the right side 0.
         """
-        # Weighted by slope[v] and summed over a component, the equations lose every short row of
-        # its tree: what is left determines the multipliers of the long rows, and then of the row
-        # outside the tree.
+        # Weighted by slope[v] and summed over a component, the multipliers of the short rows
+        # of its tree cancel: what is left determines the multipliers of the long rows, and then of
+        # the row outside the tree.
         totals = [ZERO] * len(self.position)
         for v, value in right.items():
             if (number := self.component[v]) in self.position:

@@ -1,4 +1,4 @@
-"""Groups of exact linear constraints of one stencil, which state properties and programs."""
+"""Groups of exact linear constraints with equal coefficients, which make up a program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Constraints:
     equality : bool
         Whether the constraints are equations.
     name : str, default ""
-        Tells the group from others of a program; a certificate names its multipliers by it.
+        Identifies the group in a program; a certificate names its multipliers by it.
     kind : str, default ""
         What sort of constraints they are, such as `mechdesign.formulation.PRIVACY`; "" if of none.
 
@@ -49,7 +49,7 @@ class Constraints:
     bound: Fraction
     equality: bool
     name: str = ""
-    """Tells the group from others of a program."""
+    """Identifies the group in a program."""
     kind: str = ""
     """What sort of constraints they are, for code that states or rewrites programs."""
 

@@ -37,7 +37,7 @@ MAX_WORK = 2_000_000
 _PATIENCE = 3
 """Refinements without progress after which refinement ends.
 
-What lowers one violation may at first raise the other a little.
+A refinement that lowers the primal or dual violation may at first raise the other a little.
 """
 
 _FAR = 1e9
@@ -95,7 +95,7 @@ def certify(
 def _best_vertex(
     problem: Problem, max_refinements: int, max_work: int, progress: Progress | None
 ) -> tuple[Vertex, int]:
-    """An optimal vertex if at all possible, and how many refinements it took."""
+    """An optimal vertex, else the best one found, and the number of refinements."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.constraints)
     best = vertex = _first_vertex(problem, floats, steps, progress)
@@ -157,9 +157,9 @@ def _first_vertex(
 def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
     """A better basis, from the program centred at a vertex and scaled, with explicit slacks.
 
-    Feasibility comes first, for costs in which no reduced cost is negative, scaled by 1 / ``unit``
-    in order not to lose what accuracy they have; then cost. With both scaled at once, the program
-    may be unbounded.
+    While the vertex is infeasible, negative reduced costs are set to 0 and the others scaled by
+    1 / ``unit``, which keeps their accuracy. Once it is feasible, the costs are scaled by their
+    violation. If both were scaled at once, the program could be unbounded.
     """
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)

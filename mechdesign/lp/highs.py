@@ -20,7 +20,7 @@ from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.simplex import Basis, Problem
 
 Progress: TypeAlias = Callable[[str], None]
-"""Called from time to time with a short text that says how far the work is."""
+"""Called from time to time with a short text about the progress."""
 
 _INTERIOR_POINT_CONSTRAINTS = 5_000
 """Above this many constraints the interior point method, with crossover, is used.

@@ -1,6 +1,6 @@
 """Program: a linear program as data, exact rational sparse constraints over non-negative variables.
 
-Nothing here knows how a program is solved.
+Nothing here depends on how a program is solved.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ class Program:
 
     @property
     def variables(self) -> int:
-        """How many there are."""
+        """The number of variables."""
         return len(self.cost)

@@ -2,7 +2,7 @@
 
 This is quick only when few steps are needed: floats are expected to find a basis near an optimal
 one. A variable is a number below the number of columns, or that number plus r for the slack of
-row r; the slack of an equality must be 0 and is called fixed.
+constraint r; the slack of an equality must be 0 and is called fixed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from mechdesign.lp.program import Program
 
 @dataclass(frozen=True)
 class Basis:
-    """A basis: which columns, and the slacks of which rows, are basic.
+    """A basis: which columns, and the slacks of which constraints, are basic.
 
-    A row whose slack is not basic is tight. As many are basic in all as there are rows.
+    A constraint whose slack is not basic is tight. As many variables are basic, slacks included,
+    as there are constraints.
     """
 
     columns: Booleans
     rows: Booleans
 
     def exchanged(self, leaving: int, entering: int) -> Basis:
-        """The basis after one step; rows are numbered after the columns."""
+        """The basis after one step; slacks are numbered after the columns."""
         joined = np.concatenate([self.columns, self.rows])
         joined[leaving], joined[entering] = False, True
         return Basis(joined[: len(self.columns)], joined[len(self.columns) :])

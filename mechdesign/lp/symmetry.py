@@ -23,12 +23,12 @@ class Reduced:
     program : Program
         The smaller program.
     orbit : numpy.ndarray of int64
-        The variable of it that stands for each variable of the original.
+        For each variable of the original, the variable of ``program`` that stands for it.
     origin : tuple of numpy.ndarray of int64
-        ``origin[g][r]`` is the constraint of it, numbered through all groups, that stands for
-        constraint r of group g; -1 where that one is vacuous, or repeats an earlier one.
+        ``origin[g][r]`` is the constraint of ``program``, numbered through all groups, that stands
+        for constraint r of group g; -1 if constraint r is vacuous, or repeats an earlier one.
     sign : tuple of numpy.ndarray of int64
-        ``sign[g][r]`` is -1 where it is that constraint negated, else 1.
+        ``sign[g][r]`` is -1 if that constraint is constraint r negated, else 1.
     """
 
     program: Program
@@ -60,8 +60,8 @@ def reduce_by_symmetry(program: Program, symmetry: Integers) -> Reduced | None:
     """Orbit reduction by a symmetry (an involution); None where the program is not symmetric.
 
     When costs and constraints are unchanged by it, averaging a mechanism with its image keeps
-    feasibility and cost (Theorem 8), so nothing is lost. Whether they are unchanged is checked
-    here, constraint by constraint, not assumed.
+    feasibility and cost (Theorem 8), so the optimum stays the same. Whether they are unchanged is
+    checked here, constraint by constraint.
     """
     if any(program.cost[v] != program.cost[w] for v, w in enumerate(symmetry.tolist())):
         return None

@@ -71,7 +71,7 @@ def plan(
     error : float, Fraction, int, str or Decimal, optional
         The target, above 0, in the task's unit.
     ledger : Ledger, optional
-        A budget: an epsilon given must fit what remains for everybody. An epsilon not given is all
+        A budget: an epsilon given must fit what remains for all users. An epsilon not given is all
         that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
         remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
     **details : object
@@ -101,7 +101,7 @@ def plan(
     if ledger is not None and epsilon is not None:
         ledger.require(epsilon, "this plan")
     elif ledger is not None:
-        remaining = ledger.remaining  # asked once: others may be spending from the same file
+        remaining = ledger.remaining  # read once: other processes may spend from the same file
         if remaining <= 0:
             raise BudgetExceeded(LEAST_EPSILON, remaining, "this plan")
         if target is None or (n is None and asked.users_report):
@@ -196,7 +196,7 @@ def _epsilon(epsilon: Any) -> float | Fraction | None:
             f"epsilon must be a finite number above 0, got {shown(epsilon)}"
         ) from error
     if value == 0:
-        raise InvalidRequest("epsilon must be above 0: at 0 no answer may depend on anybody")
+        raise InvalidRequest("epsilon must be above 0: at 0 no answer may depend on any user")
     return epsilon if isinstance(epsilon, float) else value
 
 
@@ -223,7 +223,7 @@ def _check_given(
     if not task.users_report:
         if n is not None:
             raise InvalidRequest(
-                "here a curator knows the truth and nobody reports: give no n; the domain says how"
+                "here a curator knows the truth and no user reports: give no n; the domain says how"
                 " many there are"
             )
         del values["n"]

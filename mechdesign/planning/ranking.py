@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Candidate:
     """A protocol with its predicted error, at an epsilon and a number of users.
 
-    Those are given, or the least that it needs.
+    Both are given, or one is the least that the protocol needs.
 
-    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where nobody
-    reports).
+    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where no
+    user reports).
     """
 
     name: str
@@ -47,16 +47,16 @@ class Plan:
     task : Task
         What was asked.
     solved_for : str
-        "error", "epsilon" or "n": what was not given, and candidates are ranked by.
+        "error", "epsilon" or "n": the one that was not given, by which candidates are ranked.
     target : float or None
         The error that was asked for, if it was.
     candidates : tuple of Candidate
         Those that can serve, the best first; of unknown error last.
     best : Candidate
-        The one to take unless there is a reason against it: ``best.protocol`` is ready to use,
+        The recommended one: ``best.protocol`` is ready to use,
         ``best.epsilon`` is the epsilon to spend.
     reason : str
-        Why it is that one.
+        Why it is recommended.
     unreachable : tuple of str
         The names of candidates that are not predicted to reach the error ``within`` the bounds of
         the search.
@@ -118,8 +118,8 @@ class Plan:
         Parameters
         ----------
         epsilons : iterable of float, optional
-            Each above 0, joined in order. None: thirteen from an eighth of the best one's to eight
-            times that, and that itself.
+            Each above 0, joined in order. None: thirteen values from 1/8 to 8 times the epsilon of
+            the best candidate, and that epsilon.
 
         Returns
         -------

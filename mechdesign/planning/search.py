@@ -83,9 +83,9 @@ def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
     """The least number at which the error is at most the target; None if there is none.
 
     Errors are expected to fall. The search keeps a bracket and tries the number at which a power
-    law through its ends would have the target, which is right at once for power laws; every third
-    time it tries the middle. If errors do not fall throughout, what is found reaches the target and
-    the number before it does not.
+    law through its ends reaches the target, which is exact for power laws; every third time it
+    tries the middle. If errors do not fall throughout, the number found reaches the target and the
+    number before it does not.
     """
     below, above = -1, scale.last + 1
     ends: dict[bool, tuple[float, float]] = {}

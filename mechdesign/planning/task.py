@@ -33,7 +33,7 @@ class Offer:
     error : float
         Predicted, in the task's unit; NaN where nothing is known.
     bits : int or None
-        Information in a report; None where nobody reports.
+        The information in a report, in bits; None where no user reports.
     client, server : str
         Elementary steps up to a constant, to make a report and to turn n of them into estimates;
         empty where not stated.
@@ -108,7 +108,7 @@ class Task(ABC):
         """
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The candidate to take unless there is a reason against it, and why.
+        """The recommended candidate, and why.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ def explicit_fair(n: int) -> SymbolicMechanism:
 
 
 def uniform(n: int) -> SymbolicMechanism:
-    """UM for counts 0 .. n (Definition 23), which keeps every privacy."""
+    """UM for counts 0 .. n (Definition 23), which is private for every alpha."""
     size = _counts(n)
     return _mechanism([[ONE] * size] * size, size * ONE)
 

@@ -20,7 +20,7 @@ from mechdesign.symbolic.rational_function import Polynomials
 SAMPLES = tuple(Fraction(k, 1009) for k in (211, 499, 661, 787))
 """Alphas at which constraints are evaluated to see how they depend on alpha.
 
-At these numbers nothing coincides by chance.
+At such numbers, coefficients that differ as functions of alpha hardly coincide by chance.
 """
 
 MAX_DEGREE = 32

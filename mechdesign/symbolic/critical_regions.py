@@ -50,7 +50,7 @@ class CriticalRegion:
     objective : RationalFunction
         Its loss, the least possible, whichever optimum was taken.
     loss : Loss
-        What mechanisms are compared by.
+        What is minimised.
     properties : tuple of Property
         The properties that every competing mechanism has.
     proofs : tuple of Proof
@@ -162,10 +162,10 @@ class Unproved:
 def explain(design: Design) -> CriticalRegion:
     """A design as rational functions in alpha, and all alpha around its own where they are optimal.
 
-    At a common end of two critical regions, the one of which the design is a value is given. If it
-    is a value of neither, but lies between, the interval is that single alpha. A table between
-    several optimal ones, or one that is not symmetric where the statement is, is explained by
-    another with the same loss.
+    If the design is at a common end of two critical regions, the one whose table equals the design
+    there is returned; if neither table does, the interval is that single alpha. A design that is
+    not a vertex of the program, or not symmetric although the program is, is replaced by an
+    optimal vertex with the same loss.
 
     Raises
     ------
@@ -215,8 +215,8 @@ def parametric(
     Each begins where the last ends, and at their common end both are optimal. What is asked is as
     in `design`, for all alpha at once; from one region to the next the objective changes, or the
     table would cease to be feasible. Where `design` fails at some alphas others nearby are tried;
-    if they fail, too, an `Unproved` interval takes the place of what is missing, and the regions on
-    both sides stand.
+    if they fail, too, an `Unproved` interval fills the gap, and the regions on both sides of it are
+    proved all the same.
 
     Parameters
     ----------

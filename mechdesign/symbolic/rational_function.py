@@ -1,4 +1,4 @@
-"""RationalFunction: a rational function of alpha, exact, and how it is written down."""
+"""RationalFunction: a rational function of alpha, exact, and how it is printed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class SymbolicAudit:
         The alpha at which no entry is negative and none exceeds 1/alpha times the one of a
         neighbouring input.
     tight : bool
-        Whether some ratio is exactly 1/alpha for every alpha: no privacy is left unused.
+        Whether some ratio is exactly 1/alpha for every alpha: the privacy is used in full.
     violations : tuple of (int, tuple of int, Region)
         (output i, inputs (j, j'), alpha at which P[i, j'] < alpha P[i, j]), for every entry and
         neighbour that break it anywhere.

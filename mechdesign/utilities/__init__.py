@@ -1,7 +1,7 @@
 """The utilities of local mechanisms that `mechdesign.local.extremal` maximises.
 
 Each is a sum over outputs of a sublinear function of the row, see
-`mechdesign.utilities.sublinear_utility`, where one of your own begins.
+`mechdesign.utilities.sublinear_utility`. A new utility is a subclass of its `Utility`.
 """
 
 from mechdesign.utilities.decisions import BestDecision, bayes_decision, total_variation

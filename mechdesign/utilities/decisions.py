@@ -35,10 +35,10 @@ from mechdesign.utilities.sublinear_utility import (
 class BestDecision(Utility):
     """The expected gain of the best decision after seeing the output.
 
-    The worth of a row is the largest of ``gains[d] row`` over decisions d.
+    The utility of a row is the largest of ``gains[d] row`` over decisions d.
 
-    ``gains[d, x]`` is exact, of any sign: the prior probability of item x times what decision d is
-    then worth. Rational.
+    ``gains[d, x]`` is an exact number of any sign: the prior probability of item x times the gain
+    of decision d if the item is x. The utility of a mechanism is rational.
     """
 
     gains: tuple[tuple[Fraction, ...], ...]
@@ -62,7 +62,7 @@ class BestDecision(Utility):
         )
 
     def merged(self) -> Merged:
-        """Items whose gains are positive multiples of each other are one.
+        """Merge items whose gains are positive multiples of each other.
 
         Only the weighted sum of their entries matters.
         """
@@ -77,7 +77,7 @@ class BestDecision(Utility):
 
     def classes(self) -> list[list[int]]:
         columns = list(zip(*self.gains, strict=True))
-        ordered = [tuple(sorted(column)) for column in columns]  # must agree, which is quick to see
+        ordered = [tuple(sorted(column)) for column in columns]  # a quick necessary condition
         rows = Counter(self.gains)
         classes = list[list[int]]()
         for x in range(self.items):
@@ -109,8 +109,8 @@ class BestDecision(Utility):
 
         An optimal mechanism needs only one output for each decision.
 
-        Any row of a private mechanism is a sum of patterns: those of the items whose entries are at
-        least some bound.
+        Its rows are then written as sums of patterns: for each threshold, the items whose entries
+        are at least that.
         """
         at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
@@ -130,7 +130,7 @@ class BestDecision(Utility):
         return list(patterns), [-to_fmpq(value) for value in solution.multipliers[: self.items]]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """Exact, in one pass over the decisions.
+        """The exact largest reduced cost, in one pass over the decisions.
 
         The best row for a decision has at level 1 the items whose gain exceeds their price.
 

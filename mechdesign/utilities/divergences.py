@@ -82,9 +82,9 @@ class Divergence(Utility):
         return a * by_a + b * by_b
 
     def merged(self) -> Merged:
-        """Items with the same likelihood ratio are one.
+        """Merge items with the same likelihood ratio.
 
-        Which of them it was does not help to tell the hypotheses apart.
+        To distinguish the hypotheses it does not matter which of these items was held.
         """
         weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
         keys = [
@@ -166,7 +166,7 @@ class Divergence(Utility):
 class _Values:
     """What the items of a row are worth, less their prices, as functions of the likelihood ratio.
 
-    An item is (a, b, y): its probabilities under the two hypotheses, and its price.
+    An item is a tuple (a, b, y): its probabilities under the two hypotheses, and its price.
     """
 
     def __init__(self, divergence: Divergence, prices: Sequence[fmpq], alpha: fmpq) -> None:
@@ -184,14 +184,14 @@ class _Values:
         return a * by_a + b * by_b - y
 
     def most(self, item: _Item, low: fmpq, high: fmpq) -> fmpq:
-        """The largest that is over low .. high: it rises up to t = a / b, and falls from there."""
+        """Its largest value over low .. high: it rises up to t = a / b, and falls from there."""
         a, b, _ = item
         return upper(self.at(item, high if a >= high * b else max(low, a / b)))
 
     def bound(self, low: fmpq, high: fmpq) -> fmpq:
         """An upper bound on what a row is worth at any ratio in low .. high.
 
-        Items that are at the same level for all of these ratios are taken together, without slack.
+        Items that are at the same level for all of these ratios are bounded together, more tightly.
         """
         fixed, rest = (ZERO, ZERO, ZERO), ZERO
         for item in self.items:
@@ -206,7 +206,7 @@ class _Values:
         return self.most(fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
 
     def best_row(self, t: fmpq) -> tuple[fmpq, Pattern]:
-        """The row that is worth most at the ratio t, and how much at most."""
+        """An upper bound on the value of a row at the ratio t, and the row that maximises it."""
         values = [upper(self.at(item, t)) for item in self.items]
         reached = sum((max(value, self.alpha * value) for value in values), ZERO)
         return reached, tuple(value > 0 for value in values)
@@ -235,12 +235,12 @@ class Hellinger(Divergence):
 
 
 def _rounded(value: fmpq) -> fmpq:
-    """To some thirty digits in binary, so that numbers stay short; value > 0."""
+    """Rounded down to about 30 significant digits, so that numbers stay short; value > 0."""
     shift = 100 + int(value.q).bit_length() - int(value.p).bit_length()
     return (value * fmpq(2) ** shift).floor() / fmpq(2) ** shift
 
 
 def _between(low: fmpq, high: fmpq) -> fmpq:
-    """Half way: by ratio where it is large."""
+    """The midpoint, geometric where high / low is large."""
     apart = (int(high.p) * int(low.q)).bit_length() - (int(low.p) * int(high.q)).bit_length()
     return low * (1 << (apart // 2)) if apart > 3 else (low + high) / 2

@@ -52,9 +52,9 @@ class MutualInformation(Utility):
         return alike(self.prior)
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """No patterns; prices in proportion to the prior.
+        """No patterns, and prices in proportion to the prior.
 
-        They would be optimal if there were a set of items of any wanted probability.
+        The prices would be optimal if for every probability there were a set of items that has it.
         """
         a = to_float(alpha)
 

@@ -1,6 +1,6 @@
 """Utility: a sum over outputs of a sublinear function of the row.
 
-It measures what the outputs of a local mechanism are worth.
+It measures how useful the outputs of a local mechanism are.
 
 A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath
 (Extremal mechanisms for local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum
@@ -24,7 +24,7 @@ from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.mechanism import Mechanism
 
 Number: TypeAlias = fmpq | arb
-"""Exact, or a ball that is known to hold the value."""
+"""An exact number, or a ball (an interval with error bounds) that contains the value."""
 
 Pattern: TypeAlias = tuple[bool, ...]
 """Which items are at level 1 in a row whose other items are at level alpha."""
@@ -37,7 +37,7 @@ PRECISION = 128
 class Merged:
     """A utility over fewer items to which another one reduces.
 
-    Some optimal mechanism treats all items alike that ``label`` sends to one item of ``utility``.
+    Some optimal mechanism has equal columns for items with the same ``label``.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Merged:
 
 @dataclass(frozen=True, repr=False)
 class Utility(ABC):
-    """What the outputs of a mechanism over items 0 .. items-1 are worth."""
+    """The utility of the outputs of a mechanism over items 0 .. items-1."""
 
     @property
     @abstractmethod
@@ -110,7 +110,7 @@ class Utility(ABC):
         return None
 
     def merged(self) -> Merged:
-        """The same with items merged where nothing is lost; here none."""
+        """The same utility with items merged that need not be distinguished; by default none."""
         return Merged(self, tuple(range(self.items)), (Fraction(1),) * self.items)
 
     def classes(self) -> list[list[int]]:
@@ -144,12 +144,12 @@ class Utility(ABC):
 
 
 def upper(value: Number) -> fmpq:
-    """The least bound that is known."""
+    """The least upper bound that is known."""
     return value.upper().fmpq() if isinstance(value, arb) else value
 
 
 def lower(value: Number) -> fmpq:
-    """The greatest bound that is known."""
+    """The greatest lower bound that is known."""
     return value.lower().fmpq() if isinstance(value, arb) else value
 
 
