@@ -1,5 +1,4 @@
-"""Tests of independence from private reports: how often they reject, by critical values that know
-the noise or not.
+"""How often tests of independence reject, by critical values that include the noise or do not.
 
 python benchmarks/associations.py [--quick]
 """

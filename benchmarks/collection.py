@@ -1,8 +1,8 @@
-"""What counting files takes: memory, here and in workers, and whether workers pay for small files.
+"""Memory of counting files, in this process and in workers, and the speed of workers.
 
     python benchmarks/collection.py                     some minutes, 300 MB of disk
 
-Every line is measured in a process of its own. Memory is the largest resident set, with all
+Every row is measured in its own process. Memory is the largest resident set, with all
 libraries; workers, two of them, are asked for theirs.
 """
 

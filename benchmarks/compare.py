@@ -1,10 +1,10 @@
-"""This project beside other libraries, in one run: writes docs/benchmarks.md.
+"""Compare this project with other libraries, in one run: writes docs/benchmarks.md.
 
-    python benchmarks/compare.py            about ten minutes; makes every environment anew
+    python benchmarks/compare.py            about ten minutes; makes new environments
     python benchmarks/compare.py --quick    a minute, in the environments that are there
 
 The quick run measures too little for its numbers to be quoted.
-The libraries come from the index that pip is configured for. What fails is a line of the report.
+The libraries come from the index that pip is configured for. A failure becomes a row of the report.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What count mechanisms cost here: proofs over a grid, time to design, time against plain cvxpy,
-draws a second.
+"""Costs of count mechanisms: proofs over a grid, time to design, time of plain cvxpy, draws.
 
     python benchmarks/count_mechanisms.py            about a quarter of an hour on one core
     python benchmarks/count_mechanisms.py --quick    a few seconds

@@ -1,5 +1,4 @@
-"""What frequency oracles cost here, and how near to theory they come; `compare.py` has other
-libraries.
+"""Costs of frequency oracles, and their errors beside theory; `compare.py` has other libraries.
 
     python benchmarks/frequency_oracles.py            about four minutes
     python benchmarks/frequency_oracles.py --quick    half a minute
@@ -7,9 +6,9 @@ libraries.
 Prints one Markdown table a section. Times are wall-clock medians in one run on one core. "M/s" is
 millions of users a second; "seeded" is a PCG64 generator, "secure" the operating system's
 randomness; a server's time is `aggregate` and `estimate` of the whole domain. Users hold items from
-a Zipf distribution with exponent 1. Where nothing else is said epsilon is 1.1, not ln 3: there the
-probability of a bit of OUE is 1/4, two binary digits instead of 64, and OUE would look better than
-it is.
+a Zipf distribution with exponent 1. Epsilon is 1.1 unless stated otherwise, and not ln 3: at ln 3
+the probability of a bit of OUE is 1/4, which takes two random bits instead of 64, and OUE would
+appear faster than it is.
 """
 
 from __future__ import annotations

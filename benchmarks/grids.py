@@ -1,5 +1,6 @@
-"""Conjunctions of ranges over six attributes from 10^6 users: errors of grids and waves, coverage,
-seconds. Prints Markdown tables.
+"""Ranges over six attributes from 10^6 users: errors of grids and waves, coverage, seconds.
+
+Prints Markdown tables.
 
 python benchmarks/grids.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...] [--users N]
     [--several K ...] [--ends half|random]

@@ -1,5 +1,6 @@
-"""Heavy hitters: what is found, what it costs, and how far from what could be found. Prints
-Markdown tables.
+"""Heavy hitters: recall, costs, and the recall that is possible.
+
+Prints Markdown tables.
 
 python benchmarks/heavy_hitters.py [--quick]
 
@@ -65,8 +66,8 @@ def zipf(items: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many of n users hold the item of each rank, and the users' ranks, in order."""
+def population(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many of n users have the item of each rank, and the users' ranks, in order."""
     counts = np.random.default_rng([1, seed]).multinomial(n, zipf(SUPPORT))
     return counts, np.repeat(np.arange(SUPPORT), counts)
 
@@ -86,7 +87,7 @@ def clients(protocol: HeavyHitterProtocol, values: object, n: int) -> list[str]:
 
 
 def limits(n: int, repeats: int) -> Iterator[list[str]]:
-    """The recall of whoever gets a frequency with normal noise for every item that is possible."""
+    """The recall where every possible item has an estimate with normal noise."""
     deviation = math.sqrt(4 * math.e / (n * (math.e - 1) ** 2))
     for name, possible in (
         (f"all {SUPPORT} items", SUPPORT),
@@ -94,7 +95,7 @@ def limits(n: int, repeats: int) -> Iterator[list[str]]:
     ):
         recalls: dict[int, list[float]] = {k: [] for k in LISTS}
         for seed in range(repeats):
-            counts, _ = people(n, seed)
+            counts, _ = population(n, seed)
             frequent = np.argsort(-counts, kind="stable")[:possible]
             noisy = counts[frequent] / n + np.random.default_rng([4, seed]).normal(
                 0, deviation, possible
@@ -117,7 +118,7 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
             recalls: dict[int, list[float]] = {k: [] for k in LISTS}
             sizes, complete = [], []
             for seed in tqdm(range(repeats), desc=name, leave=False, disable=None):
-                counts, ranks = people(n, seed)
+                counts, ranks = population(n, seed)
                 aggregate = protocol.aggregate(
                     protocol.privatize(items[ranks], np.random.default_rng([5, seed]))
                 )
@@ -130,7 +131,7 @@ def sixteen_bits(n: int, repeats: int) -> Iterator[list[str]]:
                 found = protocol.find(aggregate)
                 sizes.append(float(len(found)))
                 complete.append(found.complete_above)
-            values = items[people(n, 0)[1]]
+            values = items[population(n, 0)[1]]
             reports = protocol.privatize(values, np.random.default_rng(5))
             server = seconds(lambda: protocol.find(protocol.aggregate(reports), k=TOP))
             found_columns = [
@@ -149,7 +150,7 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
     words = np.random.default_rng(2).integers(0, 1 << 64, SUPPORT, dtype=np.uint64)
     # An odd factor: all different, and scattered
     strings = [f"{rank * 2654435761 % (1 << 32):08x}" for rank in range(SUPPORT)]
-    counts, ranks = people(n, 0)
+    counts, ranks = population(n, 0)
     for kind in (PrefixExtension, TreeHist):
         for text in (False, True):
             protocol = kind(64, 1.0, text)
@@ -350,8 +351,8 @@ def main() -> None:
     epsilons = [4.0, 12.0] if quick else [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0]
     rounds = 2 if quick else 10
     title = (
-        "SuccinctHistogram with the paper's sizes, n = 500, 12 bits, items held by 40 % and 30 %:"
-        f" rates in {rounds} repeats"
+        "SuccinctHistogram with the paper's sizes, n = 500, 12 bits, items of 40 % and 30 % of"
+        f" the users: rates in {rounds} repeats"
     )
     table(title, [*head, "client, µs a user", "server, s"], list(literal(500, epsilons, rounds)))
 
@@ -364,7 +365,7 @@ def main() -> None:
     )
     table(
         title,
-        ["bits", "held by", "soft", "hard", "proved for soft, at least"],
+        ["bits", "share of users", "soft", "hard", "proved for soft, at least"],
         list(soft_and_hard(10**5, shares, rounds)),
     )
 

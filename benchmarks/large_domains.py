@@ -1,5 +1,6 @@
-"""Range queries at D = 2^20 and 2^22 with 2^26 users: predicted and simulated errors, and what they
-cost. Prints Markdown tables.
+"""Range queries at D = 2^20 and 2^22 with 2^26 users: predicted and simulated errors, and costs.
+
+Prints Markdown tables.
 
 python benchmarks/large_domains.py [--quick]
 """
@@ -96,9 +97,9 @@ class Measured:
     def row(self) -> list[str]:
         squares = np.array(self.squares)
         means = squares.mean(axis=0)
-        spread = squares.std(axis=0, ddof=1) / math.sqrt(len(squares)) / (2 * means)
+        deviation = squares.std(axis=0, ddof=1) / math.sqrt(len(squares)) / (2 * means)
         cells = [name(self.protocol), str(self.protocol.report_bits)]
-        for predicted, mean, error in zip(self.predicted, np.sqrt(means), spread, strict=True):
+        for predicted, mean, error in zip(self.predicted, np.sqrt(means), deviation, strict=True):
             cells += [
                 f"{1000 * predicted:.3f}",
                 f"{1000 * mean:.3f}",

@@ -1,5 +1,6 @@
-"""Local mechanisms designed for ranges and prefixes, against the range protocols and projected
-gradient. Prints Markdown tables.
+"""Local mechanisms for ranges and prefixes, against range protocols and projected gradient.
+
+Prints Markdown tables.
 
 python benchmarks/local_mechanisms.py [--quick] [--rounds 8]
 """
@@ -18,7 +19,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from range_queries import best_of, circle, one_core, simulated, table
+from range_queries import best_of, circular, one_core, simulated, table
 from tqdm import tqdm
 
 from mechdesign.local.linear_queries import gram
@@ -137,7 +138,7 @@ def hierarchy(protocol: RangeProtocol) -> bool:
 
 def best_tree(found: Optimised) -> float:
     """RMSE of the best protocol that is not circular: an optimised tree, nearly always."""
-    return best_of(found, lambda protocol: not circle(protocol))[1]
+    return best_of(found, lambda protocol: not circular(protocol))[1]
 
 
 def of_one_user(rmse: float) -> float:
@@ -159,7 +160,7 @@ def cells(
             best_of(found, haar)[1],
             best_of(found, hierarchy)[1],
             best_tree(found),
-            best_of(found, circle)[1],
+            best_of(found, circular)[1],
         ]
         ratios = [f"{math.sqrt(variance / of_one_user(rmse)):.3f}" for rmse in rivals]
         other, seconds = projected_gradient(gram(name, k)[0], epsilon)
@@ -206,7 +207,7 @@ def composites(
             measured = simulated(composite, users, repeats, rng) / rmse
             ratios = [
                 rmse / best_tree(found),
-                rmse / best_of(found, circle)[1],
+                rmse / best_of(found, circular)[1],
                 rmse / found.bound,
                 measured,
             ]
@@ -239,7 +240,7 @@ def main() -> None:
         "/ HaarHRR",
         "/ best HH_Bc",
         "/ best tree",
-        "/ circle",
+        "/ circular",
     ]
     head += ["/ projected gradient", "its seconds", "gap to the bound", "outputs", "seconds"]
     domains = [8, 16, 32] if quick else [8, 16, 32, 64, 128, 256]
@@ -268,7 +269,7 @@ def main() -> None:
         "epsilon",
         "RMSE x 1000",
         "/ best tree",
-        "/ circle",
+        "/ circular",
         "/ bound",
         "simulated / predicted",
         "bits",

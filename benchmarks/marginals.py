@@ -1,4 +1,5 @@
-"""Marginals of several attributes: speed, accuracy of all protocols, and attributes of many values.
+"""Marginals of several attributes: speed, accuracy of all protocols, attributes of many values.
+
 Prints Markdown tables.
 
 python benchmarks/marginals.py [--quick]

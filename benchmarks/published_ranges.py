@@ -1,5 +1,6 @@
-"""Tables 5.2 and 5.3 of the thesis (range queries, figures 5 and 6) beside predicted and simulated
-errors. Prints Markdown tables.
+"""Tables 5.2 and 5.3 of the thesis (figures 5 and 6 of range queries), predicted and simulated.
+
+Prints Markdown tables.
 
 python benchmarks/published_ranges.py [--quick]
 """
@@ -75,7 +76,7 @@ def from_every_256th(one: RangeProtocol, rng: np.random.Generator) -> float:
     return math.sqrt(float(np.mean(estimate.variance(*Workload(one.domain, 256).sample(rng)))))
 
 
-def spread(ratios: list[float]) -> str:
+def mean_ratio(ratios: list[float]) -> str:
     logs = np.log(ratios)
     return f"{math.exp(logs.mean()):.3f} ± {logs.std(ddof=1):.3f}"
 
@@ -132,7 +133,7 @@ def main() -> None:
                     which,
                     f"2^{bits}",
                     f"{what} / predicted",
-                    *(spread(ratios[which, what, name]) for name in NAMES),
+                    *(mean_ratio(ratios[which, what, name]) for name in NAMES),
                 ]
             )
     for which, queries in (("5.2", "all ranges"), ("5.3", "all prefixes")):

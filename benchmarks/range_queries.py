@@ -1,4 +1,5 @@
 """Range queries: accuracy against the published protocols, and speed, in seconds of one core.
+
 Prints Markdown tables.
 
 python benchmarks/range_queries.py [--quick]
@@ -52,7 +53,7 @@ def one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def circle(protocol: RangeProtocol) -> bool:
+def circular(protocol: RangeProtocol) -> bool:
     return isinstance(protocol, CircularHistogram)
 
 
@@ -62,7 +63,7 @@ def tree(protocol: RangeProtocol) -> bool:
 
 
 def published(protocol: RangeProtocol) -> bool:
-    return not circle(protocol) and not tree(protocol)
+    return not circular(protocol) and not tree(protocol)
 
 
 def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[RangeProtocol, float]:
@@ -84,7 +85,7 @@ def short(protocol: RangeProtocol) -> str:
 
 
 def simulated(protocol: RangeProtocol, n: int, repeats: int, rng: np.random.Generator) -> float:
-    """RMSE over all ranges of at least two items, for a population spread evenly."""
+    """RMSE over all ranges of at least two items, for an even population."""
     domain = protocol.domain
     held = np.full(domain, n // domain)
     truth, total = np.arange(domain + 1) / domain, 0.0
@@ -192,7 +193,7 @@ def main() -> None:
         HaarHRR(domain, 1.1),
         HierarchicalHistogram(domain, 1.1, 16, "OLH"),
     ]
-    protocols += [best_of(optimise(domain, 1.1, users), circle)[0] for domain in domains]
+    protocols += [best_of(optimise(domain, 1.1, users), circular)[0] for domain in domains]
     head = [
         "protocol",
         "D",

@@ -1,5 +1,6 @@
-"""A CSV file of true counts becomes one of released counts: rows a second and memory. Prints a
-Markdown table.
+"""Release a column of counts from a CSV file: rows a second, and memory.
+
+Prints a Markdown table.
 
 python benchmarks/release_column.py [--quick]
 """

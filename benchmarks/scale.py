@@ -1,10 +1,9 @@
-"""What a million reports cost, from the device to the estimate, and what a billion people a day
-would need: writes docs/scale.md.
+"""Costs of a million reports, and of a billion users a day: writes docs/scale.md.
 
     python benchmarks/scale.py                     about fifteen minutes, 2 GiB of disk
     python benchmarks/scale.py --quick --out /dev/stdout
 
-Every measurement is made in a process of its own. CPU seconds are those of all its threads and
+Every measurement is made in its own process. CPU seconds are those of all its threads and
 children, best of three; memory is the largest resident set of it or of a child, with all libraries.
 """
 
@@ -51,7 +50,7 @@ from rangeq.grids import HDG, best
 EPSILON = 1.0
 FILES = 10
 DAY = 86_400
-PEOPLE = 10**9
+USERS = 10**9
 
 
 def protocols() -> dict[str, tuple[Any, tuple[int, ...]]]:
@@ -291,10 +290,10 @@ def main() -> None:
             [
                 [
                     name,
-                    f"{size * PEOPLE / 1e9:.1f}",
-                    f"{size * PEOPLE * 8 / DAY / 1e6:.2f}",
-                    f"{stored * PEOPLE / 1e9:.1f}",
-                    f"{counting.cpu / n * PEOPLE / 60:.1f}",
+                    f"{size * USERS / 1e9:.1f}",
+                    f"{size * USERS * 8 / DAY / 1e6:.2f}",
+                    f"{stored * USERS / 1e9:.1f}",
+                    f"{counting.cpu / n * USERS / 60:.1f}",
                     f"{stored * n / counting.cpu / 1e6:.0f}",
                 ]
                 for name, size, client, stored, counting, n, state, estimating in costs
@@ -307,7 +306,7 @@ def main() -> None:
 
 PAGE = """# Scale
 
-What reports cost, measured by `python benchmarks/scale.py` on {machine}; {versions}.
+The costs of reports, measured by `python benchmarks/scale.py` on {machine}; {versions}.
 All at epsilon = 1.
 
 {quick}## From files to an aggregate
@@ -322,9 +321,9 @@ compares wall times of one process and of two, which had begun (that takes 0.3 s
 
 CPU seconds on one core for a million reports, in bulk. "Devices" is `privatize` with seeded
 randomness, for simulations; a real device makes one report, in microseconds. Stored bytes are those
-of a Parquet file, all its overheads included; fewer than were sent means that the widths of the
-report's fields waste some. An aggregate's size and the time of an estimate do not depend on the
-number of users.
+of a Parquet file with all its overheads. Fewer bytes are stored than sent where the fields of a
+report are wider than their values. An aggregate's size and the time of an estimate do not depend on
+the number of users.
 
 {costs}
 
@@ -334,20 +333,20 @@ The same numbers times a thousand: one report from each of 10^9 users, every day
 
 {day}
 
-One core does each of these many times over within the day: what has to be large is what receives
-the reports, not what counts them. The arithmetic assumes that
+One core can count each of these many times in a day. The servers that receive the reports have to
+be large, not those that count them. The arithmetic assumes that
 
-- reports come in files of at least about 10^5 each: a file costs about a millisecond, and as much
-  more as the aggregate is large;
+- reports come in files of at least about 10^5 each: a file costs about a millisecond, and
+  more where the aggregate is large;
 - each core can read the files at the rate of the last column; a network file system may be slower,
-  and then is what limits;
-- receiving a report, one request each over TLS, is not counted here: it costs far more than
-  everything above, whatever the report says;
-- peaks in a day stay below what the cores that are to spare can take;
+  and is then the limit;
+- receiving a report, one request each over TLS, is not counted here: it costs far more than all
+  of the above, for any report;
+- peaks in a day stay below the capacity of the spare cores;
 - counting goes on as files arrive (`resume`), or in one run: the integers are the same.
 
-Several processes or machines divide the CPU minutes (`workers`, `client`), as aggregates are merged
-by adding them up.
+Several processes or machines divide the CPU minutes (`workers`, `client`), since aggregates are
+merged by addition.
 """
 
 

@@ -1,5 +1,6 @@
-"""Smoothed range estimates from 10^6 users beside unbiased ones and the square wave: errors,
-coverage, time. Prints Markdown tables.
+"""Smoothed range estimates beside unbiased ones and the square wave: errors, coverage, time.
+
+Prints Markdown tables.
 
 python benchmarks/shaped_ranges.py [--quick]
 python benchmarks/shaped_ranges.py --data NAME ... [--domains D ...] [--users N] [--repeats N]
@@ -20,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 from large_domains import Workload
-from range_queries import best_of, circle, one_core, table
+from range_queries import best_of, circular, one_core, table
 from tqdm import tqdm
 
 from rangeq import Distribution, HaarHRR, ShapedEstimate, SquareWave, optimise, shaped
@@ -99,11 +100,11 @@ def row(
     """Smoothed; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
     ours = shaped(domain, epsilon, users)
     best, haar, wave = (
-        best_of(optimise(domain, epsilon, users), circle)[0],
+        best_of(optimise(domain, epsilon, users), circular)[0],
         HaarHRR(domain, epsilon),
         SquareWave(domain, epsilon),
     )
-    errors: dict[str, list[float]] = {"ours": [], "circle": [], "haar": [], "wave": []}
+    errors: dict[str, list[float]] = {"ours": [], "circular": [], "haar": [], "wave": []}
     coverage: list[float] = []
     for repeat in tqdm(range(repeats), desc=f"{name}, D = {domain}, {epsilon:g}", leave=False):
         rng = np.random.default_rng(repeat)
@@ -114,12 +115,12 @@ def row(
         if domain <= 1024:
             errors["wave"].append(mean_square(wave.estimate(wave.simulate(held, rng)), held))
         if rivals:
-            for key, protocol in (("circle", best), ("haar", haar)):
+            for key, protocol in (("circular", best), ("haar", haar)):
                 errors[key].append(
                     mean_square(protocol.estimate(protocol.simulate(held, rng)), held)
                 )
     cells = [name, str(domain), f"{epsilon:g}", measured(errors["ours"])]
-    for key, protocol in (("circle", best), ("haar", haar)):
+    for key, protocol in (("circular", best), ("haar", haar)):
         simulated = f" / {measured(errors[key])}" if errors[key] else ""
         cells.append(f"{protocol.average_rmse(users) ** 2 * 1e5:.3g}{simulated}")
     cells.append(measured(errors["wave"]) if errors["wave"] else "")
@@ -170,10 +171,10 @@ def main() -> None:
         "D",
         "epsilon",
         "shaped",
-        "circle",
+        "circular",
         "HaarHRR",
         "square wave, EM",
-        "circle / shaped",
+        "circular / shaped",
         "coverage",
         "repeats",
     ]

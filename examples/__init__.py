@@ -1,3 +1,4 @@
-"""Scripts and notebooks, to be run or imported. A package, so that no other of this name is taken
-for it.
+"""Scripts and notebooks, to be run or imported.
+
+It is a package so that another package of this name is not imported in its place.
 """

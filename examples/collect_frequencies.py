@@ -1,10 +1,10 @@
-"""Collect a categorical answer from users who trust nobody, merge what several sites received, and
-publish frequencies.
+"""Collect a categorical answer under local privacy at several sites, and publish frequencies.
 
-    python examples/collect_frequencies.py --out demo python examples/collect_frequencies.py --csv
-    adult.csv --column education --items levels.txt --epsilon 1
+    python examples/collect_frequencies.py --out demo
+    python examples/collect_frequencies.py --csv adult.csv --column education \\
+        --items levels.txt --epsilon 1
 
-By default the people are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political
+By default the users are the 6,366 respondents of Redbook's 1974 survey (Fair, Journal of Political
 Economy 86(1), 1978), as shipped by statsmodels (install this project with the extra ``data``), and
 the answer is education crossed with religiousness.
 """
@@ -108,8 +108,8 @@ def main() -> None:
     rng = None if options.seed is None else np.random.default_rng(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
 
-    # What everybody knows: the possible answers, in an order, and the oracle. Read off the data,
-    # the list would tell who is there.
+    # Public: the possible answers, in their order, and the oracle. A list that is read off the data
+    # would tell which answers occur.
     if options.csv is None:
         given = survey()
         labels = sorted(f"{e}, {r} religious" for e in SCHOOLING.values() for r in FAITH.values())

@@ -1,14 +1,13 @@
-"""Draw Figures 1-7 and 15-18 of the grids paper, ranges over several attributes, and check what its
-text says about them.
+"""Draw Figures 1-7 and 15-18 of the paper on grids, and check what its text says about them.
 
     python examples/grid_figures.py --quick --out demo
     python examples/grid_figures.py --out figures
 
-People are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0,
-deviation 1 and the same covariance between any two attributes, cut into equal bins on [-6, 6] whose
-ends take what lies beyond. Of the paper's four data sets these are the two that can be drawn anew.
-`rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its systems. Queries are
-placed anywhere, not only where cells begin.
+Records are drawn from a multivariate normal and a multivariate Laplace distribution with mean 0,
+deviation 1 and the same covariance between any two attributes. They are cut into equal bins on
+[-6, 6]; values beyond are moved to the ends. Of the paper's four data sets, these are the two that
+can be generated. `rangeq.grids.WaveGrid`, which the paper does not have, is drawn beside its
+systems. Queries begin anywhere, not only where cells begin.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Study:
     repeats: int = 3
     queries: int = 200
     sweep: Callable[..., list[Any]] = sweep
-    _people: dict[tuple[str, int, int, float], Array] = field(default_factory=dict)
+    _records: dict[tuple[str, int, int, float], Array] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -99,7 +98,7 @@ class Study:
     def epsilons(self) -> tuple[float, ...]:
         return (0.4, 1.0, 2.0) if self.quick else tuple(k / 5 for k in range(1, 11))
 
-    def people(
+    def records(
         self,
         kind: str,
         n: int | None = None,
@@ -107,13 +106,11 @@ class Study:
         c: int | None = None,
         covariance: float = 0.8,
     ) -> Array:
-        """Records of n people, drawn once for each kind, n, d and covariance as long as no others
-        are asked for.
-        """
+        """Records of n users of this kind; the last ones drawn are kept."""
         n, d, c = n or self.n, d or self.d, c or self.c
-        values = self._people.get((kind, n, d, covariance))
+        values = self._records.get((kind, n, d, covariance))
         if values is None:
-            self._people.clear()  # one population at a time
+            self._records.clear()  # one population at a time
             matrix = np.full((d, d), covariance)
             np.fill_diagonal(matrix, 1.0)
             values = np.empty((n, d), dtype=np.float32)
@@ -125,7 +122,7 @@ class Study:
                 if kind == "laplace":
                     part *= np.sqrt(self.rng.exponential(size=(size, 1)))
                 values[start : start + size] = part
-            self._people[kind, n, d, covariance] = values
+            self._records[kind, n, d, covariance] = values
         return np.clip((values + 6) / 12 * c, 0, c - 1).astype(np.int64)
 
     def asked(
@@ -166,7 +163,7 @@ class Study:
         kept: dict[tuple[str, int, int, float], Array] = {}
         of = [
             (
-                replace(self, rng=apart(self.rng, kind), _people=kept),
+                replace(self, rng=apart(self.rng, kind), _records=kept),
                 apart(self.rng, what, kind, *rest),
             )
             for kind, *rest in cases
@@ -288,7 +285,7 @@ def figure_1(study: Study) -> Figure:
 
     def point(study: Study, kind: str, epsilon: float) -> Point:
         return (
-            study.people(kind),
+            study.records(kind),
             asked,
             lambda system: system([study.c] * study.d, epsilon, study.n),
         )
@@ -324,7 +321,7 @@ def figure_2(study: Study) -> Figure:
 
     def point(study: Study, kind: str, volume: float) -> Point:
         return (
-            study.people(kind),
+            study.records(kind),
             asked[volume],
             lambda system: system([study.c] * study.d, 1.0, study.n),
         )
@@ -341,7 +338,7 @@ def figure_3(study: Study) -> Figure:
 
     def point(study: Study, kind: str, c: float) -> Point:
         return (
-            study.people(kind, c=int(c)),
+            study.records(kind, c=int(c)),
             asked[int(c)],
             lambda system: system([int(c)] * study.d, 1.0, study.n),
         )
@@ -365,7 +362,7 @@ def figure_4(study: Study) -> Figure:
 
     def point(study: Study, kind: str, d: float) -> Point:
         return (
-            study.people(kind, d=int(d)),
+            study.records(kind, d=int(d)),
             asked[int(d)],
             lambda system: system([study.c] * int(d), 1.0, study.n),
         )
@@ -388,7 +385,7 @@ def figure_5(study: Study) -> Figure:
 
     def point(study: Study, kind: str, number: float) -> Point:
         return (
-            study.people(kind, d=d),
+            study.records(kind, d=d),
             asked[int(number)],
             lambda system: system([study.c] * d, 1.0, study.n),
         )
@@ -409,7 +406,7 @@ def figure_6(study: Study) -> Figure:
 
     def point(study: Study, kind: str, n: float) -> Point:
         return (
-            study.people(kind, int(n)),
+            study.records(kind, int(n)),
             asked,
             lambda system: system([study.c] * study.d, 1.0, int(n)),
         )
@@ -433,7 +430,7 @@ def of_granularity(
     granularity: tuple[int, int] | None,
 ) -> list[float]:
     """The errors of HDG along epsilon, with granularities g1 and g2, or those of the guideline."""
-    records, sizes = study.people(kind, d=d), [study.c] * d
+    records, sizes = study.records(kind, d=d), [study.c] * d
     true, study = [truth(records, asked[d])], replace(study, rng=rng)
     chosen: dict[str, Any] = (
         {}
@@ -501,7 +498,7 @@ def of_shares(
     epsilon: float,
 ) -> list[float]:
     """The errors of HDG along the share of users that report on 1-D grids."""
-    records, sizes = study.people(kind), [study.c] * study.d
+    records, sizes = study.records(kind), [study.c] * study.d
     true, study = [truth(records, asked)], replace(study, rng=rng)
     return [
         study.errors(HDG(sizes, epsilon, study.n, line_share=share), records, [asked], true)[0]
@@ -542,7 +539,7 @@ def rounds_of_both(
     study: Study, rng: np.random.Generator, kind: str, epsilon: float
 ) -> tuple[Array, Array]:
     """The changes in each round for cells that nest, and for cells that do not."""
-    records, sizes = study.people(kind), [study.c] * study.d
+    records, sizes = study.records(kind), [study.c] * study.d
     straddling = HDG(sizes, epsilon, granularity=5, line_granularity=18)
     return rounds(HDG(sizes, epsilon, study.n), records, rng), rounds(straddling, records, rng)
 
@@ -606,7 +603,7 @@ def rounds_of_queries(
 ) -> Array:
     """The mean change of a query's parts in each round of Algorithm 2."""
     protocol = HDG([study.c] * study.d, epsilon, study.n)
-    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(study.people(kind), rng)))
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(study.records(kind), rng)))
     assert isinstance(estimate, PairwiseEstimate)
     quadrants = np.concatenate(
         [estimate.quadrants(queries) for queries in grouped(protocol.attributes, *asked)[1]]
@@ -640,10 +637,10 @@ def figure_18(study: Study) -> Figure:
 
 def table(study: Study) -> None:
     """The errors of all systems in the default set-up, and the granularities of HDG."""
-    records, asked = study.people("normal"), [study.asked(2), study.asked(4)]
+    records, asked = study.records("normal"), [study.asked(2), study.asked(4)]
     true = [truth(records, each) for each in asked]
     print(
-        f"\nmean absolute errors, normal people, n = {study.n}, d = {study.d}, c = {study.c}, ω ="
+        f"\nmean absolute errors, normal records, n = {study.n}, d = {study.d}, c = {study.c}, ω ="
         " 0.5, ε = 1"
     )
     print(f"granularities (g1, g2) of HDG: {granularities(study.d, study.n, 1.0, study.c)}")
@@ -665,10 +662,10 @@ def main() -> None:
         help="directory for the pictures (default: figures)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="fewer people, points and panels: seconds, not an hour"
+        "--quick", action="store_true", help="fewer users, points and panels: seconds, not an hour"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+        "--seed", type=int, default=1, help="of the records and the reports (default: 1)"
     )
     add_arguments(parser)
     options = parser.parse_args()

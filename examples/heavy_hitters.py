@@ -1,13 +1,12 @@
-"""Find the frequent strings among all there are, and draw how far from the truth each protocol's
-list is.
+"""Find the frequent strings, and draw how far the list of each protocol is from the truth.
 
     python examples/heavy_hitters.py --quick --out demo
     python examples/heavy_hitters.py --out figures
 
 First users type the name of a town, or nothing; the server learns the frequent names without a
 list of towns. Then the error of lists, the largest of |estimate - true frequency| over all items
-where what is not listed counts as estimated 0, is drawn against the number of users, against the
-number of items, and for one bit from each user.
+where an item that is not listed has the estimate 0, is drawn against the number of users, against
+the number of items, and for one bit from each user.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     except InvalidString as error:
         print(f"\nrefused: {error}")
     else:
-        raise AssertionError("a string of 10 bytes has no room in 64 bits")
+        raise AssertionError("a string of 10 bytes does not fit into 64 bits")
 
     truth = {name: count / n for name, count in Counter(values).items()}
     listed, above = set(found.items.tolist()), found.complete_above
@@ -136,16 +135,14 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
 
 
 @dataclass(frozen=True)
-class People:
-    """Users with items of a Zipf distribution, exponent 1.1, over up to 2^16 items scattered among
-    2^bits.
-    """
+class Population:
+    """Users with Zipf-distributed items, exponent 1.1: at most 2^16 items out of 2^bits."""
 
     bits: int
     counts: Array
 
     @classmethod
-    def draw(cls, bits: int, n: int, rng: np.random.Generator) -> People:
+    def draw(cls, bits: int, n: int, rng: np.random.Generator) -> Population:
         weights = np.arange(1, min(SUPPORT, 1 << bits) + 1) ** -1.1
         return cls(bits, rng.multinomial(n, weights / weights.sum()))
 
@@ -155,9 +152,7 @@ class People:
 
     @property
     def items(self) -> Array:
-        """Of every rank; multiples of an odd number, so that they differ, near the golden section
-        of all items.
-        """
+        """The item of each rank: multiples of an odd number, so that no two are equal."""
         odd = int((1 << self.bits) * (math.sqrt(5) - 1) / 2) | 1
         return np.arange(len(self.counts), dtype=np.uint64) * np.uint64(odd) & np.uint64(
             (1 << self.bits) - 1
@@ -170,27 +165,29 @@ class People:
             yield items[np.searchsorted(ends, users, side="right")]
 
     def error(self, found: Found) -> float:
-        """The largest over all items, those not listed being estimated 0."""
+        """The largest over all items; an item that is not listed has the estimate 0."""
         estimates = dict(zip(found.items.tolist(), found.frequencies.tolist(), strict=True))
         shares = zip(self.items.tolist(), (self.counts / self.n).tolist(), strict=True)
         held = [abs(share - estimates.pop(item, 0.0)) for item, share in shares]
         return max(*held, *map(abs, estimates.values()))
 
 
-def error(protocol: Protocol, people: People, rng: np.random.Generator) -> float:
+def error(protocol: Protocol, population: Population, rng: np.random.Generator) -> float:
     """Of one collection."""
     if isinstance(protocol, Oracle):
         held = np.zeros(protocol.domain, dtype=np.int64)
-        held[people.items.astype(np.int64)] = people.counts
+        held[population.items.astype(np.int64)] = population.counts
         estimate = protocol.estimate(protocol.simulate(held, rng))
-        return float(np.abs(estimate.frequencies - held / people.n).max())
-    aggregates = (protocol.aggregate(protocol.privatize(batch, rng)) for batch in people.batches())
+        return float(np.abs(estimate.frequencies - held / population.n).max())
+    aggregates = (
+        protocol.aggregate(protocol.privatize(batch, rng)) for batch in population.batches()
+    )
     total = reduce(operator.add, aggregates)
     if isinstance(protocol, OneBit) and isinstance(protocol.inner, Oracle):
         truth = np.zeros(protocol.inner.domain)
-        truth[people.items.astype(np.int64)] = people.counts / people.n
+        truth[population.items.astype(np.int64)] = population.counts / population.n
         return float(np.abs(protocol.estimate(total).frequencies - truth).max())
-    return people.error(protocol.find(total))
+    return population.error(protocol.find(total))
 
 
 def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) -> float:
@@ -305,14 +302,14 @@ def errors(
         panel: int, name: str, make: Callable[[], Protocol], x: Sequence[int] = users
     ) -> Curve:
         return Curve(
-            panel, name, x, lambda n, rng: error(make(), People.draw(16, n, rng), rng), repeats
+            panel, name, x, lambda n, rng: error(make(), Population.draw(16, n, rng), rng), repeats
         )
 
     def by_bits(
         name: str, make: Callable[[int], Protocol], x: Sequence[int], times: int = repeats
     ) -> Curve:
         return Curve(
-            1, name, x, lambda b, rng: error(make(b), People.draw(b, many, rng), rng), times
+            1, name, x, lambda b, rng: error(make(b), Population.draw(b, many, rng), rng), times
         )
 
     curves = [
@@ -447,7 +444,7 @@ def main() -> None:
         help="fewer users, points and repeats: seconds instead of minutes",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+        "--seed", type=int, default=1, help="of the items and the reports (default: 1)"
     )
     add_arguments(parser)
     options = parser.parse_args()

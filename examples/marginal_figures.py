@@ -1,13 +1,13 @@
-"""Draw the figures of thesis chapter 4, marginals under local privacy, and check what its text says
-about them.
+"""Draw the figures of thesis chapter 4, marginals under local privacy, and check its statements.
 
     python examples/marginal_figures.py --quick --out demo
     python examples/marginal_figures.py --taxi taxis.csv --out figures
 
-Figures 4.2 - 4.10. People are drawn at random with replacement: trips from a CSV file of New York
+Figures 4.2 - 4.10. Users are drawn at random with replacement: trips from a CSV file of New York
 taxi trips with the columns pickup, dropoff, distance, fare, tip, tolls, payment, pickup_borough and
 dropoff_borough (without it, from made-up trips with similar associations), and viewers from a model
-in which all genres go together. Where the text and the figures disagree, docs/notation.md says so.
+in which all genres are positively correlated. Where the text and the figures disagree,
+docs/notation.md says so.
 """
 
 from __future__ import annotations
@@ -75,22 +75,23 @@ INDEPENDENT = [("M_drop", "CC"), ("Far", "Night_pick"), ("Toll", "Night_pick")]
 
 
 @dataclass(frozen=True)
-class People:
-    """A population: attributes of two values each, and the records, shape (n, attributes), that
-    users are drawn from.
+class Population:
+    """Attributes of two values each, and the records from which users are drawn.
+
+    The shape of ``records`` is (n, attributes).
     """
 
     name: str
     attributes: tuple[str, ...]
     records: Array
 
-    def some(self, d: int) -> People:
+    def some(self, d: int) -> Population:
         """The first d attributes; more than there are by repeating columns."""
         columns = [k % len(self.attributes) for k in range(d)]
         names = [
             self.attributes[c] + "'" * (k // len(self.attributes)) for k, c in enumerate(columns)
         ]
-        return People(self.name, tuple(names), self.records[:, columns])
+        return Population(self.name, tuple(names), self.records[:, columns])
 
     @property
     def domain(self) -> Domain:
@@ -108,7 +109,7 @@ class People:
         return result
 
 
-def taxi(path: Path) -> People:
+def taxi(path: Path) -> Population:
     """The eight attributes of Table 2.1."""
 
     def attributes(row: dict[str, str]) -> list[bool]:
@@ -127,7 +128,7 @@ def taxi(path: Path) -> People:
 
     try:
         with path.open(newline="", encoding="utf-8") as stream:
-            return People(
+            return Population(
                 "taxi trips",
                 ATTRIBUTES,
                 np.array([attributes(row) for row in csv.DictReader(stream)], dtype=np.int64),
@@ -138,7 +139,7 @@ def taxi(path: Path) -> People:
         sys.exit(f"{path} is no file of taxi trips with the columns that --help names: {error}")
 
 
-def trips(rng: np.random.Generator, n: int = 20_000) -> People:
+def trips(rng: np.random.Generator, n: int = 20_000) -> Population:
     """Made-up trips with the associations that the thesis reports: the three pairs of DEPENDENT,
     and none of INDEPENDENT.
     """
@@ -151,29 +152,27 @@ def trips(rng: np.random.Generator, n: int = 20_000) -> People:
     inside = where(far, 0.5, 0.85)
     columns = [card, where(far, 0.5, 0.02), far, night, where(night, 0.3, 0.03), inside]
     columns += [where(far, 0.4, 0.85), where(card, 0.25, 0.005)]
-    return People("made-up trips", ATTRIBUTES, np.stack(columns, axis=1).astype(np.int64))
+    return Population("made-up trips", ATTRIBUTES, np.stack(columns, axis=1).astype(np.int64))
 
 
-def viewers(rng: np.random.Generator, d: int = 16, n: int = 50_000) -> People:
-    """Who watches which genres: the more active a viewer, the likelier each, so that all pairs go
-    together.
-    """
+def viewers(rng: np.random.Generator, d: int = 16, n: int = 50_000) -> Population:
+    """Who watches which genres: active viewers watch more of each, so all pairs are correlated."""
     activity, taste = rng.normal(size=(n, 1)), rng.normal(size=(n, d))
     weight = np.sqrt(rng.permutation(np.linspace(0.1, 0.9, d)))
     records = weight * activity + np.sqrt(1 - weight**2) * taste > rng.permutation(
         np.linspace(-0.8, 0.8, d)
     )
-    return People(
+    return Population(
         "made-up viewers", tuple(f"genre {k + 1}" for k in range(d)), records.astype(np.int64)
     )
 
 
-def skewed(d: int) -> People:
+def skewed(d: int) -> Population:
     """Records with probability in proportion to 1 / (rank + 2^(d-2)): lightly skewed."""
     rng, size = np.random.default_rng(d), 1 << d
     weights = 1 / (np.arange(size) + size / 4)
     items = rng.choice(rng.permutation(size), size=50_000, p=weights / weights.sum())
-    return People(
+    return Population(
         "lightly skewed records",
         tuple(f"a{k}" for k in range(d)),
         items[:, None] >> np.arange(d)[::-1] & 1,
@@ -197,7 +196,7 @@ class Study:
     def error(
         self,
         kind: type[MarginalProtocol],
-        people: People,
+        population: Population,
         n: int,
         k: int,
         epsilon: float,
@@ -206,25 +205,24 @@ class Study:
         """The total variation distance of k-way marginals: mean over up to 20 of them, and its
         deviation between repeats.
         """
-        protocol, found = kind(people.domain, k, epsilon), []
-        views = people.domain.views(k)
+        protocol, found = kind(population.domain, k, epsilon), []
+        views = population.domain.views(k)
         for _ in range(repeats or self.repeats):
-            counts = people.draw(n, self.rng)
+            counts = population.draw(n, self.rng)
             estimate = protocol.estimate(protocol.simulate(counts, self.rng))
             chosen = self.rng.permutation(len(views))[:20]
             distances = [
-                np.abs(estimate.marginal(views[v]) - people.marginal(counts, views[v])).sum() / 2
+                np.abs(estimate.marginal(views[v]) - population.marginal(counts, views[v])).sum()
+                / 2
                 for v in chosen
             ]
             found.append(float(np.mean(distances)))
         return summary(found)
 
     def errors(
-        self, some: Callable[[int], People], points: Sequence[Point], what: str = ""
+        self, some: Callable[[int], Population], points: Sequence[Point], what: str = ""
     ) -> list[tuple[float, float]]:
-        """`error` at every point, with a generator of its own, among the people of d attributes
-        that ``some(d)`` has.
-        """
+        """`error` at every point, each with its own generator, for the population ``some(d)``."""
         cases = [(apart(self.rng, kind.__name__, *rest), kind, *rest) for kind, *rest in points]
         return self.sweep(partial(at_point, self, some), cases, description=what)
 
@@ -235,7 +233,7 @@ Point = tuple[type[MarginalProtocol], int, int, int, float]
 
 def at_point(
     study: Study,
-    some: Callable[[int], People],
+    some: Callable[[int], Population],
     rng: np.random.Generator,
     kind: type[MarginalProtocol],
     d: int,
@@ -309,21 +307,22 @@ def legend(figure: Figure, axes: Any, columns: int) -> None:
     )
 
 
-def figure_4_2(study: Study, people: People) -> Figure:
-    """Correlations: the true ones, and those that private reports tell."""
-    counts = people.draw(1 << 18, study.rng)
-    protocol = InpHT(people.domain, 2, LN3)
+def figure_4_2(study: Study, population: Population) -> Figure:
+    """Correlations: the true ones, and those estimated from private reports."""
+    counts = population.draw(1 << 18, study.rng)
+    protocol = InpHT(population.domain, 2, LN3)
     estimate = protocol.estimate(protocol.simulate(counts, study.rng))
-    size, names = len(people.attributes), people.attributes
+    size, names = len(population.attributes), population.attributes
     true = np.eye(size)
     for i, j in combinations(range(size), 2):
-        true[i, j] = true[j, i] = pearson(people.marginal(counts, (names[i], names[j])))
+        true[i, j] = true[j, i] = pearson(population.marginal(counts, (names[i], names[j])))
     seen = pearson(estimate)
     assert np.abs(seen - true).mean() < 0.1
     assert all(seen[names.index(a), names.index(b)] > 0.2 for a, b in DEPENDENT[1:])
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     figure.suptitle(
-        f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {people.name}", fontsize=11
+        f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {population.name}",
+        fontsize=11,
     )
     panels = figure.subplots(1, 2)
     for axes, table, title in zip(
@@ -349,7 +348,7 @@ def figure_4_2(study: Study, people: People) -> Figure:
 
 def against(
     study: Study,
-    people: People,
+    population: Population,
     title: str,
     x: str,
     values: Sequence[float],
@@ -363,7 +362,7 @@ def against(
         (kind, d, users(v), k, epsilon(v))
         for d, k, kind, v in product(dimensions, sizes, SIX, values)
     ]
-    found = iter(study.errors(people.some, points, title.split(":")[0]))
+    found = iter(study.errors(population.some, points, title.split(":")[0]))
     for (row, column), axes in np.ndenumerate(panels):
         d, k = dimensions[row], sizes[column]
         axes.set_title(f"d = {d}, k = {k}", fontsize=10)
@@ -382,11 +381,11 @@ def against(
     return figure
 
 
-def figure_4_4(study: Study, people: People) -> Figure:
+def figure_4_4(study: Study, population: Population) -> Figure:
     figure, panels = grid(
         1,
         1,
-        f"Figure 4.4: N = 2^18 {people.name}, d = 8, exp(ε) = 3",
+        f"Figure 4.4: N = 2^18 {population.name}, d = 8, exp(ε) = 3",
         "k, attributes of a marginal",
     )
     axes = panels[0, 0]
@@ -394,7 +393,7 @@ def figure_4_4(study: Study, people: People) -> Figure:
     logarithmic(axes)
     ways = range(1, 8)
     found = study.errors(
-        people.some, [(kind, 8, 1 << 18, k, LN3) for kind in SIX for k in ways], "Figure 4.4"
+        population.some, [(kind, 8, 1 << 18, k, LN3) for kind in SIX for k in ways], "Figure 4.4"
     )
     means = curves(axes, SIX, ways, found)
     for k in (2, 3, 4):  # "the method of choice for k <= d/2"
@@ -403,20 +402,20 @@ def figure_4_4(study: Study, people: People) -> Figure:
     return figure
 
 
-def figure_4_5(study: Study, people: People) -> Figure:
+def figure_4_5(study: Study, population: Population) -> Figure:
     dimensions = (8, 10) if study.quick else (8, 12, 16)
     values = (0.4, 0.8, 1.2) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     kinds: tuple[type[MarginalProtocol], ...] = (InpEM, MargPS, InpHT)
     figure, panels = grid(
         1,
         len(dimensions),
-        f"Figure 4.5: N = 2^19 {people.name}, k = 2 (columns repeated for d > 8)",
+        f"Figure 4.5: N = 2^19 {population.name}, k = 2 (columns repeated for d > 8)",
         "ε",
     )
     points = [
         (kind, d, 1 << 19, 2, epsilon) for d, kind, epsilon in product(dimensions, kinds, values)
     ]
-    found = iter(study.errors(people.some, points, "Figure 4.5"))
+    found = iter(study.errors(population.some, points, "Figure 4.5"))
     for d, axes in zip(dimensions, panels[0], strict=True):
         axes.set_title(f"d = {d}", fontsize=10)
         logarithmic(axes)
@@ -450,24 +449,24 @@ def figure_4_7(study: Study) -> Figure:
     return figure
 
 
-def figure_4_8(study: Study, people: People) -> Figure:
+def figure_4_8(study: Study, population: Population) -> Figure:
     """The test of every pair: the true value, and the private ones with what the noise alone would
     reach one time in twenty.
     """
     n, pairs = 1 << 18, DEPENDENT + INDEPENDENT
-    counts = people.draw(n, study.rng)
+    counts = population.draw(n, study.rng)
     figure = Figure(figsize=(9.5, 4.8), layout="constrained")
     axes = figure.add_subplot(yscale="log", ylabel="χ² statistic", axisbelow=True)
     axes.set_title(
-        f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {people.name}, ε = 1.1", fontsize=11
+        f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {population.name}, ε = 1.1", fontsize=11
     )
     axes.grid(axis="y", color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
-    exact = [statistic(people.marginal(counts, pair), n) for pair in pairs]
+    exact = [statistic(population.marginal(counts, pair), n) for pair in pairs]
     place = np.arange(len(pairs))
     axes.bar(place - 0.27, exact, 0.25, color="0.75", label="exact counts")
     for offset, kind in ((0.0, InpHT), (0.27, MargPS)):
-        protocol = kind(people.domain, 2, 1.1)
+        protocol = kind(population.domain, 2, 1.1)
         estimate = protocol.estimate(protocol.simulate(counts, study.rng))
         tests = [chi_square(estimate, a, b) for a, b in pairs]
         axes.bar(
@@ -513,45 +512,43 @@ def figure_4_8(study: Study, people: People) -> Figure:
 
 
 def learned(
-    people: People,
+    population: Population,
     samples: Sequence[Array],
     kind: type[MarginalProtocol],
     epsilon: float,
     rng: np.random.Generator,
 ) -> list[float]:
-    """The true mutual information in total of the trees that are learned from the reports of each
-    sample of people.
-    """
-    protocol = kind(people.domain, 2, epsilon)
+    """The total true mutual information of the tree learned from the reports of each sample."""
+    protocol = kind(population.domain, 2, epsilon)
 
     def total(counts: Array) -> float:
         tree = chow_liu(protocol.estimate(protocol.simulate(counts, rng)))
-        return tree.total(lambda a, b: people.marginal(counts, (a, b)))
+        return tree.total(lambda a, b: population.marginal(counts, (a, b)))
 
     return [total(counts) for counts in samples]
 
 
-def figure_4_9(study: Study, people: People) -> Figure:
+def figure_4_9(study: Study, population: Population) -> Figure:
     n, values = 200_000, (0.4, 0.8, 1.4) if study.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
-    people, kinds = people.some(10), (MargPS, InpHT)
+    population, kinds = population.some(10), (MargPS, InpHT)
     figure, panels = grid(
         1,
         1,
-        f"Figure 4.9: trees of d = 10 attributes, N = 200,000 {people.name}",
+        f"Figure 4.9: trees of d = 10 attributes, N = 200,000 {population.name}",
         "ε",
         "total mutual information, nats",
     )
     figure.set_size_inches(6.4, 4.4)
     axes = panels[0, 0]
-    samples = [people.draw(n, study.rng) for _ in range(study.repeats)]
-    truths = [lambda a, b, counts=counts: people.marginal(counts, (a, b)) for counts in samples]
-    best = summary([chow_liu(truth, people.attributes).total() for truth in truths])
+    samples = [population.draw(n, study.rng) for _ in range(study.repeats)]
+    truths = [lambda a, b, counts=counts: population.marginal(counts, (a, b)) for counts in samples]
+    best = summary([chow_liu(truth, population.attributes).total() for truth in truths])
     cases = [
         (kind, epsilon, apart(study.rng, "tree", kind.__name__, epsilon))
         for kind in kinds
         for epsilon in values
     ]
-    totals = study.sweep(partial(learned, people, samples), cases, description="Figure 4.9")
+    totals = study.sweep(partial(learned, population, samples), cases, description="Figure 4.9")
     curve(axes, "true marginals", values, [best] * len(values))
     means = curves(axes, kinds, values, [summary(each) for each in totals])
     assert all(mean <= best[0] + 1e-12 for mean in means["InpHT"])
@@ -619,26 +616,26 @@ def figure_4_10(study: Study) -> Figure:
     return figure
 
 
-def table(study: Study, people: People) -> None:
+def table(study: Study, population: Population) -> None:
     """Predicted and measured errors at d = 8, k = 2, and the order that the thesis reports."""
     n, found = 1 << 18, {}
     print(
-        f"\nmean total variation distance of the 2-way marginals of {people.name}, N = 2^18, d = 8,"
-        " exp(ε) = 3"
+        f"\nmean total variation distance of the 2-way marginals of {population.name}, N = 2^18,"
+        " d = 8, exp(ε) = 3"
     )
     print("protocol  bits  predicted  measured")
     kinds: tuple[type[MarginalProtocol], ...] = (*SIX, InpOLH)
     errors = replace(study, repeats=20).errors(
-        people.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table"
+        population.some, [(kind, 8, n, 2, LN3) for kind in kinds], "table"
     )
     for kind, (measured, _) in zip(kinds, errors, strict=True):
-        protocol = kind(people.domain, 2, LN3)
+        protocol = kind(population.domain, 2, LN3)
         predicted = float(
-            np.mean([protocol.total_variation(n, view) for view in people.domain.views(2)])
+            np.mean([protocol.total_variation(n, view) for view in population.domain.views(2)])
         )
         found[kind.__name__] = measured
         print(f"{kind.__name__:8s}  {protocol.report_bits:4d}  {predicted:9.4f}  {measured:8.4f}")
-        # Predicted for evenly spread people, which these are not
+        # Predicted for an even population, and this one is not even
         assert 0.6 < measured / predicted < 1.5
     assert found["InpHT"] < found["MargPS"] < found["MargRR"] < found["InpRR"] < found["InpPS"]
 
@@ -662,7 +659,7 @@ def main() -> None:
         help="fewer panels, points and repeats: seconds, not a quarter of an hour",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the people and the reports (default: 1)"
+        "--seed", type=int, default=1, help="of the records and the reports (default: 1)"
     )
     add_arguments(parser)
     options = parser.parse_args()
@@ -672,7 +669,7 @@ def main() -> None:
     )
     if options.taxi is None:
         print("without --taxi: the trips are made up")
-    people = trips(study.rng) if options.taxi is None else taxi(options.taxi)
+    population = trips(study.rng) if options.taxi is None else taxi(options.taxi)
     watching = viewers(study.rng)
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -680,12 +677,12 @@ def main() -> None:
     epsilons = (0.4, 1.4) if options.quick else (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
     title = f"{watching.name}, exp(ε) = 3"
     figures: dict[str, Callable[[], Figure]] = {
-        "4.2": lambda: figure_4_2(study, people),
+        "4.2": lambda: figure_4_2(study, population),
         "4.3": lambda: against(
             study, watching, f"Figure 4.3: {title}", "users N", [1 << e for e in exponents], int
         ),
-        "4.4": lambda: figure_4_4(study, people),
-        "4.5": lambda: figure_4_5(study, people),
+        "4.4": lambda: figure_4_4(study, population),
+        "4.5": lambda: figure_4_5(study, population),
         "4.6": lambda: against(
             study,
             watching,
@@ -695,13 +692,13 @@ def main() -> None:
             lambda _: 1 << 18,
         ),
         "4.7": lambda: figure_4_7(study),
-        "4.8": lambda: figure_4_8(study, people),
+        "4.8": lambda: figure_4_8(study, population),
         "4.9": lambda: figure_4_9(study, watching),
         "4.10": lambda: figure_4_10(study),
     }
     for name, draw in tqdm(figures.items(), desc="figures", leave=False):
         draw().savefig(options.out / f"figure-{name}.png")
-    table(study, people)
+    table(study, population)
     print(f"wrote {len(figures)} figures to {options.out}")
 
 

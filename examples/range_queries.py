@@ -1,12 +1,11 @@
-"""How many people are between a and b? Ask each for one private report, and publish ranges, the cdf
-and the deciles.
+"""Collect a number under local privacy, and publish ranges, the cdf and the deciles.
 
     python examples/range_queries.py --out demo
     python examples/range_queries.py --csv adult.csv --column age --domain 100
 
-By default the people are the 20,190 person-years of the RAND health insurance experiment, as
+By default the users are the 20,190 person-years of the RAND health insurance experiment, as
 shipped by statsmodels (install this project with the extra ``data``), and the attribute is how
-often a person saw a doctor in the year, 0 .. 63 (more count as 63).
+often a respondent saw a doctor in the year, 0 .. 63 (more count as 63).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rangeq import RangeEstimate, optimise, plot
 
 
 def visits() -> npt.NDArray[np.int64]:
-    """Visits to a doctor of each person in a year."""
+    """Visits to a doctor of each respondent in a year."""
     try:
         from statsmodels.datasets import randhie
     except ImportError:

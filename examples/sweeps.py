@@ -1,8 +1,7 @@
-"""Sweeps: a function of many cases, computed in this process, in several of this machine, or on a
-Dask cluster.
+"""Sweeps: a function of many cases, computed in one process, in several, or on a Dask cluster.
 
-Results are the same wherever and in whatever order cases are computed, if each brings a generator
-of its own, made by `apart`.
+Results do not depend on where and in which order cases are computed, if each case has its own
+generator, made by `apart`.
 """
 
 from __future__ import annotations

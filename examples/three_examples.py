@@ -1,5 +1,4 @@
-"""The picture of the README: a published count, answers of users who trust nobody, and a
-distribution of ages, each with its error.
+"""The figure of the README: a count, frequencies and a distribution of ages, each with its error.
 
     python examples/three_examples.py [--out FOLDER]
 
@@ -45,7 +44,7 @@ def published_count(axes: Axes, rng: np.random.Generator) -> None:
     mechanism = design(8, privacy, properties=[WeakHonesty(), ColumnMonotone()]).mechanism
     assert mechanism.audit().holds
     chances = mechanism.matrix[:, 3]
-    assert chances.argmax() == 3  # column monotone: the truth is the likeliest answer
+    assert chances.argmax() == 3  # column monotone: the truth is the most probable answer
     colours = [TRUTH if answer == 3 else BAND for answer in range(9)]
     axes.bar(range(9), chances, color=colours)
     axes.set(xlabel="published count, of 8; the truth is 3", ylabel="probability", xticks=range(9))

@@ -1,5 +1,4 @@
-"""Design the weakly honest, column monotone mechanism for groups of 8, compare it, save it, and
-release real counts with it.
+"""Design the weakly honest, column monotone mechanism for groups of 8, and release real counts.
 
     python examples/weakly_honest_release.py --out demo
 
@@ -105,13 +104,13 @@ def main() -> None:
         "\nerror of the released counts, predicted exactly from the table and the true group counts"
         " (a check, not for publication):"
     )
-    spread = found.mechanism.error_distribution(prior)
+    distribution = found.mechanism.error_distribution(prior)
     errors = released - truth
     deviations = []
     for name, predicted, each in (
-        ("wrong", float(spread.tail(0)), errors != 0),
-        ("off by more than 1", float(spread.tail(1)), abs(errors) > 1),
-        ("mean squared error", float(spread.mean_square), errors**2),
+        ("wrong", float(distribution.tail(0)), errors != 0),
+        ("off by more than 1", float(distribution.tail(1)), abs(errors) > 1),
+        ("mean squared error", float(distribution.mean_square), errors**2),
     ):
         standard_error = float(np.std(each)) / math.sqrt(len(each))
         deviations.append(abs(each.mean() - predicted) / standard_error)
@@ -121,8 +120,7 @@ def main() -> None:
         )
     # Seven standard errors: about 1e-11 for each of the three normal approximations.
     assert max(deviations) < 7, deviations
-    # For publication: a guess that owes nothing to the data, that one respondent in three has the
-    # bit.
+    # For publication: a prior that does not depend on the data, with a third of the bits set.
     public = losses.binomial(GROUP, "1/3")
     figure = plot.error_histograms(table, public)
     figure.suptitle(f"groups of {GROUP}, alpha = {ALPHA}, counts Binomial({GROUP}, 1/3)")

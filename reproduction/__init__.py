@@ -1,4 +1,4 @@
-"""Every table and figure of the sources, held against this toolkit; see `reproduction.__main__`."""
+"""Every table and figure of the sources, recomputed: see `reproduction.__main__`."""
 
 import sys
 from pathlib import Path

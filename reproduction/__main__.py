@@ -1,5 +1,6 @@
-"""Hold every table and figure of the five sources against this toolkit: `python -m reproduction
---out docs/reproduction.md`.
+"""Recompute every table and figure of the five sources.
+
+python -m reproduction --out docs/reproduction.md
 """
 
 from __future__ import annotations

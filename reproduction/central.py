@@ -1,5 +1,6 @@
-"""Qardaji, Yang, Li 2013: hierarchies of counts from a trusted curator. Variances are exact;
-nothing is simulated.
+"""Qardaji, Yang, Li 2013: hierarchies of counts from a trusted curator.
+
+Variances are exact; nothing is simulated.
 """
 
 from __future__ import annotations
@@ -414,8 +415,8 @@ def table_of_sixteen(_: Settings) -> Outcome:
             printed in {f"{v:.2f}" for v in orders.values()},
             abs(orders[2, 16, 16] + 1 - float(printed)) < 0.005,
         ),
-        "16 does not divide 2^9; no order of 16, 16, 2 has what is printed, and the first has it"
-        " less 1: likely a misprint.",
+        "16 does not divide 2^9; no order of 16, 16, 2 has the printed value. The first has it"
+        " less 1: probably a misprint.",
     )
 
 

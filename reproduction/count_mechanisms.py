@@ -1,8 +1,7 @@
-"""Thesis chapters 1 to 3 and 6: randomised response and its kin, and constrained mechanisms for
-counts.
+"""Thesis chapters 1 to 3 and 6: randomised response, and constrained mechanisms for counts.
 
-All of it is exact, but for the groups of Figure 6.9 that are drawn at random: expectations take the
-place of repetitions.
+All results are exact, except for the groups of Figure 6.9, which are drawn at random: expectations
+take the place of repetitions.
 """
 
 from __future__ import annotations
@@ -466,8 +465,8 @@ def example_1(settings: Settings) -> Outcome:
         max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)
     ]
     return judged(
-        "n = 2, α = 9/10: 0.47 and 0.47, 0.05, 0.53; wrong eighteen times likelier; inner outputs"
-        " vanish as α tends to 1",
+        "n = 2, α = 9/10: 0.47 and 0.47, 0.05, 0.53; wrong eighteen times more probable; inner"
+        " outputs vanish as α tends to 1",
         ", ".join(figures([t[0][1], t[2][1], t[1][1], t[0][0]]))
         + f"; wrong over right {(t[0][1] + t[2][1]) / t[1][1]}",
         {
@@ -690,14 +689,14 @@ def theorem_10(settings: Settings) -> Outcome:
     inside, between, true = [], [], []
     for alpha, loss in product((Q(1, 3), Q(9, 10)), (L0, L1, L2)):
         rr = named.randomized_response(alpha).table
-        for odds in ((alpha + 1) / 2, Q(1), 2 / (alpha + 1)):
-            found = optimum(1, alpha, (), loss(prior=(1 / (1 + odds), odds / (1 + odds))))
+        for ratio in ((alpha + 1) / 2, Q(1), 2 / (alpha + 1)):
+            found = optimum(1, alpha, (), loss(prior=(1 / (1 + ratio), ratio / (1 + ratio))))
             inside.append(found.mechanism.table == rr and rr[0][0] == 1 / (1 + alpha))
-        for odds in (alpha / 2, (alpha + 1) / 2):
-            found = optimum(1, alpha, (), loss(prior=(1 / (1 + odds), odds / (1 + odds))))
+        for ratio in (alpha / 2, (alpha + 1) / 2):
+            found = optimum(1, alpha, (), loss(prior=(1 / (1 + ratio), ratio / (1 + ratio))))
             blind = found.mechanism.table == ((Q(1), Q(1)), (Q(0), Q(0)))
-            between.append(blind == (odds < 1 / alpha))
-            true.append(blind == (odds < alpha))
+            between.append(blind == (ratio < 1 / alpha))
+            true.append(blind == (ratio < alpha))
     return judged(
         "RR with p = 1/(1+α) is the unique optimum for α <= w1/w0 <= 1/α; proof: trivial if w1/w0 <"
         ' 1/α (or "symmetrically")',
@@ -1480,8 +1479,8 @@ def figure_6_9(target: str, settings: Settings) -> Outcome:
         printed,
         true,
         remarks=(
-            f"{low}{len(bits)} people in the order of the file, {bits.mean():.1%} with the bit; the"
-            " thesis has 32 K"
+            f"{low}{len(bits)} respondents in the order of the file, {bits.mean():.1%} with the"
+            " bit; the thesis has 32 K"
         ),
         detail=series(
             "Probability of a wrong answer, exact for these groups", "n", sizes, exact, 4
@@ -1713,11 +1712,11 @@ def figure_6_13(settings: Settings) -> Outcome:
         for (a, p), rows in found.items()
     )
     return judged(
-        "n = 8. p = 0.1: no error is likeliest, GM at 0.91 has a second peak from output n; p ="
+        "n = 8. p = 0.1: no error is most probable, GM at 0.91 has a second peak from output n; p ="
         " 0.7: GM bimodal with a dip around 0; with smaller α WM becomes more like GM",
         f"peaks of GM at α = 0.91: {peaks(rough)} (p = 0.1), {peaks(smooth)} (p = 0.7)",
         {
-            "p = 0.1: error 0 likeliest for all three": all(
+            "p = 0.1: error 0 most probable for all three": all(
                 max(h, key=h.__getitem__) == 0
                 for a in (Q(91, 100), Q(67, 100))
                 for h in found[a, Q(1, 10)].values()
@@ -1827,7 +1826,7 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
         for a, p in product((Q(91, 100), Q(67, 100)), (Q(1, 10), Q(6, 10)))
     }
     skew, even = ({a: found[a, p] for a in (Q(91, 100), Q(67, 100))} for p in (Q(1, 10), Q(6, 10)))
-    spread = {
+    widest = {
         a: max(
             np.ptp([found[a, p][k][d] for k in ("AM", "FM", "WM")]) / found[a, p]["UM"][0]
             for p in (Q(1, 10), Q(6, 10))
@@ -1862,8 +1861,8 @@ def figure_6_16(loss: str, settings: Settings) -> Outcome:
             "p = 0.6: UCM least at every d": all(
                 r["UCM"][d] == min(r[k][d] for k in SETS) for r in even.values() for d in range(8)
             ),
-            "AM, FM, WM within 15 % of UM's error of each other": max(spread.values()) < 0.15,
-            "... and nearer for α = 0.67": spread[Q(67, 100)] < spread[Q(91, 100)],
+            "AM, FM, WM within 15 % of UM's error of each other": max(widest.values()) < 0.15,
+            "... and nearer for α = 0.67": widest[Q(67, 100)] < widest[Q(91, 100)],
         },
         remarks="exact; n = 8 (the text names no n)",
         detail=detail,
@@ -1995,7 +1994,7 @@ SOURCE = Source(
         Claim("Figure 2.1", "a dependency graph and a tree", not_reproduced("-", "a diagram")),
         Claim("Definition 22", "noise of GM", definition_22),
         Claim("Eq. 6.1", "the scaled L0 and L0,d", equation_6_1),
-        Claim("Example 1", "GM for two people", example_1),
+        Claim("Example 1", "GM for two respondents", example_1),
         Claim("Figure 6.1", "unconstrained optima", figure_6_1),
         Claim("Eqs. 6.2 to 6.9", "how the properties imply each other", section_6_4),
         Claim("Lemma 11", "fair optima do not depend on the prior", lemma_11),

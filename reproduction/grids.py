@@ -1,5 +1,6 @@
-"""Yang et al. 2020: conjunctions of ranges over several attributes. Of its data sets the two that
-can be drawn anew are used.
+"""Yang et al. 2020: conjunctions of ranges over several attributes.
+
+Of its data sets, the two that can be generated are used.
 """
 
 from __future__ import annotations
@@ -146,13 +147,13 @@ def order(item: tuple[tuple[str, str, int], list[float]]) -> tuple[str, int]:
 
 
 def best_share(
-    found: Errors, name: str, among: Iterable[str], numbers: Iterable[int], room: float = 1.05
+    found: Errors, name: str, among: Iterable[str], numbers: Iterable[int], margin: float = 1.05
 ) -> float:
     """In which share of all points a system errs at most a little more than every other."""
     among, numbers = list(among), list(numbers)
     wins = [
         errors[k]
-        <= room * min(np.nan_to_num(found[other, kind, number][k], nan=np.inf) for other in among)
+        <= margin * min(np.nan_to_num(found[other, kind, number][k], nan=np.inf) for other in among)
         for (system, kind, number), errors in found.items()
         if system == name and number in numbers
         for k in range(len(errors))
@@ -185,7 +186,7 @@ def square_wave(settings: Settings) -> Outcome:
             ]
         )
     at = study(settings, 1)
-    records, asked = at.people("normal"), [at.asked(2)]
+    records, asked = at.records("normal"), [at.asked(2)]
     true = [truth(records, asked[0])]
     plain, smooth = (
         at.errors(MSW([64] * 6, 0.2, at.n, smooth=s), records, asked, true)[0]
@@ -216,7 +217,7 @@ def equation_9(_: Settings) -> Outcome:
             own = float(OUE(16, epsilon).variance(round(n / m), f)) if f == 0 else right
             noise &= abs(left / right - 1) < 1e-9 and abs(own / right - 1) < 1e-3
             rows.append([epsilon, f, f"{left:.3e}", f"{right:.3e}"])
-    # A group of n / m of n people, held of whom have the value
+    # A group of n / m of n users, of whom `held` have the value
     for n, m, held in ((12, 3, 5), (20, 4, 6)):
         size, share = n // m, Fraction(held, n)
         chances = [
@@ -354,7 +355,7 @@ def algorithm_2(settings: Settings) -> Outcome:
         float(weighted_update(full, 3, 1e-9)[0].flat[0]),
     )
     at = study(settings, 2)
-    records, asked = at.people("normal"), at.asked(4)
+    records, asked = at.records("normal"), at.asked(4)
     true = truth(records, asked)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
     estimate = protocol.estimate(protocol.simulate(records, at.rng))
@@ -386,7 +387,7 @@ def algorithm_2(settings: Settings) -> Outcome:
 def thresholds(settings: Settings) -> Outcome:
     """Answers about four attributes with a threshold of 1/n and with a much smaller one."""
     at = study(settings, 3)
-    records, asked = at.people("normal"), at.asked(4)
+    records, asked = at.records("normal"), at.asked(4)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
     estimate = protocol.estimate(protocol.simulate(records, at.rng))
     assert isinstance(estimate, PairwiseEstimate)
@@ -424,7 +425,7 @@ def varied_epsilon(settings: Settings) -> Errors:
     return sweep(
         at,
         EPSILONS,
-        lambda kind, e: Setting(at.people(kind), asked, [2, 4, 6], e),
+        lambda kind, e: Setting(at.records(kind), asked, [2, 4, 6], e),
         SYSTEMS | AS_PUBLISHED,
     )
 
@@ -499,7 +500,7 @@ def figure_1_hio(settings: Settings) -> Outcome:
         "CALM": RangeCALM,
         "HDG": HDG,
     }
-    found = sweep(at, epsilons, lambda kind, e: Setting(at.people(kind), asked, [2], e), systems)
+    found = sweep(at, epsilons, lambda kind, e: Setting(at.records(kind), asked, [2], e), systems)
     ratio = [
         [found["HIO", kind, 2][k] / found["LHIO", kind, 2][k] for kind in at.kinds]
         for k in range(2)
@@ -541,7 +542,7 @@ def varied_volume(settings: Settings) -> dict[float, Errors]:
     place = [(volume, number) for volume in VOLUMES for number in numbers]
     found: dict[float, Errors] = {volume: {} for volume in VOLUMES}
     for kind in at.kinds:
-        records = at.people(kind)
+        records = at.records(kind)
         true = [truth(records, queries) for queries in asked]
         for name, system in SYSTEMS.items():
             errors = at.errors(system([at.c] * at.d, 1.0, at.n), records, asked, true)
@@ -587,7 +588,7 @@ def varied_size(settings: Settings) -> Errors:
 
     def point(kind: str, c: int) -> Setting:
         return Setting(
-            at.people(kind, c=c), [at.asked(several, c=c) for several in (2, 4, 6)], [2, 4, 6], c=c
+            at.records(kind, c=c), [at.asked(several, c=c) for several in (2, 4, 6)], [2, 4, 6], c=c
         )
 
     return sweep(at, sizes(settings), point, SYSTEMS)
@@ -635,7 +636,9 @@ def varied_attributes(settings: Settings) -> Errors:
     at = study(settings, 15)
 
     def point(kind: str, d: int) -> Setting:
-        return Setting(at.people(kind, d=d), [at.asked(several, d=d) for several in (2, 4)], [2, 4])
+        return Setting(
+            at.records(kind, d=d), [at.asked(several, d=d) for several in (2, 4)], [2, 4]
+        )
 
     return sweep(at, dimensions(settings), point, SYSTEMS)
 
@@ -665,7 +668,7 @@ def figure_5(settings: Settings) -> Outcome:
     at, numbers = study(settings, 16), (2, 3, 4, 6, 8, 10)
     asked = [at.asked(several, d=10) for several in numbers]
     apart = sweep(
-        at, [1.0], lambda kind, _: Setting(at.people(kind, d=10), asked, numbers), SYSTEMS
+        at, [1.0], lambda kind, _: Setting(at.records(kind, d=10), asked, numbers), SYSTEMS
     )
     found = {
         (name, kind): [apart[name, kind, number][0] for number in numbers]
@@ -693,7 +696,7 @@ def varied_users(settings: Settings) -> Errors:
     at = study(settings, 17)
     asked = [at.asked(several) for several in (2, 4, 6)]
     return sweep(
-        at, users(settings), lambda kind, n: Setting(at.people(kind, n), asked, [2, 4, 6]), SYSTEMS
+        at, users(settings), lambda kind, n: Setting(at.records(kind, n), asked, [2, 4, 6]), SYSTEMS
     )
 
 
@@ -752,7 +755,7 @@ def six_attributes(settings: Settings) -> Errors:
     at = study(settings, 18)
 
     def point(kind: str, d: int) -> Setting:
-        return Setting(at.people(kind, d=d), [at.asked(6, d=d)], [6])
+        return Setting(at.records(kind, d=d), [at.asked(6, d=d)], [6])
 
     return sweep(at, (6, 10) if settings.quick else (6, 8, 10), point, SYSTEMS)
 
@@ -767,7 +770,7 @@ def guideline_figure(several: tuple[int, ...], settings: Settings) -> Outcome:
     rows, ratios = [], []
     for kind in at.kinds if len(several) == 1 else at.kinds[:1]:
         for d in several:
-            records, asked = at.people(kind, d=d), [at.asked(2, d=d)]
+            records, asked = at.records(kind, d=d), [at.asked(2, d=d)]
             true = [truth(records, asked[0])]
             for epsilon in epsilons:
                 found = {
@@ -821,7 +824,7 @@ def components(settings: Settings) -> Outcome:
     }
     with np.errstate(all="ignore"):
         found = sweep(
-            at, EPSILONS, lambda kind, e: Setting(at.people(kind), asked, [2, 4], e), systems
+            at, EPSILONS, lambda kind, e: Setting(at.records(kind), asked, [2, 4], e), systems
         )
     tdg = [
         abs(a / b - 1)
@@ -847,12 +850,12 @@ def components(settings: Settings) -> Outcome:
     )
 
 
-def spread_of_errors(system: type[TDG], settings: Settings) -> Outcome:
+def distribution_of_errors(system: type[TDG], settings: Settings) -> Outcome:
     """Over queries, of the mean of the collections' absolute errors."""
     at = study(settings, 23)
     rows = []
     for kind in at.kinds:
-        records = at.people(kind)
+        records = at.records(kind)
         for several in (2, 4):
             asked = at.asked(several)
             true, protocol = truth(records, asked), system([at.c] * at.d, 1.0, at.n)
@@ -888,7 +891,7 @@ def all_cells(settings: Settings) -> dict[tuple[str, str, float], tuple[float, f
     half, found = at.c // 2, {}
     systems = SYSTEMS | {"CALM, norm-sub": NormSubCALM}
     for kind in at.kinds:
-        records = at.people(kind)
+        records = at.records(kind)
         pairs = list(combinations(range(at.d), 2))
         true = [
             np.histogram2d(records[:, j], records[:, k], bins=at.c, range=[[0, at.c]] * 2)[0] / at.n
@@ -1004,7 +1007,7 @@ def counts_of_zero(volume: float, empty: bool, settings: Settings) -> Outcome:
     at.queries *= 3
     found: dict[tuple[str, str], list[float]] = {}
     for kind in at.kinds:
-        records = at.people(kind, d=10)
+        records = at.records(kind, d=10)
         lists, true = [], []
         for several in (6, 8, 10):
             asked = at.asked(several, d=10, volume=volume)
@@ -1057,7 +1060,7 @@ def figure_15(settings: Settings) -> Outcome:
     shares = [Fraction(k, 10) for k in (1, 2, 4, 6, 9)]
     rows, near = [], []
     for kind in at.kinds:
-        records, asked = at.people(kind), [at.asked(2)]
+        records, asked = at.records(kind), [at.asked(2)]
         true = [truth(records, asked[0])]
         for epsilon in (1.0,) if settings.quick else (0.2, 1.0, 2.0):
             errors = [
@@ -1082,10 +1085,10 @@ def figure_17(settings: Settings) -> Outcome:
     at = study(settings, 27)
     rows, nested, straddling = [], [], []
     for epsilon in (0.4, 1.0, 2.0):
-        own = rounds(HDG([at.c] * at.d, epsilon, at.n), at.people("normal"), at.rng)
+        own = rounds(HDG([at.c] * at.d, epsilon, at.n), at.records("normal"), at.rng)
         cut = rounds(
             HDG([at.c] * at.d, epsilon, granularity=5, line_granularity=18),
-            at.people("normal"),
+            at.records("normal"),
             at.rng,
         )
         nested.append(float(own[1:].max()) if len(own) > 1 else 0.0)
@@ -1113,7 +1116,7 @@ def figure_18(settings: Settings) -> Outcome:
     rows, later = [], []
     for epsilon in (0.4, 1.0, 2.0):
         protocol = HDG([at.c] * at.d, epsilon, at.n)
-        estimate = protocol.estimate(protocol.simulate(at.people("normal"), at.rng))
+        estimate = protocol.estimate(protocol.simulate(at.records("normal"), at.rng))
         assert isinstance(estimate, PairwiseEstimate)
         quadrants = np.concatenate(
             [
@@ -1159,7 +1162,7 @@ def figure_28(settings: Settings) -> Outcome:
 
     def point(kind: str, covariance: float) -> Setting:
         # Of 1.0 the matrix is singular.
-        return Setting(at.people(kind, covariance=min(covariance, 1 - 1e-9)), asked, [2, 4, 6])
+        return Setting(at.records(kind, covariance=min(covariance, 1 - 1e-9)), asked, [2, 4, 6])
 
     found = sweep(at, covariances, point, SYSTEMS)
     kinds = at.kinds
@@ -1218,8 +1221,8 @@ SOURCE = Source(
         Claim("Figure 6", "varying the number of users", figure_6),
         Claim("Figure 7", "the guideline, d = 6", partial(guideline_figure, (6,))),
         Claim("Figure 8", "grids without Phase 2", components),
-        Claim("Figure 9", "distribution of TDG's errors", partial(spread_of_errors, TDG)),
-        Claim("Figure 10", "distribution of HDG's errors", partial(spread_of_errors, HDG)),
+        Claim("Figure 9", "distribution of TDG's errors", partial(distribution_of_errors, TDG)),
+        Claim("Figure 10", "distribution of HDG's errors", partial(distribution_of_errors, HDG)),
         Claim("Figure 11", "all values of all pairs", figure_11),
         Claim("Figure 12, number", "how many ranges", figure_12_count),
         Claim("Figure 12", "all ranges of pairs", figure_12),

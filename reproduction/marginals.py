@@ -1,8 +1,8 @@
 """Thesis chapter 4: marginals under local privacy.
 
-People are drawn as in `examples/marginal_figures.py`. The trips are those of `--data`; the film
-viewers of the thesis are not at hand, and made-up ones, among whom all attributes go together too,
-stand in: errors of unbiased estimates hardly depend on them.
+Records are drawn as in `examples/marginal_figures.py`. The trips are those of `--data`. The film
+viewers of the thesis are not available. Generated ones, whose attributes are all correlated too,
+take their place: errors of unbiased estimates hardly depend on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from examples.marginal_figures import (
     INDEPENDENT,
     LN3,
     SIX,
-    People,
+    Population,
     Study,
     skewed,
     taxi,
@@ -73,7 +73,7 @@ def study(settings: Settings, repeats: int = 5) -> Study:
 
 
 def of_trips(
-    theirs: str, compute: Callable[[Settings, People, str], Outcome]
+    theirs: str, compute: Callable[[Settings, Population, str], Outcome]
 ) -> Callable[[Settings], Outcome]:
     """What needs the taxi trips."""
 
@@ -85,7 +85,7 @@ def of_trips(
     return outcome
 
 
-def watching() -> People:
+def watching() -> Population:
     return viewers(np.random.default_rng(1))
 
 
@@ -264,11 +264,11 @@ def theorem_2(settings: Settings) -> Outcome:
         exact = float(
             binom.cdf(math.floor(low + 1e-9), n, pr) + binom.sf(math.ceil(high - 1e-9) - 1, n, pr)
         )
-        spread, largest = variance_of_sampled(1, pr), 2 * pr / (2 * pr - 1)
+        variance, largest = variance_of_sampled(1, pr), 2 * pr / (2 * pr - 1)
         printed = 2 * math.exp(
             -n * c**2 * (2 * pr - 1) / (2 * pr * (2 * (1 - pr) / (2 * pr - 1) + c / 3))
         )
-        bernstein = 2 * math.exp(-n * c**2 / (2 * spread + 2 * c * largest / 3))
+        bernstein = 2 * math.exp(-n * c**2 / (2 * variance + 2 * c * largest / 3))
         rows.append((s, c, exact, printed, bernstein))
     return judged(
         "Pr[error >= c] <= 2 exp(-N c² ps (2pr-1) / (2pr (2 (1-pr)/(2pr-1) + c/3)))",
@@ -501,7 +501,7 @@ def table_4_1(settings: Settings) -> Outcome:
     )
 
 
-def table_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
+def table_4_2(settings: Settings, trips: Population, theirs: str) -> Outcome:
     printed = [
         (16, 8, 1, 0.2, 3, 8), (18, 8, 2, 0.1, 15, 28), (16, 8, 2, 0.2, 3, 28),
         (16, 12, 2, 0.2, 19, 66), (18, 16, 2, 0.1, 120, 120),
@@ -578,7 +578,7 @@ def algorithm_3(settings: Settings) -> Outcome:
 # --- 4.4 ------------------------------------------------------------------------------------------
 
 
-def figure_4_2(settings: Settings, trips: People, theirs: str) -> Outcome:
+def figure_4_2(settings: Settings, trips: Population, theirs: str) -> Outcome:
     work, names = study(settings), trips.attributes
     counts = trips.draw(1 << 18, work.rng)
     protocol = InpHT(trips.domain, 2, LN3)
@@ -635,13 +635,13 @@ def sweep(
     """Mean total variation for every dimension and size of marginals, protocol, and pair of N and
     epsilon.
     """
-    work, people = study(settings, 2), watching()
+    work, population = study(settings, 2), watching()
 
     def error(kind: type[MarginalProtocol], d: int, k: int, n: int, epsilon: float) -> float:
         # Few attributes have few marginals to average over, and cost little.
         return work.error(
             kind,
-            people.some(d),
+            population.some(d),
             n,
             k,
             epsilon,
@@ -758,12 +758,12 @@ def figure_4_3(settings: Settings) -> Outcome:
 
 
 def input_sampling(settings: Settings) -> Outcome:
-    work, people = study(settings), watching()
+    work, population = study(settings), watching()
     powers, rows = (14, 16, 18), {}
     for d in (4, 8):
         rows[f"d = {d}"] = [
             work.error(
-                InpPS, people.some(d), 1 << power, 2, LN3, repeats=6 if settings.quick else 20
+                InpPS, population.some(d), 1 << power, 2, LN3, repeats=6 if settings.quick else 20
             )[0]
             for power in powers
         ]
@@ -812,7 +812,7 @@ def counted(settings: Settings) -> Outcome:
     )
 
 
-def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
+def figure_4_4(settings: Settings, trips: Population, theirs: str) -> Outcome:
     work, ways = study(settings), range(1, 8)
     found = {
         kind.__name__: [work.error(kind, trips, 1 << 18, k, LN3)[0] for k in ways] for kind in SIX
@@ -847,7 +847,7 @@ def figure_4_4(settings: Settings, trips: People, theirs: str) -> Outcome:
     )
 
 
-def figure_4_5(settings: Settings, trips: People, theirs: str) -> Outcome:
+def figure_4_5(settings: Settings, trips: Population, theirs: str) -> Outcome:
     work = study(settings, 3)
     dims, epsilons = (
         ((8, 10), (0.4, 1.2)) if settings.quick else ((8, 12, 16), (0.2, 0.6, 1.0, 1.4))
@@ -982,7 +982,7 @@ def figure_4_7(settings: Settings) -> Outcome:
 # --- 4.5 to 4.7 -----------------------------------------------------------------------------------
 
 
-def figure_4_8(settings: Settings, trips: People, theirs: str) -> Outcome:
+def figure_4_8(settings: Settings, trips: Population, theirs: str) -> Outcome:
     work, n, pairs = study(settings), 1 << 18, DEPENDENT + INDEPENDENT
     counts = trips.draw(n, work.rng)
     exact = {pair: statistic(trips.marginal(counts, pair), n) for pair in pairs}
@@ -1051,7 +1051,7 @@ def independence(settings: Settings) -> Outcome:
         ' reject the null hypothesis)", InpHT is close to the truth',
         "independent pairs declared dependent: "
         + "; ".join(
-            f"{name} {plain:.2f} by 3.84, {aware:.3f} by the value that knows the noise"
+            f"{name} {plain:.2f} by 3.84, {aware:.3f} by the value that includes the noise"
             for name, (plain, aware, _) in found.items()
         ),
         {
@@ -1065,7 +1065,7 @@ def independence(settings: Settings) -> Outcome:
                 "by 3.84 both reject nearly every true hypothesis (over 0.7): "
                 "type I errors, rejections"
             ): (min(plain for plain, _, _ in found.values()) > 0.7),
-            "by critical values that know the noise about one in twenty (0.01 .. 0.11)": (
+            "by critical values that include the noise about one in twenty (0.01 .. 0.11)": (
                 all(0.01 <= aware <= 0.11 for _, aware, _ in found.values()) or settings.quick
             ),
         },
@@ -1101,11 +1101,11 @@ def section_2_5_2(settings: Settings) -> Outcome:
 
 
 def figure_4_9(settings: Settings) -> Outcome:
-    work, people, n = study(settings), watching().some(10), 200_000
+    work, population, n = study(settings), watching().some(10), 200_000
     epsilons = (0.2, 1.4) if settings.quick else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
-    samples = [people.draw(n, work.rng) for _ in range(work.repeats)]
-    truths = [lambda a, b, counts=counts: people.marginal(counts, (a, b)) for counts in samples]
-    best = float(np.mean([chow_liu(truth, people.attributes).total() for truth in truths]))
+    samples = [population.draw(n, work.rng) for _ in range(work.repeats)]
+    truths = [lambda a, b, counts=counts: population.marginal(counts, (a, b)) for counts in samples]
+    best = float(np.mean([chow_liu(truth, population.attributes).total() for truth in truths]))
     found: Means = {"true marginals": [best] * len(epsilons)}
     for kind in (InpHT, MargPS):
         found[kind.__name__] = [
@@ -1119,7 +1119,7 @@ def figure_4_9(settings: Settings) -> Outcome:
                     ]
                 )
             )
-            for protocol in (kind(people.domain, 2, epsilon) for epsilon in epsilons)
+            for protocol in (kind(population.domain, 2, epsilon) for epsilon in epsilons)
         ]
     ht, ps = np.array(found["InpHT"]) / best, np.array(found["MargPS"]) / best
     return judged(
@@ -1177,10 +1177,10 @@ def corollary_1(settings: Settings) -> Outcome:
 
 
 def calm(settings: Settings) -> Outcome:
-    work, people, ways, epsilons = study(settings), watching().some(8), (1, 2, 3, 4), (0.4, 1.1)
+    work, population, ways, epsilons = study(settings), watching().some(8), (1, 2, 3, 4), (0.4, 1.1)
     found = {
         f"{kind.__name__}, k = {k}": [
-            work.error(kind, people, 1 << 18, k, epsilon)[0] for epsilon in epsilons
+            work.error(kind, population, 1 << 18, k, epsilon)[0] for epsilon in epsilons
         ]
         for k in ways
         for kind in (CALM, InpHT)

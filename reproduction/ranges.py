@@ -1,6 +1,4 @@
-"""Cormode, Kulkarni, Srivastava 2019, and chapter 5 of the thesis: range, prefix and quantile
-queries under local privacy.
-"""
+"""Cormode, Kulkarni, Srivastava 2019, and thesis chapter 5: ranges, prefixes and quantiles."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ def every_range(domain: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predicted(one: RangeProtocol, first: np.ndarray, last: np.ndarray, n: int = N) -> np.ndarray:
-    """Variances for an evenly spread population."""
+    """Variances for an even population."""
     users = one._expected_users(n)
     if isinstance(one, DecomposedHistogram):
         held = one.tree.padded(np.full(one.domain, 1 / one.domain))
@@ -305,7 +303,7 @@ def against_flat(_: Settings) -> Outcome:
 
 
 def positions(domain: int, r: int, most: int = 4096) -> tuple[np.ndarray, np.ndarray]:
-    """Ranges of length r, at ``most`` positions spread over the domain or at all."""
+    """Ranges of length r, at all positions or at ``most`` random ones."""
     count = domain - r + 1
     first = np.arange(count) if count <= most else np.random.default_rng(r).integers(0, count, most)
     return first, first + r - 1

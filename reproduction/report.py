@@ -1,4 +1,4 @@
-"""What a source claims, what this toolkit makes of it, and the page that compares the two."""
+"""Claims of the sources, what this toolkit computes for them, and the page that compares both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Verdict(Enum):
-    """How a claim fared."""
+    """The result of checking a claim."""
 
     REPRODUCED = "reproduced"
     """What was computed agrees with what is printed, within the tolerance of the remarks."""
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim held against a computation.
+    """A claim compared with a computation.
 
     `theirs` and `ours` are short texts, a few numbers each; `remarks` says settings, tolerance and
     causes; `detail` is a longer table in Markdown, shown below the summary.

@@ -1,5 +1,6 @@
-"""Bassily and Smith 2015: succinct histograms. Its statements have no printed numbers; orders of
-magnitude are measured.
+"""Bassily and Smith 2015: succinct histograms.
+
+The statements have no printed numbers; orders of magnitude are measured.
 """
 
 from __future__ import annotations
@@ -358,10 +359,10 @@ def error_of_histogram(settings: Settings) -> Outcome:
             for row in found
         ),
         agrees(bool(clear) and all(float(row[5]) == 1 for row in clear)),
-        f"n = {n} users, 12 bits, items held by 40 % and 30 %, with the paper's sizes. Threshold (T"
-        " + 1) / eps sqrt(ln d ln(1/beta) / n), that of Algorithm 5. Tolerance: items above three"
-        " times that are always listed. A user sends n^(3/2) signs: not practical beyond a"
-        " thousand users.",
+        f"n = {n} users, 12 bits, items of 40 % and 30 % of the users, with the paper's sizes."
+        " Threshold (T + 1) / eps sqrt(ln d ln(1/beta) / n), that of Algorithm 5. Tolerance: items"
+        " above three times that are always listed. A user sends n^(3/2) signs: not practical"
+        " beyond a thousand users.",
         table(head, [row[:7] for row in found]),
     )
 
@@ -391,9 +392,9 @@ def one_bit_privacy(_: Settings) -> Outcome:
         "rejections have the ratio 1 / (2 - e^eps): "
         + "; ".join(f"{row[2]} against {row[1]}" for row in rows),
         errs(printed, corrected),
-        "Of GRR with 10^7 items and a uniform default: one item e^eps as likely as the mean, others"
-        " as likely as it; infinite at ln 2. `OneBit` accepts with the largest c <= 1/2 that keeps"
-        " epsilon, exactly audited.",
+        "Of GRR with 10^7 items and a uniform default: one item e^eps as probable as the mean,"
+        " others as probable as it; infinite at ln 2. `OneBit` accepts with the largest c <= 1/2"
+        " that keeps epsilon, exactly audited.",
         table(["epsilon", "e^eps", "ratio of rejections with 1/2", "c here", "loss here"], rows),
     )
 
@@ -480,8 +481,8 @@ def lower(settings: Settings) -> Outcome:
     for n, d, epsilon in ((1_000, 64, 1.0), (4_000, 64, 1.0), (4_000, 1024, 1.0), (4_000, 64, 0.5)):
         bound, order = lower_bound(n, d, epsilon), math.sqrt(math.log(d) / n) / epsilon
         best, runs = SubsetSelection(d, epsilon), 10 if settings.quick else 60
-        room, rate = 1 - math.log(2) / math.log(d), n * math.sinh(epsilon / 2) ** 2 / math.log(d)
-        t, worst = min(1.0, math.sqrt(room / (3 * rate))), []
+        factor, rate = 1 - math.log(2) / math.log(d), n * math.sinh(epsilon / 2) ** 2 / math.log(d)
+        t, worst = min(1.0, math.sqrt(factor / (3 * rate))), []
         for seed in range(runs):
             rng = np.random.default_rng([n, d, seed])
             p = np.full(d, (1 - t) / d)

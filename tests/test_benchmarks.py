@@ -58,7 +58,7 @@ def test_errors_are_of_ranges_and_ranks(peers: SimpleNamespace) -> None:
         pytest.approx((3 * 1 + 2 * 4 + 9) / 6),
         0.0,
     ]
-    below = peers.worker.spread(3, 100)[0] / 100
+    below = peers.worker.bell(3, 100)[0] / 100
     assert peers.worker.quantiles(adapter, **options, probabilities=[0.9])["mse"][
         0
     ] == pytest.approx((0.9 - below) ** 2)

@@ -49,9 +49,9 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def marginals(where: Sweep) -> list[Any]:
     study = marginal_figures.Study(np.random.default_rng(1), 2, True, where)
-    people = marginal_figures.trips(np.random.default_rng(2), 500)
+    population = marginal_figures.trips(np.random.default_rng(2), 500)
     return study.errors(
-        people.some, [(kind, d, 2000, 2, 1.0) for kind in (InpHT, MargPS) for d in (3, 4)]
+        population.some, [(kind, d, 2000, 2, 1.0) for kind in (InpHT, MargPS) for d in (3, 4)]
     )
 
 
@@ -63,7 +63,7 @@ def grids(where: Sweep) -> list[Any]:
 
     def point(study: grid_figures.Study, kind: str, d: float) -> grid_figures.Point:
         return (
-            study.people(kind, d=int(d)),
+            study.records(kind, d=int(d)),
             [asked],
             lambda system: system([study.c] * int(d), 1.0, study.n),
         )
@@ -127,9 +127,11 @@ def test_a_case_that_fails_ends_the_sweep(where: dict[str, int]) -> None:
 def test_records_of_another_covariance_are_others() -> None:
     study = grid_figures.Study(np.random.default_rng(1), True, n=10_000)
     correlation = [
-        np.corrcoef(study.people("normal", covariance=covariance).T)[0, 1]
+        np.corrcoef(study.records("normal", covariance=covariance).T)[0, 1]
         for covariance in (0.8, 0.0)
     ]
     assert abs(correlation[0] - 0.8) < 0.05
     assert abs(correlation[1]) < 0.05
-    assert (study.people("normal", covariance=0.0) == study.people("normal", covariance=0.0)).all()
+    assert (
+        study.records("normal", covariance=0.0) == study.records("normal", covariance=0.0)
+    ).all()

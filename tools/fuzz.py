@@ -1,4 +1,4 @@
-"""Damaged and forged files, by the thousand: each is read as what it says, or refused.
+"""Try thousands of damaged and forged files: each must be read as it is written, or refused.
 
     python tools/fuzz.py                                       500 inputs of every format
     python tools/fuzz.py --inputs 20000 --format parquet --seed 7
@@ -6,13 +6,13 @@
 
 Inputs are made from valid files: bits flip, bytes are spliced, tokens and entries of JSON are
 replaced, repeated, moved and removed, numbers of a report or of an aggregate are changed; digests
-are mostly made anew, so that the checks behind them are met. An input depends on the seed, on its
-format and on its number alone.
+are mostly computed again, so that the checks behind them are reached. An input depends on the seed,
+on its format and on its number alone.
 
 A finding is an error other than those that the reader promises, an input that is accepted although
 a plain reading of it, written here without the library, says otherwise, more than 2 CPU seconds, or
-more than 200 MB. A process that hangs or dies is a finding too, and another one goes on. The exit
-code is 1 if there are findings. Needs the extra ``storage``, and a POSIX system.
+more than 200 MB. A process that hangs or dies is a finding too, and another process continues. The
+exit code is 1 if there are findings. Needs the extra ``storage``, and a POSIX system.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Runs the scripts of examples/notebooks and writes each with its outputs into the `.ipynb` beside
-it: ``python tools/notebooks.py [SCRIPT ...]``.
+"""Run the scripts of examples/notebooks, and write each with its outputs into its `.ipynb` file.
+
+    python tools/notebooks.py [SCRIPT ...]
 
 What depends on the machine (times, versions, random names of cells) is left out. Draws are seeded,
-but for those of the device in `from_program_to_device`, whose randomness is the operating system's.
+except for those of the device in `from_program_to_device`, which takes the operating system's
+randomness.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The oldest releases that pyproject.toml allows, as constraints for pip: ``python tools/oldest.py
-> oldest.txt``.
+"""The oldest releases that pyproject.toml allows, as constraints for pip.
+
+    python tools/oldest.py > oldest.txt
 
 Every requirement, those of the extras too, is at its lower bound; of two bounds on one project the
 higher counts.

@@ -1,5 +1,4 @@
-"""Is what would be published what was tested? Builds it, and runs the tests against it as
-installed, away from the checkout.
+"""Build the wheel that would be published, and run the tests against it as installed.
 
 The source distribution is built, the wheel from it, and the wheel is installed twice: with the
 oldest releases that pyproject.toml allows of everything that it names (which exist for Python 3.11

@@ -1,5 +1,4 @@
-"""This project beside other libraries: each in an environment of its own, all measured by the same
-code, in turn.
+"""Comparison with other libraries: each in its own environment, all measured by the same code.
 
 `environments` installs them and records what fails; `worker` runs inside each and measures, through
 the library's file in `adapters`; `tasks` says what is measured; `page` writes the report.

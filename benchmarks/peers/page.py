@@ -1,4 +1,4 @@
-"""The report, in Markdown: page.md says what the tables are, this file makes them."""
+"""The report, in Markdown: page.md is its text, and this file makes the tables."""
 
 from __future__ import annotations
 
@@ -207,14 +207,14 @@ def accuracy(rows: Mapping[str, Mapping[str, Answers]], size: Size) -> str:
         "RMSE, %",
         "theory, %",
         "ratio",
-        "mean estimate of items nobody holds, %",
+        "mean estimate of items no user has, %",
         "unbiased (repeats)",
     ]
     return table(head, lines())
 
 
-def spreads(rows: Mapping[str, Mapping[str, Answers]], unit: float) -> str:
-    """RMSE and milliseconds, of everybody who has the kind."""
+def errors_and_times(rows: Mapping[str, Mapping[str, Answers]], unit: float) -> str:
+    """RMSE and milliseconds of every library that has the kind."""
 
     def lines() -> Iterator[list[str]]:
         for kind, cells in rows.items():
@@ -398,12 +398,12 @@ def page(
         client=rates(results["client"]),
         server=rates(results["server"]),
         accuracy=accuracy(results["accuracy"], size),
-        local_ranges=spreads(results["local ranges"], size.users / 100),
+        local_ranges=errors_and_times(results["local ranges"], size.users / 100),
         heavy=heavy(results["heavy"]),
         draws=draws(results, size),
         counts=counts(results["counts"]),
-        ranges=spreads(results["ranges"], 1.0),
-        quantiles=spreads(results["quantiles"], 0.01),
+        ranges=errors_and_times(results["ranges"], 1.0),
+        quantiles=errors_and_times(results["quantiles"], 0.01),
         faster=bullets(faster(results)),
         nearer=bullets(nearer(results)),
     )

@@ -1,6 +1,4 @@
-"""What is measured of every library that has it. Repeats of the libraries alternate, so that a slow
-minute slows them all.
-"""
+"""The measurements. Repeats of the libraries alternate, so that a slow minute slows them all."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any
 
 from peers.adapters import here
 from peers.environments import Worker
-from peers.worker import people
+from peers.worker import zipf
 
 EPSILON = 1.0  # page.md says it too
 DOMAINS = (64, 1024)
@@ -208,7 +206,7 @@ def measured(workers: Mapping[str, Worker], size: Size, report: Callable[[str], 
 
 def oracle_theory(size: Size) -> dict[str, float]:
     """The RMSE that theory has for every oracle's accuracy."""
-    counts = people(DOMAINS[0], size.users)
+    counts = zipf(DOMAINS[0], size.users)
     named = {kind: kind.split(",")[0] for kind in ORACLES}
     return {
         kind: math.sqrt(here.theory(name, DOMAINS[0], EPSILON, counts))

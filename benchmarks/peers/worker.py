@@ -37,10 +37,8 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def people(domain: int, users: int) -> list[int]:
-    """How many users hold each item: Zipf with exponent 1 over the first half of the items, nobody
-    holds the others.
-    """
+def zipf(domain: int, users: int) -> list[int]:
+    """How many users have each item: Zipf, exponent 1, over the first half; none the others."""
     return shared_out(
         users, [1 / (rank + 1) if rank < domain // 2 else 0.0 for rank in range(domain)]
     )
@@ -54,8 +52,8 @@ def shared_out(users: int, weights: list[float]) -> list[int]:
     ]
 
 
-def spread(domain: int, users: int) -> list[int]:
-    """How many users hold each item: a wide bell."""
+def bell(domain: int, users: int) -> list[int]:
+    """How many users have each item: a wide bell."""
     return shared_out(
         users, [math.exp(-((item - domain / 2) ** 2) / (domain / 3) ** 2) for item in range(domain)]
     )
@@ -124,7 +122,7 @@ def client(adapter: ModuleType, budget: float, **options: Any) -> dict[str, floa
 
     def ready() -> tuple[Any, Any, int]:
         oracle = part(adapter, "oracle")(**options)
-        values = prepared(adapter, values_of(people(options["domain"], MOST_USERS)))
+        values = prepared(adapter, values_of(zipf(options["domain"], MOST_USERS)))
         users = affordable(lambda count: oracle.privatize(values[:count]), budget)
         return oracle, values[:users], users
 
@@ -137,7 +135,7 @@ def server(adapter: ModuleType, users: int, **options: Any) -> dict[str, float]:
 
     def ready() -> tuple[Any, Any]:
         oracle = part(adapter, "oracle")(**options)
-        reports = oracle.privatize(prepared(adapter, values_of(people(options["domain"], users))))
+        reports = oracle.privatize(prepared(adapter, values_of(zipf(options["domain"], users))))
         oracle.estimate(reports[:10])  # compiled and imported when first called
         return oracle, reports
 
@@ -151,7 +149,7 @@ def accuracy(
     """Squared error of all items, and the mean estimate of the items that nobody holds, each with
     its standard error.
     """
-    counts = people(options["domain"], users)
+    counts = zipf(options["domain"], users)
     values = prepared(adapter, values_of(counts))
     make = part(adapter, "oracle")
     squares: list[float] = []
@@ -197,8 +195,8 @@ def distribution(
 def ranges(
     adapter: ModuleType, users: int, budget: float, least: int, **options: Any
 ) -> dict[str, object]:
-    """Squared error of all ranges of at least a cell, in people, and seconds of a release."""
-    counts = people(options["domain"], users)
+    """Squared error of all ranges of at least a cell, in users, and seconds of a release."""
+    counts = zipf(options["domain"], users)
     release = part(adapter, "ranges")(**options)
     release(counts)
     squares: list[float] = []
@@ -223,10 +221,10 @@ def ranges(
 def quantiles(
     adapter: ModuleType, users: int, budget: float, least: int, **options: Any
 ) -> dict[str, object]:
-    """Squared distance, in fractions of the people, from each quantile asked for to the ranks of
+    """Squared distance, in fractions of the users, from each quantile asked for to the ranks of
     the cell answered.
     """
-    counts = spread(options["domain"], users)
+    counts = bell(options["domain"], users)
     release = part(adapter, "quantiles")(**options)
     release(counts)
     below = [0]

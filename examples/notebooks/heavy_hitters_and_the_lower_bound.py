@@ -39,7 +39,7 @@ from frequency.heavy import OneBit, PrefixExtension, lower_bound, plot
 full, data = arguments()
 rng = np.random.default_rng(4)
 
-from heavy_hitters import STYLES, People, error, typed
+from heavy_hitters import STYLES, Population, error, typed
 
 # %% [markdown]
 # ## Strings in, strings out
@@ -111,7 +111,9 @@ repeats = 5 if full else 2
 
 def mean_error(make, bits, n):
     """Over a few collections from users with items of a Zipf distribution."""
-    return float(np.mean([error(make(), People.draw(bits, n, rng), rng) for _ in range(repeats)]))
+    return float(
+        np.mean([error(make(), Population.draw(bits, n, rng), rng) for _ in range(repeats)])
+    )
 
 
 systems = {

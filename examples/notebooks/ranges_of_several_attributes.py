@@ -116,7 +116,7 @@ systems = (
 )
 epsilons = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0) if full else (0.4, 1.0, 2.0)
 several, volumes = range(2, study.d + 1), (0.1, 0.3, 0.5, 0.7, 0.9)
-records = study.people("normal")
+records = study.records("normal")
 questions = {("λ", k): study.asked(k) for k in several} | {
     ("ω", v): study.asked(2, volume=v) for v in volumes
 }

@@ -33,8 +33,8 @@ def ranges(kind, domain, epsilon):
     choice({"cells": None}, kind)
 
     def release(counts):
-        people = [cell for cell, count in enumerate(counts) for _ in range(count)]
-        return tools.histogram(people, epsilon=epsilon, bins=domain, range=(-0.5, domain - 0.5))[0]
+        items = [cell for cell, count in enumerate(counts) for _ in range(count)]
+        return tools.histogram(items, epsilon=epsilon, bins=domain, range=(-0.5, domain - 0.5))[0]
 
     return release
 
@@ -45,8 +45,8 @@ def quantiles(kind, domain, epsilon, probabilities):
     choice({"exponential mechanism": None}, kind)
 
     def release(counts):
-        people = [cell for cell, count in enumerate(counts) for _ in range(count)]
-        found = tools.quantile(people, list(probabilities), epsilon=epsilon, bounds=(0, domain))
+        items = [cell for cell, count in enumerate(counts) for _ in range(count)]
+        found = tools.quantile(items, list(probabilities), epsilon=epsilon, bounds=(0, domain))
         return found if len(probabilities) > 1 else [found]
 
     return release

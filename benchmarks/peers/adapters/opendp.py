@@ -102,8 +102,8 @@ def quantiles(kind, domain, epsilon, probabilities):
             )
 
         def one_by_one(counts):
-            people = [cell for cell, count in enumerate(counts) for _ in range(count)]
-            return [measurement(people) for measurement in each]
+            items = [cell for cell, count in enumerate(counts) for _ in range(count)]
+            return [measurement(items) for measurement in each]
 
         return one_by_one
     release = release_of(dp, kind, domain, epsilon)

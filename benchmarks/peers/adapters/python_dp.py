@@ -25,11 +25,11 @@ def quantiles(kind, domain, epsilon, probabilities):
     choice({"binary search": None}, kind)
 
     def release(counts):
-        people = [float(cell) for cell, count in enumerate(counts) for _ in range(count)]
+        items = [float(cell) for cell, count in enumerate(counts) for _ in range(count)]
         share = epsilon / len(probabilities)
         bounds = {"lower_bound": 0, "upper_bound": domain - 1, "dtype": "float"}
         return [
-            round(Percentile(epsilon=share, percentile=q, **bounds).quick_result(people))
+            round(Percentile(epsilon=share, percentile=q, **bounds).quick_result(items))
             for q in probabilities
         ]
 
