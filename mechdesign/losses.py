@@ -35,8 +35,8 @@ class Loss(ABC):
     Attributes
     ----------
     prior : tuple of Fraction or None
-        Exact weights over the inputs that sum to one; None is uniform. See `prior` and `binomial`
-        for ways to make one.
+        Exact weights over the inputs, shape (inputs,), that sum to one; None is uniform. See
+        `prior` and `binomial` for ways to make one.
     worst_case : bool
         False: the expectation over the prior. True: the largest expected cost over the inputs,
         whatever the prior (which must then be None). Definition 21 would weight the inputs under

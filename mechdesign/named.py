@@ -39,19 +39,21 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
 
 
 def geometric_weights(n: int, a: Number) -> Weights[Number]:
-    """The entries of GM times their common denominator, and that denominator, for n >= 1.
+    """The entries of GM times their common denominator, and that denominator.
 
     Parameters
     ----------
     n : int
-        The number of respondents.
+        The number of respondents, at least 1.
     a : Fraction or flint.fmpz_poly
         alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
-    tuple
-        The weights, (n+1) x (n+1), and the denominator.
+    weights : list of list of Fraction or flint.fmpz_poly
+        Shape (n + 1, n + 1): rows are outputs.
+    denominator : Fraction or flint.fmpz_poly
+        What every column of the weights sums to.
     """
     one = a**0
     weights = [
@@ -81,14 +83,16 @@ def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
     Parameters
     ----------
     n : int
-        The number of respondents.
+        The number of respondents, at least 0.
     a : Fraction or flint.fmpz_poly
         alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
-    tuple
-        The weights, (n+1) x (n+1), and the denominator.
+    weights : list of list of Fraction or flint.fmpz_poly
+        Shape (n + 1, n + 1): rows are outputs.
+    denominator : Fraction or flint.fmpz_poly
+        What every column of the weights sums to.
     """
     weights = [[a ** explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
     return weights, sum((row[0] for row in weights), 0 * a)
@@ -133,14 +137,16 @@ def krr_weights(k: int, a: Number) -> Weights[Number]:
     Parameters
     ----------
     k : int
-        The number of items.
+        The number of items, at least 1.
     a : Fraction or flint.fmpz_poly
         alpha, as a number or as a polynomial in alpha.
 
     Returns
     -------
-    tuple
-        The weights, k x k, and the denominator.
+    weights : list of list of Fraction or flint.fmpz_poly
+        Shape (k, k): rows are outputs.
+    denominator : Fraction or flint.fmpz_poly
+        What every column of the weights sums to.
     """
     one = a**0
     weights = [[one if i == j else a for j in range(k)] for i in range(k)]
@@ -192,7 +198,7 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
     unknown = wanted - {item.short for item in SEVEN}
     if unknown:
         raise ValueError(
-            "Figure 6.4 knows the seven properties of section 6.4, not"
+            "Figure 6.4 is about the seven properties of section 6.4, not"
             f" {', '.join(sorted(unknown))}; use design()"
         )
     needed = implied(wanted)

@@ -241,7 +241,7 @@ def lines(
     *,
     whole: bool = False,
 ) -> Figure:
-    """Curves that can be told apart where they coincide, in print and by colour-blind readers.
+    """Curves that remain distinct where they coincide, in print and for colour-blind readers.
 
     Parameters
     ----------

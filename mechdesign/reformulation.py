@@ -175,7 +175,7 @@ def _around(
 def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
     """The number of the image of each clique under the central reflection.
 
-    A clique without an image stands for itself: then the program is not symmetric, which
+    A clique without an image is its own image: then the program is not symmetric, which
     `reduce_by_symmetry` finds out.
     """
     images = [
@@ -210,7 +210,7 @@ def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
 def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
     """Cliques whose auxiliary variables at least halve the number of constraints.
 
-    They are sought among the sets of an input and all its neighbours within some distance.
+    The search is among the sets of an input and all its neighbours within some distance.
     """
     found = dict[Clique, None]()
     for length in np.unique(distance[needed]).tolist():

@@ -125,10 +125,6 @@ def test_a_missing_section_is_found() -> None:
     assert list(incomplete("Pair", Pair)) == ["Pair", "Pair.plus"]
 
 
-TYPED = ROOTS
-"""Packages whose entries of parameters and attributes say their types."""
-
-
 def docstrings(source: str) -> Iterator[tuple[str, str]]:
     """The names and docstrings of a file, of its classes and of its functions."""
     for node in ast.walk(ast.parse(source)):
@@ -174,7 +170,7 @@ def test_summaries_are_one_line() -> None:
 def test_parameters_and_attributes_have_types() -> None:
     found = [
         f"{path}: {name}: {entry}"
-        for path, source in sources(*TYPED)
+        for path, source in sources(*ROOTS)
         for name, text in docstrings(source)
         for entry in untyped(text)
     ]

@@ -34,8 +34,7 @@ NOT_COVERED = """not covered:
 - tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by\
  subsampling or shuffling
 - one user in two groups that were declared disjoint: such a user loses the sum
-- the same question asked again over time: every answer is a spend of its own; nothing memoises\
- answers
+- the same question asked again over time: every answer costs again; answers are not memoised
 - users whose data depend on each other, as in a family: what all their reports reveal about one\
  adds up
 - what else is published about these users: by this curator or by others

@@ -47,7 +47,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
-    """The privacy asked for; ValueError for epsilon 0 unless that is said to be wanted."""
+    """The privacy asked for; ValueError for epsilon 0 without ``--allow-zero-epsilon``."""
     privacy = (
         Privacy.from_epsilon(options.epsilon, neighbours)
         if options.alpha is None

@@ -37,10 +37,11 @@ class Extremal:
         The utility of the mechanism: exact where that is rational, else proved and rounded down in
         the 30th digit or beyond.
     bound : Fraction
-        Proved: no mechanism with this privacy, with any number of outputs, is worth more.
+        A proved upper bound on the utility of every mechanism with this privacy, with any number
+        of outputs.
     prices : tuple of Fraction
-        The proof: ``sum(prices) == bound``, and no row with entries in {alpha, 1} is worth more
-        than ``sum_x prices[x] row[x]``.
+        The proof, shape (domain,): ``sum(prices) == bound``, and no row with entries in
+        {alpha, 1} has a utility above ``sum_x prices[x] row[x]``.
     """
 
     mechanism: Mechanism

@@ -89,7 +89,7 @@ def climb(
 ) -> npt.NDArray[np.bool_]:
     """A local maximum of `Criterion.priced`, reached from a given pattern.
 
-    No change of one input and no exchange of two makes it worth more.
+    No change of one input and no exchange of two increases the value.
     """
     p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
     row = 1 + extra * chosen

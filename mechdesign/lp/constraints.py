@@ -28,7 +28,7 @@ class Constraints:
         Variable numbers, integers, shape (constraints, terms). A variable that occurs twice in a
         constraint counts twice.
     coefficients : tuple of Fraction
-        One exact number for each term, the same in all constraints.
+        One exact number for each term, shape (terms,), the same in all constraints.
     bound : Fraction
         The right side, the same in all constraints.
     equality : bool

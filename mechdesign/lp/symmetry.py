@@ -23,7 +23,7 @@ class Reduced:
     program : Program
         The smaller program.
     orbit : numpy.ndarray of int64
-        For each variable of the original, the variable of ``program`` that stands for it.
+        Shape (variables,): for each variable of the original, the one of ``program`` it became.
     origin : tuple of numpy.ndarray of int64
         ``origin[g][r]`` is the constraint of ``program``, numbered through all groups, that stands
         for constraint r of group g; -1 if constraint r is vacuous, or repeats an earlier one.

@@ -67,7 +67,7 @@ def plan(
     n : int, optional
         How many users report, 1 to 10^12.
     epsilon : float, Fraction, int, str or Decimal, optional
-        What a report may lose, above 0.
+        The privacy loss of a report, or of the release of a curator, above 0.
     error : float, Fraction, int, str or Decimal, optional
         The target, above 0, in the task's unit.
     ledger : Ledger, optional

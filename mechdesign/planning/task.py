@@ -94,7 +94,7 @@ class Task(ABC):
         epsilon : float or Fraction
             The privacy loss of one report, or of the release, above 0.
         n : int
-            The number of reports; of no meaning where a curator knows the truth.
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class Task(ABC):
         epsilon : float or Fraction
             The privacy loss of one report, or of the release, above 0.
         n : int
-            The number of reports; of no meaning where a curator knows the truth.
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class Task(ABC):
         epsilon : float or Fraction
             The privacy loss of one report, or of the release, above 0.
         n : int
-            The number of reports; of no meaning where a curator knows the truth.
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------

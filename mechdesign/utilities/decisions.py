@@ -166,7 +166,7 @@ def bayes_decision(
         Exact numbers, shape (decisions, items): ``losses[d][x]`` is what decision d costs if the
         item is x.
     prior : iterable of Fraction, int, str or Decimal, optional
-        Exact weights of the items that sum to 1; None: uniform.
+        Exact weights of the items, shape (items,), that sum to 1; None: uniform.
 
     Returns
     -------

@@ -98,9 +98,9 @@ class Divergence(Utility):
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
         """Patterns and prices of a `BestDecision` that bounds the divergence from below.
 
-        It decides between likelihood ratios t, for each of which the worth of a row is replaced by
-        a linear function. That is no more than its worth, and exact at its own ratio: ratios are
-        added until no row is worth noticeably more.
+        Each of its decisions is a likelihood ratio t, for which the utility of a row is replaced by
+        a linear lower bound, which is exact for rows of that ratio. Ratios are added until the
+        bound is nearly the utility for every row.
         """
         columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
         ratios = {alpha, ONE, 1 / alpha}
@@ -128,9 +128,9 @@ class Divergence(Utility):
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
         """Branch and bound over the likelihood ratio t of the row.
 
-        A row is worth the largest ``sum_x h_x(t) row[x]`` over t, where h_x = first[x] slope_a +
-        second[x] slope_b rises up to t = first[x] / second[x] and falls from there: bounds on an
-        interval follow, and for every t the best row.
+        The utility of a row is the largest ``sum_x h_x(t) row[x]`` over t. Here h_x(t) =
+        first[x] slope_a + second[x] slope_b rises up to t = first[x] / second[x] and falls from
+        there, which gives bounds on every interval, and the best row for every t.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Divergence(Utility):
 
 
 class _Values:
-    """What the items of a row are worth, less their prices, as functions of the likelihood ratio.
+    """The value of the items of a row, less their prices, as functions of the likelihood ratio.
 
     An item is a tuple (a, b, y): its probabilities under the two hypotheses, and its price.
     """
@@ -178,7 +178,7 @@ class _Values:
         self.slopes = lru_cache(maxsize=None)(divergence.slopes)
 
     def at(self, item: _Item, t: fmpq) -> Number:
-        """What the item is worth at the ratio t."""
+        """The value of the item, less its price, at the ratio t."""
         a, b, y = item
         by_a, by_b = self.slopes(t)
         return a * by_a + b * by_b - y
@@ -189,7 +189,7 @@ class _Values:
         return upper(self.at(item, high if a >= high * b else max(low, a / b)))
 
     def bound(self, low: fmpq, high: fmpq) -> fmpq:
-        """An upper bound on what a row is worth at any ratio in low .. high.
+        """An upper bound on the value of a row, less its price, at any ratio in low .. high.
 
         Items that are at the same level for all of these ratios are bounded together, more tightly.
         """
@@ -206,7 +206,7 @@ class _Values:
         return self.most(fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
 
     def best_row(self, t: fmpq) -> tuple[fmpq, Pattern]:
-        """An upper bound on the value of a row at the ratio t, and the row that maximises it."""
+        """An upper bound on the value of a row, less its price, at the ratio t; the best row."""
         values = [upper(self.at(item, t)) for item in self.items]
         reached = sum((max(value, self.alpha * value) for value in values), ZERO)
         return reached, tuple(value > 0 for value in values)

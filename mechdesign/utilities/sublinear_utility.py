@@ -44,10 +44,10 @@ class Merged:
     utility : Utility
         Over the items that are left.
     label : tuple of int
-        For each original item, the item of ``utility`` that stands for it.
+        For each original item, the item of ``utility`` that represents it: shape (items,).
     share : tuple of Fraction
-        For each original item, its weight in the average of the rows that the label stands for, at
-        least 0; the shares of one label sum to 1.
+        For each original item, its weight in the average over the items of its label, at least 0:
+        shape (items,). The shares of one label sum to 1.
     """
 
     utility: Utility
@@ -66,7 +66,7 @@ class Utility(ABC):
 
     @abstractmethod
     def worth(self, row: Sequence[fmpq]) -> Number:
-        """mu of a row of positive numbers: convex, and homogeneous of degree 1.
+        """The utility mu of a row of positive numbers: convex, and homogeneous of degree 1.
 
         Rational utilities answer exactly.
         """
