@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 from frequency import HRR
+from frequency.core.attributes import Attributes
 from mechdesign._support.frozen import set_fields
 from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel, cell_variance
 from rangeq.grids.guideline import ALPHA1, ALPHA2

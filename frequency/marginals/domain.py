@@ -11,23 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.exceptions import InvalidValue
+from frequency.core.attributes import LARGEST_RECORDS, Attributes
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
-from mechdesign.sampling import checked_counts
-
-LARGEST = 1 << 62
-"""How many different records there may be."""
-
-MOST_ATTRIBUTES = 1 << 8
-"""How many attributes there may be, those of one value included."""
 
 _BATCH = 1 << 12
 """Records handled at a time, so that the working arrays stay in cache."""
 
 
-class Domain:
+class Domain(Attributes):
     """Attributes in their order, each with the values 0 .. cardinality - 1.
 
     An attribute of two values is called binary.
@@ -53,19 +45,14 @@ class Domain:
                 "a domain is a mapping of names to numbers of values, such as {'age': 5}, got"
                 f" {shown(cardinalities)}"
             )
-        for name, size in cardinalities.items():
-            if not isinstance(name, str) or not is_whole(size) or size < 1:
-                raise ValueError(
-                    "an attribute is a name and its number of values, at least 1, got"
-                    f" {shown(name)}: {shown(size)}"
-                )
-        if len(cardinalities) > MOST_ATTRIBUTES:
-            raise ValueError(
-                f"there are {len(cardinalities)} attributes, more than {MOST_ATTRIBUTES}"
-            )
-        self._sizes = {name: int(size) for name, size in cardinalities.items()}
-        if self.size > LARGEST:
+        given = Attributes.of(cardinalities, LARGEST_RECORDS)
+        super().__init__(given.names, given.sizes)
+        if self.size > LARGEST_RECORDS:
             raise ValueError(f"there are {shown(self.size)} different records, more than 2^62")
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return dict(zip(self.names, self.sizes, strict=True))
 
     @classmethod
     def binary(cls, *names: str) -> Domain:
@@ -83,20 +70,12 @@ class Domain:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names, in order."""
-        return tuple(self._sizes)
+        return self.names
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The cardinalities, in the attributes' order."""
-        return tuple(self._sizes.values())
-
-    @property
-    def size(self) -> int:
-        """The number of different records."""
-        return math.prod(self._sizes.values())
-
-    def __len__(self) -> int:
-        return len(self._sizes)
+        return self.sizes
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sizes)
@@ -106,12 +85,6 @@ class Domain:
 
     def __contains__(self, name: object) -> bool:
         return name in self._sizes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and list(self._sizes.items()) == list(other._sizes.items())
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._sizes.items()))
 
     def __repr__(self) -> str:
         return f"Domain({self._sizes!r})"
@@ -189,27 +162,6 @@ class Domain:
         sizes = self.shape
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
-    def records(self, records: Any) -> Items:
-        """Records as an integer array of shape (n, attributes).
-
-        Parameters
-        ----------
-        records : array_like, DataFrame or mapping
-            An integer array of that shape, columns in the domain's order; or a pandas DataFrame, or
-            a mapping, with a column for each attribute (others are left out).
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (n, attributes), int64.
-
-        Raises
-        ------
-        InvalidValue
-            The first value that is no integer, or else the first that its attribute does not have.
-        """
-        return np.array(self._checked_records(records), dtype=np.int64)
-
     def items(self, records: Any) -> Items:
         """Each record as one number, the last attribute counting fastest.
 
@@ -238,10 +190,6 @@ class Domain:
                 part *= size
                 part += column
         return result
-
-    def _checked_records(self, records: Any) -> npt.NDArray[Any]:
-        """The records as an array of integers of any width."""
-        return checked_records(records, self.attributes, self.shape)
 
     def values(self, items: Items, attributes: Sequence[str] | None = None) -> Items:
         """The values of some attributes of records that are given as numbers.
@@ -314,51 +262,3 @@ class Domain:
         counts: npt.NDArray[Any] = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         result: Floats = counts / max(len(cells), 1)
         return result
-
-
-def checked_records(records: Any, names: Sequence[str], sizes: Sequence[int]) -> npt.NDArray[Any]:
-    """Records as an array of integers of any width, shape (n, attributes).
-
-    Parameters
-    ----------
-    records : array_like, DataFrame or mapping
-        An array of that shape; or a DataFrame, or a mapping, with a column for each name (others
-        are left out).
-    names : sequence of str
-        Of the attributes.
-    sizes : sequence of int
-        Of the attributes: values are 0 .. size - 1.
-
-    Raises
-    ------
-    ValueError
-        A column that is missing or there twice, or another shape.
-    InvalidValue
-        The first value that is no integer, or else the first that its attribute does not have.
-    """
-
-    def refusal(position: int | tuple[int, ...], value: object, _: int = 0) -> InvalidValue:
-        column = position[-1] if isinstance(position, tuple) else 0
-        return InvalidValue(position, value, sizes[min(column, len(sizes) - 1)] - 1)
-
-    if isinstance(records, Mapping) or hasattr(records, "columns"):
-        columns = list(getattr(records, "columns", records))
-        for name in names:
-            if columns.count(name) != 1:
-                many = "more than one column" if name in columns else "no column"
-                raise ValueError(f"the table has {many} {name!r}; its columns are {shown(columns)}")
-        records = np.stack([np.asarray(records[name]) for name in names], axis=1)
-    table = np.asarray(records)
-    if table.ndim != 2 or table.shape[1] != len(names):
-        raise ValueError(
-            f"records must have shape (n, {len(names)}), one column an attribute, got {table.shape}"
-        )
-    if isinstance(records, np.ma.MaskedArray) or table.dtype.kind not in "iu":
-        table = checked_counts(records, LARGEST, refusal)
-    # Extremes first: they take one pass each, and no array as large as the table.
-    if len(table) and (
-        (table.min(axis=0) < 0).any() or (table.max(axis=0) >= np.array(sizes)).any()
-    ):
-        row, column = divmod(int(np.argmax((table < 0) | (table >= np.array(sizes)))), len(names))
-        raise refusal((row, column), int(table[row, column]))
-    return table

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.tally import Sample, cells
-from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
 from mechdesign import Audit
@@ -62,7 +63,7 @@ class AttributeWise(Channel):
     attributes: Domain
     k: int
 
-    largest_domain: ClassVar[int] = LARGEST
+    largest_domain: ClassVar[int] = LARGEST_RECORDS
 
     def __post_init__(self) -> None:
         cells = [1] + [0] * self.k  # of all marginals of 0, 1, .. k attributes so far

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.mixture import Mixture, weights_of
-from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.domain import Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
@@ -137,7 +138,7 @@ class Directions(Mixture):
     k: int
 
     kind: ClassVar[str] = "direction"
-    largest_domain: ClassVar[int] = LARGEST
+    largest_domain: ClassVar[int] = LARGEST_RECORDS
 
     @cached_property
     def directions(self) -> tuple[Index, ...]:

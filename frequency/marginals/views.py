@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
-from frequency.marginals.domain import LARGEST, Domain
+from frequency.marginals.domain import Domain
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.randomized_response import GRR
@@ -56,7 +57,7 @@ class Views(Mixture):
     oracle: str
 
     kind: ClassVar[str] = "view"
-    largest_domain: ClassVar[int] = LARGEST
+    largest_domain: ClassVar[int] = LARGEST_RECORDS
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:

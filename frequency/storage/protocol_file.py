@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import canonical, differing
+from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
@@ -143,8 +144,7 @@ def _encoded(value: Any) -> Any:
         return {"mechanism": described(value, value.certificate)}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
-    # Rangeq's Attributes, which this package does not know
-    if hasattr(value, "names") and hasattr(value, "sizes"):
+    if isinstance(value, Attributes):
         return {"sizes": [list(pair) for pair in zip(value.names, value.sizes, strict=True)]}
     if isinstance(value, (Channel, Protocol)):
         given = {

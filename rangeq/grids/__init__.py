@@ -9,7 +9,7 @@
 True
 """
 
-from rangeq.grids.attributes import Attributes
+from frequency.core.attributes import Attributes
 from rangeq.grids.estimate import (
     ConjunctionEstimate,
     PairwiseEstimate,

@@ -13,11 +13,11 @@ import numpy as np
 import frequency
 from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import bit_source
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
 from rangeq.local.hierarchy import ORACLES
 
@@ -42,7 +42,7 @@ class RecordChannel(Mixture):
     largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
 
     def _items(self, values: Any) -> Items:
-        return self.attributes.table(values)
+        return self.attributes.records(values)
 
     def _details(self) -> dict[str, Any]:
         oracles = sorted({channel._signature for channel in self._channels[0]})

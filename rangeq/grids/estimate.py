@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Floats
 from rangeq.core.estimate import Distribution
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.queries import Queries, grouped, single
+from rangeq.grids.queries import Queries, grouped, place_of, single
 
 MOST_TOLERANCE = 1e-7
 
@@ -217,7 +217,7 @@ class PairwiseEstimate(ConjunctionEstimate):
         InvalidRange
             For an attribute that is not here.
         """
-        j, k = self.attributes.place(first), self.attributes.place(second)
+        j, k = (place_of(self.attributes, name) for name in (first, second))
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T

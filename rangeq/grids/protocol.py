@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
 from frequency.core.channel import Reports
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate
 
@@ -69,7 +69,7 @@ class ConjunctionProtocol(Protocol):
         """How a record becomes a report."""
 
     def _items(self, values: Any) -> Any:
-        return self.attributes.table(values)
+        return self.attributes.records(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each record.

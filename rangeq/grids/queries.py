@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Items
-from mechdesign._support.text import shown
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import listed, shown
 from rangeq.core.intervals import InvalidRange
-from rangeq.grids.attributes import Attributes
 
 MOST_ATTRIBUTES = 20
 """How many attributes a query may name: the answer of many is one of 2^lambda numbers that are
@@ -36,6 +37,34 @@ class Queries(NamedTuple):
     places: tuple[int, ...]
     left: Items
     right: Items
+
+
+def place_of(attributes: Attributes, attribute: Any) -> int:
+    """Where an attribute stands, given by its name or by its place.
+
+    Parameters
+    ----------
+    attributes : Attributes
+        Those that there are.
+    attribute : str or int
+        The name, or the place 0 .. attributes - 1.
+
+    Returns
+    -------
+    int
+        The place.
+
+    Raises
+    ------
+    InvalidRange
+        An attribute that is not there.
+    """
+    if isinstance(attribute, str) and attribute in attributes.names:
+        return attributes.names.index(attribute)
+    if is_whole(attribute) and 0 <= attribute < len(attributes):
+        return int(attribute)
+    known = f"one of {listed(attributes.names)}, or a place 0 .. {len(attributes) - 1}"
+    raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
 
 
 def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
@@ -66,7 +95,7 @@ def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
             raise InvalidRange(
                 f"a query is a list of (attribute, first, last), got {shown(part)}", k
             )
-    places = np.array([[attributes.place(name) for name, _, _ in query]])
+    places = np.array([[place_of(attributes, name) for name, _, _ in query]])
     return (
         places,
         np.array([[first for _, first, _ in query]]),
@@ -94,9 +123,9 @@ def grouped(
     """
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
     if p.dtype.kind == "U":
-        p = np.array([attributes.place(str(name)) for name in p.ravel()], dtype=np.int64).reshape(
-            p.shape
-        )
+        p = np.array(
+            [place_of(attributes, str(name)) for name in p.ravel()], dtype=np.int64
+        ).reshape(p.shape)
     if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
         raise InvalidRange(
             f"attributes and ends of queries must be integers, got {p.dtype}, {a.dtype} and"

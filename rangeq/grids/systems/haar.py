@@ -98,7 +98,7 @@ class HaarHRR2D(ConjunctionProtocol):
     @cached_property
     def channel(self) -> HaarCoefficients:
         self._require_pairs()
-        channel = HaarCoefficients(self.attributes.records, self.epsilon, self.attributes)
+        channel = HaarCoefficients(self.attributes.size, self.epsilon, self.attributes)
         heights = channel.heights
         if max(heights) == 0:
             raise ValueError("all records are the same: there is nothing to ask")

@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Grid
 from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import MOST_TOLERANCE, PairwiseEstimate

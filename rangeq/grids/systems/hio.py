@@ -70,12 +70,12 @@ class HIO(TreeSystem):
                 f"HIO would divide users among {number} levels, more than {MOST_LEVELS}"
             )
         places = tuple(range(len(self.attributes)))
-        if self.attributes.records > 1 << 62:
+        if self.attributes.size > 1 << 62:
             raise ValueError("HIO numbers all different records, and there are more than 2^62")
         grids = tuple(Grid(places, edges) for edges in product(*self.levels))
         limit = max(_MOST_COUNTS // number, 256)
         return GridChannel(
-            self.attributes.records, self.epsilon, self.attributes, grids, self.oracle, limit
+            self.attributes.size, self.epsilon, self.attributes, grids, self.oracle, limit
         )
 
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
@@ -141,7 +141,7 @@ class HIOEstimate(ConjunctionEstimate):
                 ]
                 for b in blocks
             ]
-            return np.array([math.prod(share) / self.attributes.records for share in shares])
+            return np.array([math.prod(share) / self.attributes.size for share in shares])
         if oracle.domain <= (self._channel.largest_table or 0):
             if part not in self._tables:
                 self._tables[part] = self._channel.frequencies(self._aggregate, part)

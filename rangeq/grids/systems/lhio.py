@@ -62,7 +62,7 @@ class LHIO(TreeSystem):
         if not grids:
             raise ValueError("all records are the same: there is nothing to ask")
         return GridChannel(
-            self.attributes.records, self.epsilon, self.attributes, tuple(grids), self.oracle
+            self.attributes.size, self.epsilon, self.attributes, tuple(grids), self.oracle
         )
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:

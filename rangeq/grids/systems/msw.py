@@ -54,7 +54,7 @@ class MSW(ConjunctionProtocol):
 
     @cached_property
     def channel(self) -> AttributeWaves:
-        return AttributeWaves(self.attributes.records, self.epsilon, self.attributes)
+        return AttributeWaves(self.attributes.size, self.epsilon, self.attributes)
 
     def _estimate(self, aggregate: Aggregate) -> ProductEstimate:
         found = []

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import MOST_CELLS, MOST_EDGES, Edges, Grid, equal_cells
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.errors import GridErrors
@@ -64,7 +64,7 @@ class TDG(ConjunctionProtocol):
     @cached_property
     def channel(self) -> GridChannel:
         return GridChannel(
-            self.attributes.records,
+            self.attributes.size,
             self.epsilon,
             self.attributes,
             self.grids,

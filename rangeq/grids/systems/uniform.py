@@ -38,9 +38,7 @@ class Uniform(ConjunctionProtocol):
     @cached_property
     def channel(self) -> GridChannel:
         nothing = Grid((0,), ((0, self.attributes.sizes[0]),))
-        return GridChannel(
-            self.attributes.records, self.epsilon, self.attributes, (nothing,), "GRR"
-        )
+        return GridChannel(self.attributes.size, self.epsilon, self.attributes, (nothing,), "GRR")
 
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
         distributions = [even(size) for size in self.attributes.sizes]

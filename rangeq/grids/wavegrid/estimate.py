@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.attributes import Attributes
 from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
-from rangeq.grids.queries import Queries
+from rangeq.grids.queries import Queries, place_of
 from rangeq.grids.wavegrid.density import Density, posterior_density
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, fitted
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
@@ -212,7 +212,7 @@ class WaveEstimate(ConjunctionEstimate):
         InvalidRange
             For an attribute that is not here.
         """
-        j, k = self.attributes.place(first), self.attributes.place(second)
+        j, k = (place_of(self.attributes, name) for name in (first, second))
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         if j > k:

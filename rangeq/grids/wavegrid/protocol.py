@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
 from frequency.core.oracle import checked_users
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
-from rangeq.grids.attributes import Attributes
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate, estimated
 from rangeq.grids.wavegrid.square_waves import LARGEST, WaveChannel
@@ -120,7 +120,7 @@ class WaveGrid(ConjunctionProtocol):
 
     @cached_property
     def channel(self) -> WaveChannel:
-        return WaveChannel(self.attributes.records, self.epsilon, self.attributes)
+        return WaveChannel(self.attributes.size, self.epsilon, self.attributes)
 
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
         if not aggregate.n:
