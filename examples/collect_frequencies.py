@@ -37,7 +37,7 @@ SCHOOLING = {
     20: "advanced",
 }
 FAITH = {1: "not", 2: "mildly", 3: "fairly", 4: "strongly"}
-"""The codes of the survey, and what they mean: known to everybody."""
+"""The codes of the survey and their meaning, which are public."""
 
 
 def survey() -> list[str]:

@@ -228,7 +228,7 @@ class Curve:
     repeats: int
 
     def cases(self, rng: np.random.Generator) -> list[tuple[Any, ...]]:
-        """Each with a generator of its own."""
+        """Each with its own generator."""
         return [
             (self.measure, x, apart(rng, self.panel, self.name, x, k))
             for x in self.x

@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: float) -> None:
-    """Print some ranges and the deciles beside the truth, and assert that the errors are as
+    """Print some ranges and the deciles with the truth, and assert that the errors are as
     predicted.
     """
     domain = len(truth)

@@ -139,7 +139,7 @@ def run(command: list[str]) -> str | None:
 
 
 def install(folder: Path, peer: Peer) -> dict[str, Any]:
-    """Make the environment anew and try the library; the record, that is also kept as record.json
+    """Make a new environment and try the library; the record, that is also kept as record.json
     in the environment.
 
     Members: "seconds" of installing; "error" if that failed; "versions" in the end; "features", of

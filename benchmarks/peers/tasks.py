@@ -215,7 +215,7 @@ def oracle_theory(size: Size) -> dict[str, float]:
 
 
 def count_probabilities(kind: str, epsilon: float, true: int, n: int) -> dict[int, float]:
-    """The exact distribution of a private count, but for answers of less than 1e-15."""
+    """The exact distribution of a private count, except answers below 1e-15."""
     a = math.exp(-epsilon)
     if kind == "Laplace, rounded":
         half = math.exp(-epsilon / 2)

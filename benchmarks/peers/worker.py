@@ -146,7 +146,7 @@ def server(adapter: ModuleType, users: int, **options: Any) -> dict[str, float]:
 def accuracy(
     adapter: ModuleType, users: int, budget: float, least: int, **options: Any
 ) -> dict[str, object]:
-    """Squared error of all items, and the mean estimate of the items that nobody holds, each with
+    """Squared error of all items, and the mean estimate of the items that no user has, each with
     its standard error.
     """
     counts = zipf(options["domain"], users)

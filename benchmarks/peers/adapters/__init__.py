@@ -1,7 +1,7 @@
 """A file a library, in the library's own words. Only the standard library may be imported at the
 top: the rest may be what fails.
 
-A file may define, and whoever lacks something has not got the feature:
+A file may define the following; a library without one of them does not have the feature:
 
 FEATURES
     What is tried first, on a fresh installation: a name, and a call that raises if it does not

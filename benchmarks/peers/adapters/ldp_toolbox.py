@@ -58,7 +58,7 @@ def _randomness():
         return oracle("GRR", 64, 1.0).privatize([1] * 50)
 
     return (
-        "Mersenne twisters: whoever knows the seed knows the reports"
+        "Mersenne twisters: someone who knows the seed knows the reports"
         if reports() == reports()
         else "not seeded"
     )

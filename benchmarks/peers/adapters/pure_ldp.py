@@ -140,7 +140,7 @@ def _randomness():
         )
 
     return (
-        "Mersenne twisters: whoever knows the seed knows the reports"
+        "Mersenne twisters: someone who knows the seed knows the reports"
         if reports() == reports()
         else "not seeded"
     )
