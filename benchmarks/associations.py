@@ -32,8 +32,7 @@ MARGINS: dict[str, tuple[list[float], list[float]]] = {
 def population(
     rows: list[float], columns: list[float], others: int, effect: float = 0.0
 ) -> tuple[Domain, Table]:
-    """Attributes a and b with these margins, and others that are even; the probability of every
-    record.
+    """Probabilities of all records: attributes a and b with these margins, and even ones.
 
     ``effect`` is the root of sum (p - r c)^2 / (r c), Cramer's phi for two binary attributes: it
     couples the first values.

@@ -115,8 +115,9 @@ def theory(oracle: Oracle, users: int, frequencies: np.ndarray) -> np.ndarray:
 
 
 def large_olh(size: int) -> tuple[float, float, float]:
-    """Seconds of aggregate and estimate for as many users as items, and the peak memory of this
-    process in GiB.
+    """Seconds of aggregate and estimate, with as many users as items, and the peak memory.
+
+    The memory is that of this process, in GiB.
     """
     oracle = OLH(size, math.log(3))
     rng = np.random.default_rng(1)
@@ -177,8 +178,9 @@ def speed(short: int, long: int, repeats: int) -> Iterator[Row]:
 
 
 def squared_errors(oracle: Oracle, values: np.ndarray, items: int, repeats: int) -> np.ndarray:
-    """Shape (repeats, items): of the first items. Every repeat of a sketch has its own public
-    functions.
+    """Squared errors of the first items: shape (repeats, items).
+
+    Every repeat of a sketch has its own public functions.
     """
     # Reports must not be drawn from the seed that the items were drawn from: the same words would
     # decide both.
@@ -197,8 +199,9 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 
 
 def accuracy(users: int, error: float) -> Iterator[Row]:
-    """Measured over theoretical squared errors, with about this standard error if items were
-    independent.
+    """Measured over theoretical squared errors.
+
+    For independent items the standard error would be about ``error``.
     """
     for name, oracle in ORACLES.items():
         items = AFFORDABLE.get(type(oracle), oracle.domain)

@@ -61,8 +61,10 @@ def mixture(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def points(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Like a survey: ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four
-    degrees, two sexes.
+    """Records like those of a survey.
+
+    Ages, incomes heaped at fives, hours (half of them 40), gains (mostly 0), four degrees, two
+    sexes.
     """
     z = correlated(rng, n, 0.4)
     age = 18 + 18 * np.abs(z[:, 0])
@@ -78,16 +80,18 @@ def points(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def tight(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Two clusters of the same size, far apart in every attribute, deviations of a twentieth of the
-    domain.
+    """Two clusters of the same size, far apart in every attribute.
+
+    Their deviations are a twentieth of the domain.
     """
     centre = np.where(rng.random((n, 1)) < 0.5, SIZE // 4, 3 * SIZE // 4)
     return np.clip(np.round(centre + 3 * rng.normal(size=(n, ATTRIBUTES))).astype(int), 0, SIZE - 1)
 
 
 def checkerboard(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Attributes 0 and 1, 2 and 3, 4 and 5 each fill the fields of one colour of a board of 8 x 8,
-    else evenly.
+    """Pairs of attributes that fill the fields of one colour of a board of 8 x 8.
+
+    The pairs are 0 and 1, 2 and 3, 4 and 5. Within the fields, records are even.
     """
     first = rng.integers(0, SIZE, size=(n, ATTRIBUTES // 2))
     field = 2 * rng.integers(0, 4, size=first.shape) + first // (SIZE // 8) % 2

@@ -53,8 +53,9 @@ class Workload:
         return np.arange(0, self.domain - 1, self.step)
 
     def mean_square(self, error: np.ndarray) -> float:
-        """Of error[b + 1] - error[a], from the errors of the prefixes, the empty one first: sums
-        over all b for each a.
+        """The mean of (error[b + 1] - error[a])^2, from the errors of the prefixes.
+
+        The empty prefix comes first. The terms are sums over all b for each a.
         """
         after, starts = error[2:][::-1], self.starts
         sums, squares = (np.cumsum(values)[::-1][starts] for values in (after, after**2))
@@ -135,8 +136,9 @@ def protocols(domain: int, epsilon: float) -> Iterator[RangeProtocol]:
 
 
 def cauchy(domain: int, users: int, rng: np.random.Generator) -> np.ndarray:
-    """So many users with items from the paper's default: centre 0.4 D, height D / 10, nothing
-    outside the domain.
+    """Counts of so many users from the paper's default population.
+
+    Its centre is 0.4 D, its height D / 10, and no item is outside the domain.
     """
     density = 1 / (1 + ((np.arange(domain) - 0.4 * domain) / (0.1 * domain)) ** 2)
     return rng.multinomial(users, density / density.sum())

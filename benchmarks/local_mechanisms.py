@@ -45,8 +45,9 @@ Designs = dict[tuple[str, int, float], WorkloadDesign]
 
 
 def project(q: np.ndarray, z: np.ndarray, ratio: float) -> np.ndarray:
-    """The nearest columns between z and ratio z that add up to 1: clipped after a shift, which is
-    found by halving.
+    """The nearest columns between z and ratio z that sum to 1.
+
+    They are clipped after a shift, which is found by bisection.
     """
     low, high = z[:, None], ratio * z[:, None]
     least, most = (low - q).min(axis=0), (high - q).max(axis=0)
@@ -58,8 +59,9 @@ def project(q: np.ndarray, z: np.ndarray, ratio: float) -> np.ndarray:
 
 
 def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean over inputs of the variance of all queries, tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1
-    / k)^-1 Q, and dQ of it.
+    """The mean over inputs of the variance of all queries, and its gradient in Q.
+
+    The mean is tr(G M^-1) - tr(G) / k with M = Q' diag(Q 1 / k)^-1 Q.
     """
     k = q.shape[1]
     seen = q.mean(axis=1)
@@ -73,8 +75,9 @@ def variance_and_slope(q: np.ndarray, workload: np.ndarray) -> tuple[float, np.n
 def descend(
     workload: np.ndarray, ratio: float, pace: float, iterations: int, until: float
 ) -> float:
-    """Steps down the gradients of Q and, ``pace`` times as long, of its bounds z, from a random
-    start: the least variance met.
+    """The least variance on a gradient descent from a random start.
+
+    The steps go down the gradients of Q and, ``pace`` times as long, of its bounds z.
     """
     k = len(workload)
     rng, rows = np.random.default_rng(0), 4 * k

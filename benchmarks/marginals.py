@@ -44,9 +44,7 @@ def binary(d: int) -> Domain:
 
 
 def records_of(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Binary attributes in groups of four that agree more often than not, and are not as often 1 as
-    0.
-    """
+    """Binary attributes in groups of four that mostly agree, and are not even."""
     common = rng.random((n, -(-d // 4))) < 0.3
     own = rng.random((n, d)) < 0.4
     return np.where(rng.random((n, d)) < 0.7, np.repeat(common, 4, axis=1)[:, :d], own).astype(
@@ -104,8 +102,9 @@ def speed(n: int) -> None:
 
 
 def as_bits(r: int, n: int) -> tuple[float, float]:
-    """RMSE of a cell with ceil(log2 r) binary attributes for each of six; and were only the needed
-    coefficients asked for.
+    """RMSE of a cell with each of six attributes encoded as ceil(log2 r) binary ones.
+
+    The second number is for a protocol that uses only the coefficients that are needed.
 
     The second is no protocol of the package: binary coefficients that involve at most two of the
     six.

@@ -57,8 +57,9 @@ def protocol(name: str, domain: int, epsilon: float) -> RangeProtocol:
 
 
 def simulated(one: RangeProtocol, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Mean squares over all ranges, the ranges from every 2^8th item, and all prefixes: shape
-    (repeats, 3).
+    """Mean squares over all ranges, ranges from every 2^8th item, and all prefixes.
+
+    Shape (repeats, 3).
     """
     held = cauchy(one.domain, N, rng)
     truth = np.concatenate([[0.0], np.cumsum(held) / N])

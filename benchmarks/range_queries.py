@@ -71,8 +71,9 @@ def best_of(found: Optimised, kind: Callable[[RangeProtocol], bool]) -> tuple[Ra
 
 
 def short(protocol: RangeProtocol) -> str:
-    """`describe` without the levels' oracles and probabilities, and HH2c for a tree of equal
-    branching.
+    """A description without the oracles and probabilities of the levels.
+
+    A tree of equal branching is written as HH2c.
     """
     if (
         isinstance(protocol, LevelHistograms)

@@ -118,8 +118,9 @@ def users(sizes: tuple[int, ...], n: int) -> Any:
 
 
 def written(name: str, n: int, place: Path, secure: bool) -> tuple[Cost, int]:
-    """Make the reports of n users, a million at a time, and write them to files; what the devices'
-    part costs, and the bytes.
+    """Write the reports of n users to files, a million at a time.
+
+    Returns what the devices' part costs, and the bytes.
     """
     protocol, sizes = protocols()[name]
     values, step = users(sizes, min(n, 10**6)), n // FILES

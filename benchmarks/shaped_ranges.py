@@ -129,9 +129,7 @@ def row(
 
 
 def seconds(domain: int, epsilon: float) -> list[str]:
-    """CPU seconds of the design, of 10^6 real reports made and aggregated, of the estimate, and of
-    10^5 intervals.
-    """
+    """CPU seconds of the design, 10^6 real reports, the estimate, and 10^5 intervals."""
     rng = np.random.default_rng(1)
     values = np.repeat(np.arange(domain), population("Cauchy", domain, rng))
     rng.shuffle(values)

@@ -67,9 +67,7 @@ STYLES = {
 
 @dataclass
 class Study:
-    """What the figures have in common: the defaults of section 5.1, how often a point is measured,
-    and by what.
-    """
+    """The settings that all figures share: defaults of section 5.1, repeats, systems."""
 
     rng: np.random.Generator
     quick: bool
@@ -157,8 +155,9 @@ class Study:
     def swept(
         self, what: str, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """``function(study, rng, kind, ...)`` of each case (kind, ...). ``study`` is for people
-        alone, the same for each.
+        """``function(study, rng, kind, ...)`` of each case (kind, ...).
+
+        ``study`` draws the same records for every case of a kind; ``rng`` is for all else.
         """
         kept: dict[tuple[str, int, int, float], Array] = {}
         of = [
@@ -245,11 +244,12 @@ def compared(
     names: Sequence[str],
     point: Callable[[Study, str, float], Point],
 ) -> tuple[Figure, dict[tuple[str, str], list[float]]]:
-    """A figure of all systems: for each population and each list of queries the error against some
-    parameter.
+    """A figure of all systems: the error against a parameter.
+
+    It has a panel for each population and each list of queries.
 
     ``point(study, kind, value)`` has the records, the lists of queries and how to make a system,
-    and draws people alone. A system that cannot be is left out.
+    and draws only records. A system that cannot be is left out.
     """
     figure, axes = panels(
         title, [", ".join(filter(None, (kind, name))) for kind in study.kinds for name in names], x
@@ -444,8 +444,9 @@ def of_granularity(
 
 
 def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
-    """Figures 7 and 16: HDG with every granularity, and with that of the guideline, for queries of
-    two attributes.
+    """Figures 7 and 16: HDG with every granularity, and with that of the guideline.
+
+    The queries have two attributes.
     """
     cases = [(kind, d) for kind in study.kinds for d in dimensions]
     figure, axes = panels(title, [f"{kind}, d = {d}" for kind, d in cases], "ε")
@@ -545,8 +546,9 @@ def rounds_of_both(
 
 
 def figure_17(study: Study) -> Figure:
-    """The change of response matrices in each round of Algorithm 1, for cells that nest and for
-    cells that do not.
+    """The change of response matrices in each round of Algorithm 1.
+
+    For cells that nest, and for cells that do not.
 
     With the guideline's powers of two the first round is the last that changes anything, whatever
     the grids say. Where 1-D cells straddle the borders of 2-D cells, little changes after the

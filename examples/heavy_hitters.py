@@ -80,9 +80,7 @@ STYLES = {
 
 
 def typed(n: int, rng: np.random.Generator) -> list[str]:
-    """What users type: one of the towns in two cases of three, else a string that hardly anybody
-    else types.
-    """
+    """What users type: a town in two cases of three, otherwise a string of their own."""
     weights = 1 / np.arange(2, len(TOWNS) + 2)
     names = [
         TOWNS[place] for place in rng.choice(len(TOWNS), n, p=weights / weights.sum()).tolist()
@@ -191,8 +189,9 @@ def error(protocol: Protocol, population: Population, rng: np.random.Generator) 
 
 
 def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) -> float:
-    """Of `UniqueHeavyHitter` under its promise: some users hold one item, the others none. The
-    worst of several shares.
+    """The error of `UniqueHeavyHitter` where some users have one item and the others none.
+
+    The worst of several shares.
     """
     protocol, item = UniqueHeavyHitter(bits, epsilon), (1 << bits) // 3
 

@@ -140,8 +140,9 @@ def taxi(path: Path) -> Population:
 
 
 def trips(rng: np.random.Generator, n: int = 20_000) -> Population:
-    """Made-up trips with the associations that the thesis reports: the three pairs of DEPENDENT,
-    and none of INDEPENDENT.
+    """Generated trips with the associations that the thesis reports.
+
+    The three pairs of DEPENDENT are associated, and none of INDEPENDENT.
     """
 
     def where(condition: Array, yes: float, no: float) -> Array:
@@ -202,8 +203,9 @@ class Study:
         epsilon: float,
         repeats: int = 0,
     ) -> tuple[float, float]:
-        """The total variation distance of k-way marginals: mean over up to 20 of them, and its
-        deviation between repeats.
+        """The total variation distance of k-way marginals, and its deviation.
+
+        The mean is over up to 20 marginals, the deviation between repeats.
         """
         protocol, found = kind(population.domain, k, epsilon), []
         views = population.domain.views(k)
@@ -450,8 +452,9 @@ def figure_4_7(study: Study) -> Figure:
 
 
 def figure_4_8(study: Study, population: Population) -> Figure:
-    """The test of every pair: the true value, and the private ones with what the noise alone would
-    reach one time in twenty.
+    """The test of every pair: the true statistic, the private ones, and the critical values.
+
+    Noise alone exceeds the critical value one time in twenty.
     """
     n, pairs = 1 << 18, DEPENDENT + INDEPENDENT
     counts = population.draw(n, study.rng)
@@ -568,8 +571,9 @@ def figure_4_9(study: Study, population: Population) -> Figure:
 
 
 def of_coefficients(n: int, t: int, domain: int, rng: np.random.Generator) -> float:
-    """The total variation distance of a distribution that HRR estimates from n reports of t
-    coefficients each.
+    """The total variation distance of a distribution estimated by HRR.
+
+    It is estimated from n reports of t coefficients each.
     """
     weights, oracle = 1 / (np.arange(domain) + domain / 8), HRR(domain, LN3, t)
     counts = rng.multinomial(n, weights / weights.sum())

@@ -19,8 +19,9 @@ from tqdm import tqdm
 
 
 def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str = "") -> None:
-    """Where to compute. ``workers`` is the default, ``needs`` what the cluster's workers must have
-    beside the toolkit.
+    """Add the arguments that say where to compute.
+
+    ``workers`` is the default, ``needs`` what the cluster's workers must have besides the toolkit.
     """
     what = (
         "processes of this machine; more than one need loky, of the extra 'storage' (default:"
@@ -35,8 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str 
 
 
 def apart(rng: np.random.Generator, *case: object) -> np.random.Generator:
-    """A generator for this case alone: it depends on the seed of ``rng`` and on the case, not on
-    what has been drawn before.
+    """A generator for this case alone.
+
+    It depends on the seed of ``rng`` and on the case, not on what has been drawn before.
     """
     seeds = rng.bit_generator.seed_seq
     assert isinstance(seeds, np.random.SeedSequence)

@@ -29,8 +29,9 @@ ALPHA = "9/10"
 
 
 def group_counts() -> npt.NDArray[np.int64]:
-    """How many of each group of 8 respondents reported an affair: shape (795,); the last 6
-    respondents are left out.
+    """How many of each group of 8 respondents reported an affair: shape (795,).
+
+    The last 6 respondents are left out.
     """
     try:
         from statsmodels.datasets import fair

@@ -62,8 +62,9 @@ def printed_uses(b: int, h: int, level: int) -> Fraction:
 
 
 def uses(_: Settings) -> Outcome:
-    """Against the count, for every level, of the nodes that all ranges use when the root is not
-    asked.
+    """The printed number of nodes of each level that all ranges use, and their count.
+
+    The root is not asked.
     """
     lower, top, short = True, True, set()
     for b, h in CASES:
@@ -216,8 +217,9 @@ def solved(matrix: list[list[int]], right: list[list[int]]) -> list[list[Fractio
 
 
 def from_below(b: int, variances: list[Fraction]) -> list[Fraction]:
-    """Algorithm 1, lines 5 to 8: the best estimate of a node from itself and what is under it, from
-    the leaves up.
+    """Algorithm 1, lines 5 to 8: the best estimate of a node from itself and its subtree.
+
+    From the leaves up.
     """
     found = [variances[0]]
     for own in variances[1:]:
@@ -226,8 +228,9 @@ def from_below(b: int, variances: list[Fraction]) -> list[Fraction]:
 
 
 def from_above(b: int, variances: list[Fraction], below: list[Fraction]) -> list[Fraction]:
-    """Algorithm 1, lines 9 to 12: from the rest of the hierarchy, the node included; from the
-    leaves up.
+    """Algorithm 1, lines 9 to 12: from the rest of the hierarchy and the node itself.
+
+    From the leaves up.
     """
     found = [variances[-1]]
     for own, siblings in zip(variances[-2::-1], below[-2::-1], strict=True):
@@ -237,8 +240,9 @@ def from_above(b: int, variances: list[Fraction], below: list[Fraction]) -> list
 
 
 def node_variances(b: int, variances: list[Fraction]) -> list[Fraction]:
-    """The variances of nodes after inference, from the leaves up: exact, from the spectrum of the
-    tree.
+    """The exact variances of nodes after inference, from the leaves up.
+
+    From the spectrum of the tree.
     """
     h = len(variances)
     tree = tree_over(b**h, (b,) * h)

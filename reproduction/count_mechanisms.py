@@ -482,8 +482,9 @@ def example_1(settings: Settings) -> Outcome:
 
 
 def some_optimum(n: int, alpha: Q, loss: Loss, outputs: Iterable[int], probability: Q) -> bool:
-    """Whether *some* optimal mechanism gives one of these outputs with this probability whatever
-    the input.
+    """Whether *some* optimal mechanism gives one of the outputs with this probability.
+
+    For every input.
     """
     asked = optimum(n, alpha, [Often(outputs, probability)], loss).certificate.objective
     return asked == optimum(n, alpha, (), loss).certificate.objective

@@ -93,8 +93,9 @@ AS_PUBLISHED: dict[str, Callable[..., ConjunctionProtocol]] = {
 
 
 def study(settings: Settings, seed: int, n: int = 1_000_000, repeats: int = 1) -> Study:
-    """The defaults of section 5.1, with fewer queries and repeats; quick: a twentieth of the users,
-    Normal only.
+    """The defaults of section 5.1, with fewer queries and repeats.
+
+    A quick run has a twentieth of the users, and the normal records only.
     """
     if settings.quick:
         return Study(np.random.default_rng(seed), True, n // 20, repeats=1, queries=40)
@@ -102,8 +103,9 @@ def study(settings: Settings, seed: int, n: int = 1_000_000, repeats: int = 1) -
 
 
 class Setting(NamedTuple):
-    """One point of a figure: records of c values, lists of queries, and of how many attributes
-    these are.
+    """One point of a figure: records of c values, and lists of queries.
+
+    ``several`` has the number of attributes of each list of queries.
     """
 
     records: np.ndarray
@@ -884,9 +886,7 @@ def distribution_of_errors(system: type[TDG], settings: Settings) -> Outcome:
 
 @cache
 def all_cells(settings: Settings) -> dict[tuple[str, str, float], tuple[float, float]]:
-    """Mean absolute errors of all single values of all pairs, and of all their ranges of half of
-    the domain.
-    """
+    """Mean absolute errors of all single values of all pairs, and of ranges of half a domain."""
     at = study(settings, 24)
     half, found = at.c // 2, {}
     systems = SYSTEMS | {"CALM, norm-sub": NormSubCALM}

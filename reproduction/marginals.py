@@ -293,8 +293,9 @@ def theorem_2(settings: Settings) -> Outcome:
 def of_order(
     kind: type[MarginalProtocol], formula: str, bound: Callable[[int, int], float]
 ) -> Callable[[Settings], Outcome]:
-    """Of the order of a bound: the predicted total variation, times epsilon sqrt(N), over it, for
-    growing d.
+    """The predicted error over a bound of its order, for growing d.
+
+    The error is the total variation, times epsilon sqrt(N).
     """
 
     def outcome(settings: Settings) -> Outcome:
@@ -632,8 +633,9 @@ def figure_4_2(settings: Settings, trips: Population, theirs: str) -> Outcome:
 def sweep(
     settings: Settings, xs: Sequence[tuple[int, float]], dims: Sequence[int], ways: Sequence[int]
 ) -> dict[tuple[int, int], Means]:
-    """Mean total variation for every dimension and size of marginals, protocol, and pair of N and
-    epsilon.
+    """Mean total variation for every dimension, size of marginals and protocol.
+
+    And for every pair of N and epsilon.
     """
     work, population = study(settings, 2), watching()
 
@@ -1078,8 +1080,9 @@ def independence(settings: Settings) -> Outcome:
 
 
 def section_2_5_2(settings: Settings) -> Outcome:
-    """A fair test must reject independence as often as its level says; counts decide which scale
-    does.
+    """The scale of the statistic: fractions or counts.
+
+    A correct test rejects independence as often as its level says.
     """
     rng, n = np.random.default_rng(3), 5000
     shares = np.outer([0.3, 0.7], [0.4, 0.6])

@@ -93,8 +93,9 @@ def oracles(_: Settings) -> Outcome:
 
 
 def estimator(_: Settings) -> Outcome:
-    """The mean of the printed estimator for an item of frequency f: reports of ones have the mean q
-    + f (1/2 - q).
+    """The mean of the printed estimator for an item of frequency f.
+
+    Reports of ones have the mean q + f (1/2 - q).
     """
     n, f = 1000, 0.2
     q = 1 / (math.exp(1.1) + 1)
@@ -238,8 +239,9 @@ def bounded_nodes() -> bool:
 
 
 def theorem_4_3(_: Settings) -> Outcome:
-    """Each node has the variance h V_F when levels are drawn evenly, so that bounds are numbers of
-    nodes.
+    """The bounds as numbers of nodes.
+
+    Each node has the variance h V_F when levels are drawn evenly.
     """
     rows, paper, thesis, prefixes = [], True, True, True
     for d, b in TREES:
@@ -501,8 +503,9 @@ def bits_of_figure_4(settings: Settings) -> tuple[int, ...]:
 
 @cache
 def by_length(bits: int) -> dict[tuple[str, int, bool], list[float]]:
-    """Mean squared errors at the lengths, keyed by method, branching and consistency; epsilon = ln
-    3.
+    """Mean squared errors at the lengths, keyed by method, branching and consistency.
+
+    At epsilon = ln 3.
     """
     d, epsilon, found = 1 << bits, math.log(3), {}
     ones: dict[tuple[str, int, bool], RangeProtocol] = {("Haar", 2, True): HaarHRR(d, epsilon)}
@@ -701,8 +704,9 @@ def population(
 def simulated(
     one: RangeProtocol, held: np.ndarray, repeats: int, rng: np.random.Generator, step: int = 1
 ) -> np.ndarray:
-    """Mean squares over the ranges from every ``step``-th item, and over prefixes, scaled to N
-    users: shape (repeats, 2).
+    """Mean squares over ranges from every ``step``-th item, and over prefixes.
+
+    Scaled to N users: shape (repeats, 2).
     """
     n = int(held.sum())
     truth = np.concatenate([[0.0], np.cumsum(held) / n])
@@ -717,8 +721,9 @@ def simulated(
 
 @cache
 def measured(bits: int, quick: bool) -> dict[tuple[str, float], tuple[float, float]]:
-    """Root mean squares x 1000 over all ranges and over prefixes. HaarHRR, simulated user by user,
-    from 2^20 users, scaled.
+    """Root mean squares x 1000 over all ranges and over prefixes.
+
+    HaarHRR is simulated user by user, with 2^20 users, and scaled.
     """
     rng, found = np.random.default_rng([5, bits]), {}
     repeats = (2 if quick else 30) if bits == 8 else (1 if quick else 4)

@@ -48,16 +48,18 @@ def agrees(holds: bool, otherwise: Verdict = Verdict.DIFFERS) -> Verdict:
 
 
 def errs(printed: bool, corrected: bool) -> Verdict:
-    """`SOURCE_ERRS` if what is printed fails and the corrected statement holds; `REPRODUCED` if
-    what is printed holds.
+    """`SOURCE_ERRS` if the printed statement fails and the corrected one holds.
+
+    `REPRODUCED` if the printed statement holds, `DIFFERS` if both fail.
     """
     return Verdict.REPRODUCED if printed else Verdict.SOURCE_ERRS if corrected else Verdict.DIFFERS
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How thoroughly to compute: `quick` proves that everything runs; `data` is a directory with
-    `adult.csv` and `taxis.csv`.
+    """How thoroughly to compute.
+
+    `quick` proves that everything runs; `data` is a directory with `adult.csv` and `taxis.csv`.
     """
 
     quick: bool

@@ -31,8 +31,9 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
 
 def basic_randomiser(_: Settings) -> Outcome:
-    """Each sign's mean times c is the true sign; no pair of reports' probabilities exceeds
-    e^epsilon.
+    """Each sign's mean times c is the true sign, and reports are private.
+
+    No two probabilities of a report have a ratio above e^epsilon.
     """
     rows, private, unbiased = [], True, True
     for epsilon in EPSILONS:
@@ -52,8 +53,9 @@ def basic_randomiser(_: Settings) -> Outcome:
 
 
 def isometry(settings: Settings) -> Outcome:
-    """Of the differences of all pairs of some columns, which is what the oracle asks of the
-    projection.
+    """The distances between all pairs of some columns.
+
+    These are what the oracle needs of the projection.
     """
     found = {}
     for rows in (256, 1024, 4096):
@@ -216,8 +218,9 @@ def hoeffding(settings: Settings) -> Outcome:
 
 
 def rounding(_: Settings) -> Outcome:
-    """Lemma 3.2 in the form of its proof: a coordinate whose sign is wrong adds at least 1/m to the
-    squared distance.
+    """Lemma 3.2 in the form of its proof.
+
+    A coordinate whose sign is wrong adds at least 1/m to the squared distance.
     """
     rng, worst = np.random.default_rng(2), -1.0
     for scale in np.linspace(0.1, 3, 300):
@@ -236,8 +239,9 @@ def rounding(_: Settings) -> Outcome:
 
 
 def half_decoded(bits: int, n: int, epsilon: float, soft: bool, repeats: int) -> float:
-    """The share of users at which the item is decoded in half of the runs, between the two nearest
-    of a grid.
+    """The share of users at which the item is decoded in half of the runs.
+
+    Interpolated between the two nearest shares of a grid.
     """
     protocol, before = UniqueHeavyHitter(bits, epsilon, soft=soft), (0.0, 0.0)
     for share in np.geomspace(0.5, 16, 24) * math.sqrt(bits * math.log(2) / n) / epsilon:
@@ -315,8 +319,9 @@ def privacy_of_histogram(_: Settings) -> Outcome:
 
 
 def isolation(settings: Settings) -> Outcome:
-    """Every item of sqrt(n) heavy ones has a channel without any other user's item, under one of T
-    hash functions.
+    """Whether every heavy item has a channel without any other user's item.
+
+    For sqrt(n) heavy items, under one of T hash functions.
     """
     n, beta, runs = 200, 0.3, 20 if settings.quick else 300
     failures, hashes, channels = 0, 0, 0
@@ -400,8 +405,9 @@ def one_bit_privacy(_: Settings) -> Outcome:
 
 
 def conditional(_: Settings) -> Outcome:
-    """Given acceptance, the blank report is distributed like a real one: exactly, for all reports
-    and items of GRR.
+    """Given acceptance, the blank report is distributed like a real one.
+
+    Exactly, for all reports and items of GRR.
     """
     oracle = GRR(5, 0.5)
     low, high = oracle._likelihoods[0]

@@ -304,8 +304,9 @@ def distances(neighbours: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
 
 
 def false_table(content: dict[str, Any]) -> str | None:
-    """Why a mechanism's table is no exact distribution for each input, or not as private as
-    claimed.
+    """Why a mechanism's table is false; None if it is not.
+
+    It has to be an exact distribution for each input, and as private as claimed.
     """
     weights = [[whole(entry) for entry in row] for row in content["weights"]]
     denominator, alpha = whole(content["denominator"]), rational(content["alpha"])
@@ -379,8 +380,9 @@ class MechanismFile(JSONFormat):
     def _false_certificate(
         self, content: dict[str, Any], table: list[list[Fraction]]
     ) -> str | None:
-        """The loss by its definition; and no better a bound than a valid file's for the same
-        program.
+        """Why a certificate is false.
+
+        Its loss must be the one of the definition, and its bound no better than a valid file's.
         """
         proof = content["certificate"]
         if proof is None:

@@ -19,8 +19,9 @@ from packaging.version import Version
 
 
 def oldest(requirements: Iterable[str], own: str) -> dict[str, Version]:
-    """Project -> the lower bound of its requirement; those on ``own``, the project itself, are left
-    out.
+    """The lower bound of the requirement of each project.
+
+    Requirements on ``own``, the project itself, are left out.
 
     Raises
     ------

@@ -82,8 +82,9 @@ class Worker:
         )
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The worker's answer: see `worker`. A worker that died or took too long gives an error,
-        then and ever after.
+        """The worker's answer: see `worker`.
+
+        A worker that has died or took too long gives an error for this task and all later ones.
         """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
@@ -139,8 +140,9 @@ def run(command: list[str]) -> str | None:
 
 
 def install(folder: Path, peer: Peer) -> dict[str, Any]:
-    """Make a new environment and try the library; the record, that is also kept as record.json
-    in the environment.
+    """Make a new environment and try the library; return the record.
+
+    The record is also kept as record.json in the environment.
 
     Members: "seconds" of installing; "error" if that failed; "versions" in the end; "features", of
     each the error or None; and "steps", for each that was needed its requirements and the features

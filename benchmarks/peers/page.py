@@ -351,8 +351,9 @@ def faster(results: Results) -> list[str]:
 
 
 def nearer(results: Results) -> list[str]:
-    """Where another library's mean squared error is lower for the same kind, by more than three
-    standard errors.
+    """Where another library's mean squared error is significantly lower for the same kind.
+
+    Significant is a difference of more than three standard errors.
     """
     found = []
     for part in ("accuracy", "local ranges", "ranges", "quantiles"):

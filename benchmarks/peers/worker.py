@@ -82,8 +82,9 @@ def part(adapter: ModuleType, name: str) -> Any:
 
 
 def affordable(work: Callable[[int], object], budget: float) -> int:
-    """How many users (or draws) ``work`` can do within the budget, at most `MOST_USERS`; the first
-    call warms up.
+    """How many users or draws ``work`` can do within the budget.
+
+    At most `MOST_USERS`. The first call is not measured.
     """
     work(10)
     count = 10
@@ -146,8 +147,9 @@ def server(adapter: ModuleType, users: int, **options: Any) -> dict[str, float]:
 def accuracy(
     adapter: ModuleType, users: int, budget: float, least: int, **options: Any
 ) -> dict[str, object]:
-    """Squared error of all items, and the mean estimate of the items that no user has, each with
-    its standard error.
+    """Squared error of all items, and the mean estimate of the items that no user has.
+
+    Each has its standard error.
     """
     counts = zipf(options["domain"], users)
     values = prepared(adapter, values_of(counts))
@@ -221,8 +223,9 @@ def ranges(
 def quantiles(
     adapter: ModuleType, users: int, budget: float, least: int, **options: Any
 ) -> dict[str, object]:
-    """Squared distance, in fractions of the users, from each quantile asked for to the ranks of
-    the cell answered.
+    """Squared distance between the quantiles asked for and the ranks of the answers.
+
+    In fractions of the users; the distance is to the ranks of the cell answered.
     """
     counts = bell(options["domain"], users)
     release = part(adapter, "quantiles")(**options)
@@ -247,8 +250,9 @@ def quantiles(
 
 
 def heavy(adapter: ModuleType, users: int, k: int, seed: int, **options: Any) -> dict[str, float]:
-    """Seconds of the clients and the server, and how many of the k most frequent items are among at
-    most k that are found.
+    """Seconds of clients and server, and how many of the k most frequent items are found.
+
+    At most k items are listed.
     """
     support = random.Random(1).sample(range(1 << options["bits"]), 1000)
     weights = [(rank + 1) ** -1.5 for rank in range(len(support))]
@@ -286,8 +290,9 @@ _KEPT: dict[str, object] = {}
 
 
 def kept(task: str, options: dict[str, Any], ready: Callable[[], Any]) -> Any:
-    """What is made once for all repeats of a task: of the last few tasks only, since reports can be
-    large.
+    """What is made once for all repeats of a task.
+
+    It is kept for the last few tasks only, since reports can be large.
     """
     key = json.dumps([task, options])
     if key not in _KEPT:

@@ -53,9 +53,7 @@ def quantiles(kind, domain, epsilon, probabilities):
 
 
 class Planted:
-    """A source of randomness that returns what it was told: one of the 2^53 floats that `random`
-    can return.
-    """
+    """A source of randomness that returns a given one of the 2^53 floats of `random`."""
 
     number = 0
 
@@ -64,8 +62,9 @@ class Planted:
 
 
 def _privacy():
-    """How the equally likely uniform numbers fall on the answers: counted, not sampled. From 1/2 to
-    1 the answers fall to 0.
+    """The law of the answers, counted over all uniform numbers and not sampled.
+
+    All uniform numbers have the same probability. From 1/2 to 1 the answers fall to 0.
     """
     tested = mechanism("unbounded, secure", 1.0, 0)
     tested._rng = source = Planted()
