@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -179,8 +180,10 @@ def checked_counts(
     return values.astype(np.int64)
 
 
-def _is_count(value: object, largest: int) -> bool:
+def _is_count(value: Any, largest: int) -> bool:
+    if isinstance(value, (str, bytes)):
+        return False
     try:
-        return not isinstance(value, (str, bytes)) and 0 <= value <= largest and value == int(value)  # type: ignore[operator, call-overload]
+        return bool(0 <= value <= largest and value == int(value))
     except (TypeError, ValueError, OverflowError):
         return False
