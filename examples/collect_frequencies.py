@@ -128,7 +128,7 @@ def main() -> None:
     audit = oracle.audit()
     print(f"{choice}\n\n{oracle}")
     print(
-        f"worst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <="
+        f"largest likelihood ratio of the draws: e^{math.log(audit.ratio):.9f}, proved <="
         f" e^{options.epsilon:g}: {audit.holds}"
     )
     assert audit.holds
@@ -168,7 +168,7 @@ def report(estimate: Estimate, truth: npt.NDArray[np.float64], labels: list[str]
         )
 
     covered = int(((low <= truth) & (truth <= high)).sum())
-    print(f"\n{covered} of {len(labels)} intervals hold the truth")
+    print(f"\n{covered} of {len(labels)} intervals contain the truth")
     # Fails by chance about once in a million runs, whatever the number of items
     assert covered >= 0.5 * len(labels) - 2
 

@@ -122,8 +122,8 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     true = np.array([truth[name] for name in found.items])
     held = int(((found.intervals.low <= true) & (true <= found.intervals.high)).sum())
     print(
-        f"{held} of {len(found)} intervals hold the truth; {len(listed)} of {len(TOWNS)} towns are"
-        " listed, and nothing else"
+        f"{held} of {len(found)} intervals contain the truth; {len(listed)} of {len(TOWNS)} towns"
+        " are listed, and nothing else"
     )
     assert held >= len(found) - 1
     plot.heavy_hitters(found, truth).savefig(out / "heavy-strings.png", dpi=150)

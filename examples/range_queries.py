@@ -97,7 +97,7 @@ def main() -> None:
     protocol = best.protocol
     audit = protocol.audit()
     print(
-        f"\nworst ratio of what is sampled: e^{math.log(audit.ratio):.9f}, proved <="
+        f"\nlargest likelihood ratio of the draws: e^{math.log(audit.ratio):.9f}, proved <="
         f" e^{options.epsilon:g}: {audit.holds}"
     )
     assert audit.holds
