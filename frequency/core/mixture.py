@@ -72,20 +72,20 @@ class Mixture(Channel):
         np.add.at(result, self._nodes(part, np.arange(len(counts))), counts)
         return result
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         longest = max(channel.report_dtype.itemsize for channel in self.parts)
         return np.dtype(
             [(self.kind, smallest_integer(len(self.parts) - 1)), ("body", "u1", (longest,))]
         )
 
-    @property
+    @cached_property
     def report_bits(self) -> int:
         return (len(self.parts) - 1).bit_length() + max(
             channel.report_bits for channel in self.parts
         )
 
-    @property
+    @cached_property
     def _batch(self) -> int:
         return min(min(channel._batch for channel in self.parts) * len(self.parts), 1 << 20)
 
@@ -96,11 +96,17 @@ class Mixture(Channel):
             f"{self.kind}s": [{**channel.parameters} for channel in self.parts],
         }
 
+    @cached_property
+    def _ends(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """The parts that are asked about, and the word at which each but the last one ends."""
+        asked = [k for k, weight in enumerate(self.part_weights) if weight]
+        ends = list(accumulate(self.part_weights[k] for k in asked))[:-1]
+        return np.array(asked), np.array(ends, dtype=np.uint64)
+
     def _part(self, words: npt.NDArray[np.uint64]) -> Items:
         """The part that each random word chooses."""
-        asked = [k for k, weight in enumerate(self.part_weights) if weight]
-        ends = np.array(list(accumulate(self.part_weights[k] for k in asked))[:-1], dtype=np.uint64)
-        return np.array(asked)[np.searchsorted(ends, words, side="right")]
+        asked, ends = self._ends
+        return asked[np.searchsorted(ends, words, side="right")]
 
     def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
         chosen = self._part(source(len(items))).astype(reports.dtype[self.kind])

@@ -87,7 +87,7 @@ class Sampled(Channel):
             (e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends
         )
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("coins", "<u8"), ("bit", "u1")])
 

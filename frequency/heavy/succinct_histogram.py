@@ -113,7 +113,7 @@ class Channels(Channel):
     def _all(self) -> int:
         return self.hashes * self.channels
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         index = smallest_integer(self.code.length - 1)
         return np.dtype(

@@ -86,7 +86,7 @@ class AttributeWise(Channel):
         each = root(self.max_ratio, max(sum(size > 1 for size in shape), 1))
         return tuple(TruthOrLie.within(each, size) for size in shape)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("record", smallest_integer(self.domain - 1))])
 

@@ -374,7 +374,7 @@ class CountMeanSketch(HashedSketch):
     def _details(self) -> dict[str, Any]:
         return {**self._functions, "p": str(self._bits.own), "q": str(self._bits.other)}
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype(
             [("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))]

@@ -79,7 +79,7 @@ class HRR(Oracle):
         """
         return self._choice.p - self._choice.q
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         t = self.coefficients
         return np.dtype([("index", smallest_integer(self.padded - 1), (t,)), ("sign", "i1", (t,))])

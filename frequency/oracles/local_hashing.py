@@ -79,7 +79,7 @@ class OLH(CellOracle):
     def q(self) -> Fraction:
         return Fraction(1, self.hashes_to)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype(
             [

@@ -87,7 +87,7 @@ class ProjectiveGeometry(CellOracle):
         m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
         return self.p * Fraction(lam, m) + (1 - self.p) * Fraction(m - lam, all_ - m)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("hyperplane", smallest_integer(self._space.directions - 1))])
 

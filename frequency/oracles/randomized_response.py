@@ -63,7 +63,7 @@ class GRR(CellOracle):
         """
         return named.krr(self.domain, 1 / self._choice.ratio)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("item", smallest_integer(self.domain - 1))])
 

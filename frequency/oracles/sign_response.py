@@ -46,7 +46,7 @@ class SignChannel(Channel):
         """The mean of a reported sign times the true one."""
         return float(self._choice.p - self._choice.q)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         fields = [(name, smallest_integer(r.stop - 1)) for name, r in self._indices.items()]
         return np.dtype([*fields, ("sign", "i1")])

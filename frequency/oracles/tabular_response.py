@@ -103,7 +103,7 @@ class Tabular(Oracle):
         result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
         return result
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("output", smallest_integer(self.mechanism.outputs - 1))])
 

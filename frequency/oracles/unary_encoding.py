@@ -56,7 +56,7 @@ class BitVector(PureOracle):
     def _batch(self) -> int:
         return max(1, (1 << 22) // self.domain)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
 

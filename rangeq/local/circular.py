@@ -80,7 +80,7 @@ class Blocks(PublicDraw):
             )
         return oracle
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype(
             [("angle", smallest_integer(self.width - 1)), ("block", self.base.report_dtype)]

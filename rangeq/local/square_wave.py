@@ -111,7 +111,7 @@ class SquareWave(Channel):
             Fraction(self._far_weight, WORD * (self.domain - 1)) if self.domain > 1 else Fraction(0)
         )
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("output", smallest_integer(self.outputs - 1))])
 

@@ -191,7 +191,7 @@ class WaveCells(PublicDraw):
         """What a report tells of each orthonormal function of the cells: see `information`."""
         return information(self.base)
 
-    @property
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         number = smallest_integer(max(wave.configurations for wave in self.waves) - 1)
         return np.dtype([("waves", number, (len(self.waves),)), ("cell", self.base.report_dtype)])
