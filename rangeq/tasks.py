@@ -33,7 +33,7 @@ from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 
-_CIRCLE, _TREE = "circle", "tree"
+_CIRCULAR, _TREE = "circular", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
 
 
@@ -41,7 +41,7 @@ _CIRCLE, _TREE = "circle", "tree"
 class Ranges(Task):
     """The fraction of users between a and b, on an ordered attribute.
 
-    "circle" and "tree" are the best circular hierarchy and the best tree, optimised at each
+    "circular" and "tree" are the best circular hierarchy and the best tree, optimised at each
     epsilon.
 
     Attributes
@@ -96,10 +96,12 @@ class Ranges(Task):
             The protocol cannot be made for this domain.
         """
         families = _families(
-            self.domain, epsilon if name in (_CIRCLE, _TREE) else 1.0, self.workload
+            self.domain, epsilon if name in (_CIRCULAR, _TREE) else 1.0, self.workload
         )
         protocol = (
-            families[name] if name in (_CIRCLE, _TREE) else replace(families[name], epsilon=epsilon)
+            families[name]
+            if name in (_CIRCULAR, _TREE)
+            else replace(families[name], epsilon=epsilon)
         )
         return Offer(
             protocol,
@@ -167,7 +169,7 @@ def _families(domain: int, epsilon: float | Fraction, workload: str) -> dict[str
 
 def _family(protocol: RangeProtocol) -> str:
     if isinstance(protocol, CircularHistogram):
-        return _CIRCLE
+        return _CIRCULAR
     if isinstance(protocol, HierarchicalHistogram) and not isinstance(protocol, Flat):
         return (
             f"HH_{protocol.branching} {protocol.oracle}"
@@ -179,7 +181,7 @@ def _family(protocol: RangeProtocol) -> str:
 
 def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     """Elementary steps up to a constant, as those of the task "frequencies"."""
-    if _family(protocol) in (_CIRCLE, _TREE):
+    if _family(protocol) in (_CIRCULAR, _TREE):
         return "log D", "n + L q D log D"
     if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
         return "1", "n + D log D"

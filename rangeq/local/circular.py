@@ -60,7 +60,8 @@ class Blocks(PublicDraw):
         super().__post_init__()
         if self.domain % self.blocks:
             raise ValueError(
-                f"{self.blocks} blocks do not cut a circle of {self.domain} items into equal parts"
+                f"{self.blocks} blocks do not cut a circular domain of {self.domain} items into"
+                " equal parts"
             )
         _ = self.base
 

@@ -88,7 +88,8 @@ class Optimised:
 def describe(protocol: RangeProtocol) -> str:
     """A protocol in a line."""
     if isinstance(protocol, CircularHistogram):
-        return f"Circle of {protocol.circle}: {_shares(map(str, protocol.blocks or ()), protocol)}"
+        shares = _shares(map(str, protocol.blocks or ()), protocol)
+        return f"Circular, {protocol.circle} items: {shares}"
     if isinstance(protocol, Composite):
         return f"Composite {_shares(('mechanism', *protocol.oracle), protocol)}"
     if not isinstance(protocol, LevelHistograms):

@@ -131,7 +131,9 @@ def test_ranges_and_prefixes():
         ("prefixes", np.zeros(domain, dtype=int), np.arange(domain)),
     ):
         found = plan(task, domain, n=n, epsilon=1.0)
-        assert {"circle", "tree", "HaarHRR", "HH_4 OUE"} <= {item.name for item in found.candidates}
+        assert {"circular", "tree", "HaarHRR", "HH_4 OUE"} <= {
+            item.name for item in found.candidates
+        }
         for item in found.candidates[: 5 if task == "ranges" else 1]:
             squares = []
             for _ in range(RUNS):

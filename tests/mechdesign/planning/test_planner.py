@@ -454,7 +454,7 @@ def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys
 
 def test_the_command_on_ranges_and_attributes(capsys):
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--epsilon", "1"]) == 0
-    assert "* circle: error" in capsys.readouterr().out
+    assert "* circular: error" in capsys.readouterr().out
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--error", "0.01"]) == 0
     assert "candidate  epsilon  error" in capsys.readouterr().out
     assert (

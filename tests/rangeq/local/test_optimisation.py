@@ -535,7 +535,7 @@ def test_the_table(capsys) -> None:
     lines = str(result).splitlines()
     assert len(lines) == 2 + len(result.alternatives)
     assert "1.000" in lines[1]
-    assert "Circle of" in lines[1]
+    assert "Circular, " in lines[1]
     assert "no protocol is below this" in lines[-1]
     assert float(lines[-1].split()[0]) == pytest.approx(result.bound, rel=1e-3)
     assert float(lines[-1].split()[1]) < 1
@@ -544,7 +544,7 @@ def test_the_table(capsys) -> None:
     assert describe(HierarchicalHistogram(8, 1.0, 2, "HRR")) == "HH 2x2x2, HRR"
     assert (
         describe(CircularHistogram(7, 1.0, 8, (2, 8), "GRR", ("1/4", "3/4")))
-        == "Circle of 8: 2 0.250, 8 0.750"
+        == "Circular, 8 items: 2 0.250, 8 0.750"
     )
     optimise(5, 1.0, 100)
     assert capsys.readouterr() == ("", "")
