@@ -10,15 +10,18 @@
 
 from frequency import postprocess
 from frequency.core.aggregate import Aggregate
+from frequency.core.answer import Answer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import Oracle
 from frequency.exceptions import (
     FrequencyError,
     IncompatibleAggregate,
     InvalidEstimates,
+    InvalidQuestion,
     InvalidReport,
     InvalidValue,
     NotIdentifiable,
+    UnknownVariance,
 )
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.oracles.hadamard_response import HRR
@@ -38,12 +41,14 @@ __all__ = [
     "RR",
     "SUE",
     "Aggregate",
+    "Answer",
     "CountMeanSketch",
     "Estimate",
     "FrequencyError",
     "HadamardCountMeanSketch",
     "IncompatibleAggregate",
     "InvalidEstimates",
+    "InvalidQuestion",
     "InvalidReport",
     "InvalidValue",
     "JLOracle",
@@ -52,5 +57,6 @@ __all__ = [
     "ProjectiveGeometry",
     "SubsetSelection",
     "Tabular",
+    "UnknownVariance",
     "postprocess",
 ]

@@ -65,6 +65,24 @@ class InvalidEstimates(FrequencyError, ValueError):
         super().__init__(message)
 
 
+class InvalidQuestion(FrequencyError, ValueError):
+    """What is asked of an estimate is no question about its attributes.
+
+    Attributes
+    ----------
+    index : int or None
+        The place of the first bad one among many questions; None if it is something else.
+    """
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(message)
+
+
+class UnknownVariance(FrequencyError, ValueError):
+    """The variance of an answer, and so its interval, is not known."""
+
+
 class WorkersLost(FrequencyError, OSError):
     """Processes or machines that shared the work ended, or never came.
 

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency import Aggregate, IncompatibleAggregate, Oracle
-from frequency.core.estimate import normal_quantile
+from frequency.core.answer import normal_quantile
+from frequency.exceptions import UnknownVariance
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
@@ -28,7 +30,7 @@ from rangeq.local.smoothed import Shaped
 from rangeq.local.square_wave import SquareWave
 
 
-class Answer(NamedTuple):
+class Row(NamedTuple):
     """A line of the table.
 
     Attributes
@@ -138,7 +140,7 @@ class Source:
 
 def answered(
     protocol: Any, aggregate: Aggregate, asked: list[tuple[str, str]], confidence: float
-) -> Iterator[Answer]:
+) -> Iterator[Row]:
     """The answers to questions as on the command line.
 
     Parameters
@@ -154,7 +156,7 @@ def answered(
 
     Returns
     -------
-    iterator of Answer
+    iterator of Row
         One for each thing asked.
 
     Raises
@@ -170,7 +172,7 @@ def answered(
                 f"{type(protocol).__name__} lists the frequent items: ask no other question"
             )
         found = protocol.find(aggregate, confidence=confidence)
-        yield from map(Answer, map(str, found.items), found.frequencies, *found.intervals)
+        yield from map(Row, map(str, found.items), found.frequencies, *found.intervals)
         return
     source = Source(protocol, aggregate, confidence)
     mine = {
@@ -200,7 +202,7 @@ def _everything(protocol: Any) -> list[tuple[str, str]]:
     raise ValueError(f"{type(protocol).__name__} has too many answers to list: ask --where")
 
 
-def _items(source: Source, text: str) -> Iterator[Answer]:
+def _items(source: Source, text: str) -> Iterator[Row]:
     protocol, (first, last) = source.protocol, _ends(text, "--item")
     if last >= protocol.domain:
         raise ValueError(f"--item {text}: items are 0 .. {protocol.domain - 1}")
@@ -217,18 +219,18 @@ def _items(source: Source, text: str) -> Iterator[Answer]:
         )
         values, (low, high) = estimate.frequencies, estimate.interval(source.confidence)
     for place, item in enumerate(range(first, last + 1)):
-        yield Answer(f"item {item}", values[place], low[place], high[place])
+        yield Row(f"item {item}", values[place], low[place], high[place])
 
 
-def _range(source: Source, text: str) -> Iterator[Answer]:
+def _range(source: Source, text: str) -> Iterator[Row]:
     estimate, (first, last) = source.estimate, _ends(text, "--range")
     ends = (
         estimate.interval(first, last, source.confidence) if hasattr(estimate, "interval") else ()
     )
-    yield Answer(f"range {first}:{last}", estimate.range(first, last), *ends)
+    yield Row(f"range {first}:{last}", estimate.range(first, last), *ends)
 
 
-def _quantile(source: Source, text: str) -> Iterator[Answer]:
+def _quantile(source: Source, text: str) -> Iterator[Row]:
     try:
         phi = float(text)
     except ValueError:
@@ -239,18 +241,18 @@ def _quantile(source: Source, text: str) -> Iterator[Answer]:
         if hasattr(estimate, "quantile_interval")
         else ()
     )
-    yield Answer(f"quantile {text}", estimate.quantile(phi), *ends)
+    yield Row(f"quantile {text}", estimate.quantile(phi), *ends)
 
 
-def _marginal(source: Source, text: str) -> Iterator[Answer]:
+def _marginal(source: Source, text: str) -> Iterator[Row]:
     names, estimate = text.split(","), source.estimate
     cells, (low, high) = estimate.marginal(names), estimate.interval(names, source.confidence)
     for values in product(*map(range, cells.shape)):
         where = ",".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
-        yield Answer(f"where {where}", cells[values], low[values], high[values])
+        yield Row(f"where {where}", cells[values], low[values], high[values])
 
 
-def _where(source: Source, text: str) -> Iterator[Answer]:
+def _where(source: Source, text: str) -> Iterator[Row]:
     asked: dict[str, tuple[int, int]] = {}
     for condition in text.split(","):
         name, given, values = condition.partition("=")
@@ -260,22 +262,11 @@ def _where(source: Source, text: str) -> Iterator[Answer]:
                 f" age=30:39,sex=1, got {text!r}"
             )
         asked[name] = _ends(values, "--where")
-    estimate = source.estimate
-    if isinstance(source.protocol, MarginalProtocol):
-        value, variance = estimate.answer(
-            {name: list(range(first, last + 1)) for name, (first, last) in asked.items()}
-        )
-        half = normal_quantile(source.confidence) * math.sqrt(variance)
-        yield Answer(f"where {text}", value, value - half, value + half)
-        return
+    answer = source.estimate.answer(asked)
     ends: tuple[Any, ...] = ()
-    if hasattr(estimate, "interval"):
-        left, right = zip(*asked.values(), strict=True)
-        low, high = estimate.interval([list(asked)], [left], [right], source.confidence)
-        ends = low[0], high[0]
-    yield Answer(
-        f"where {text}", estimate.answer([(name, *pair) for name, pair in asked.items()]), *ends
-    )
+    with suppress(UnknownVariance):
+        ends = answer.interval(source.confidence)
+    yield Row(f"where {text}", answer.value, *ends)
 
 
 def _ends(text: str, option: str) -> tuple[int, int]:
@@ -308,7 +299,7 @@ class Question(NamedTuple):
 
     name: str
     kinds: tuple[type, ...]
-    answers: Callable[[Source, str], Iterator[Answer]]
+    answers: Callable[[Source, str], Iterator[Row]]
     metavar: str
     text: str
 

@@ -13,6 +13,8 @@ import pytest
 
 import mechdesign
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 # The commands of the virtual environment that runs the tests come first.
@@ -48,7 +50,6 @@ def run(command: list[str], where: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
     first, plans, commands, *_ = blocks("sh")
     assert first == "make demo\n"  # the examples that it runs have tests below
@@ -64,7 +65,6 @@ def test_every_shell_command_runs_and_prints_what_is_shown(clone: Path) -> None:
         assert (clone / name).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
 def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> None:
     budget, counts, answers, ranges, grids, tables, words, files, local, formula = blocks("python")
     assert "not covered:" in run([sys.executable, "-W", "error", "-c", budget], clone)
@@ -229,7 +229,6 @@ runpy.run_path({!r}, run_name="__main__")
     assert "'.[data]'" in done.stderr
 
 
-@pytest.mark.slow
 def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     run(
         [
@@ -245,7 +244,6 @@ def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     assert len(list((tmp_path / "figures").glob("*.png"))) == 11
 
 
-@pytest.mark.slow
 def test_the_figures_of_marginals_are_drawn(clone: Path) -> None:
     printed = run(
         ["bash", "-euc", next(block for block in blocks("sh") if "marginal_figures" in block)],

@@ -72,7 +72,7 @@ for asked in (
     for name, a, b in asked:
         column = users[:, list(sizes).index(name)]
         inside &= (column >= a) & (column <= b)
-    found = estimate.answer(asked)
+    found = estimate.answer({name: (a, b) for name, a, b in asked}).value
     print(
         f"{found:.4f}, 95% interval [{low[0]:.4f}, {high[0]:.4f}], truly {inside.mean():.4f}: "
         + ", ".join(f"{a} <= {name} <= {b}" for name, a, b in asked)

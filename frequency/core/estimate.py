@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.answer import (
+    Answer,
+    Condition,
+    ConfidenceInterval,
+    conditions,
+    normal_quantile,
+    plain,
+)
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Items
 
 
@@ -29,34 +37,6 @@ class Estimator(Protocol):
     def _linear_variance(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats: ...
-
-
-class Linear(NamedTuple):
-    """A weighted sum of frequencies.
-
-    Attributes
-    ----------
-    value : float or numpy.ndarray
-        The sum, or shape (sums,) when several were asked for.
-    variance : float or numpy.ndarray
-        Its estimated variance, of the same shape.
-    """
-
-    value: float | Floats
-    variance: float | Floats
-
-
-class ConfidenceInterval(NamedTuple):
-    """The ends of confidence intervals.
-
-    Attributes
-    ----------
-    low, high : numpy.ndarray of float64
-        Shape (items,), or that of the ranges.
-    """
-
-    low: Floats
-    high: Floats
 
 
 class Estimate:
@@ -132,7 +112,7 @@ class Estimate:
         half = np.sqrt(z * z * self.variances + shift * shift)
         return ConfidenceInterval(self.frequencies + shift - half, self.frequencies + shift + half)
 
-    def linear(self, weights: npt.ArrayLike) -> Linear:
+    def linear(self, weights: npt.ArrayLike) -> Answer:
         """The weighted sum of frequencies and its variance, covariances included.
 
         Parameters
@@ -142,9 +122,9 @@ class Estimate:
 
         Returns
         -------
-        Linear
-            ``(value, variance)``: floats, or arrays of shape (sums,). The variance is an unbiased
-            estimate, cut at 0.
+        Answer
+            Its value and variance are floats, or arrays of shape (sums,). The variance is an
+            unbiased estimate, cut at 0.
 
         Raises
         ------
@@ -169,10 +149,66 @@ class Estimate:
                 self._oracle._linear_variance(rows, self._aggregate, self.frequencies, self.items),
                 0.0,
             )
-        return (
-            Linear(float(value[0]), float(variance[0]))
-            if given.ndim == 1
-            else Linear(value, variance)
+        if given.ndim == 1:
+            return Answer(float(value[0]), float(variance[0]))
+        return Answer(value, variance)
+
+    def answer(self, where: Any) -> Answer:
+        """The fraction of the population with these items.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            An item, a list of items, or the ends ``(first, last)`` of a closed range; integer
+            arrays in place of items are many questions: see `frequency.core.answer.conditions`.
+
+        Returns
+        -------
+        Answer
+            A fraction of the population, with its variance. The intervals of single items are those
+            of `interval`.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question, or items that were not estimated.
+        """
+        shape, (asked,) = conditions(where, ("item",), (self._oracle.domain,))
+        if asked.items is not None:
+            return self._sum_of(asked)
+        if (asked.first == asked.last).all():
+            return self._single(asked.first)
+        ends = np.stack([asked.first.ravel(), asked.last.ravel()])
+        found = [self._sum_of(asked._replace(first=a, last=b)) for a, b in np.moveaxis(ends, 1, 0)]
+        value, variance = (
+            plain(np.array(part).reshape(shape)) for part in zip(*found, strict=True)
+        )
+        return Answer(value, variance)
+
+    def _sum_of(self, asked: Condition) -> Answer:
+        """The answer to one question: a weighted sum of the frequencies."""
+        known = np.arange(self._oracle.domain) if self.items is None else self.items
+        weights = asked.weights(known)
+        if weights.sum() != asked.size:
+            raise InvalidQuestion("some of the items that are asked for were not estimated")
+        return self.linear(weights)
+
+    def _single(self, items: Items) -> Answer:
+        """The answers about single items."""
+        places = items
+        if self.items is not None:
+            order = np.argsort(self.items)
+            found = np.searchsorted(self.items, items, sorter=order)
+            places = np.append(order, 0)[found]
+            if not np.array_equal(np.append(self.items, -1)[places], items):
+                raise InvalidQuestion("some of the items that are asked for were not estimated")
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            low, high = self._of_items(confidence)
+            return ConfidenceInterval(plain(low[places]), plain(high[places]))
+
+        return Answer(
+            plain(self.frequencies[places]), plain(self.variances[places]), _interval=interval
         )
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
@@ -219,16 +255,3 @@ class Estimate:
             f"<Estimate of {len(self.frequencies)} frequencies from {self.n} reports,"
             f" {self._oracle!r}>"
         )
-
-
-def normal_quantile(confidence: float) -> float:
-    """The z such that a normal error stays within z deviations with this probability.
-
-    Raises
-    ------
-    ValueError
-        The confidence is not strictly between 0 and 1.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    return float(scipy.special.ndtri((1 + confidence) / 2))

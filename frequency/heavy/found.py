@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import ConfidenceInterval
+from frequency.core.answer import Answer, ConfidenceInterval
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats
+from mechdesign._support.text import shown
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,43 @@ class Found:
     def significant(self) -> npt.NDArray[np.bool_]:
         """Shape (k,): whose estimate exceeds `noise`; the others may be held by nobody."""
         return self.frequencies > self.noise
+
+    def answer(self, where: Any) -> Answer:
+        """The frequency of a listed item.
+
+        Parameters
+        ----------
+        where : int or str
+            One of ``items``, or a mapping of 0 to it.
+
+        Returns
+        -------
+        Answer
+            A fraction of the population. Its interval is that of ``intervals``, which allows for
+            the selection, and is for `confidence` alone.
+
+        Raises
+        ------
+        InvalidQuestion
+            An item that is not listed.
+        """
+        item = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
+        places = [k for k, listed in enumerate(self.items.tolist()) if listed == item]
+        if not places:
+            raise InvalidQuestion(f"the item {shown(item)} is not listed")
+        place = places[0]
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            if confidence != self.confidence:
+                raise ValueError(
+                    f"the intervals of this list are for the confidence {self.confidence}, got"
+                    f" {confidence}"
+                )
+            return ConfidenceInterval(self.intervals.low[place], self.intervals.high[place])
+
+        return Answer(
+            float(self.frequencies[place]), float(self.variances[place]), _interval=interval
+        )
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
         """A lower bound for the probability that an item of this frequency is in the list.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.estimate import ConfidenceInterval
+from frequency.core.answer import ConfidenceInterval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe

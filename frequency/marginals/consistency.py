@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import Linear
+from frequency.core.answer import Answer
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
@@ -216,12 +216,12 @@ class ConsistentEstimate(MarginalEstimate):
             self._marginals[names].setflags(write=False)
         return self._marginals[names]
 
-    def _linear(self, names: tuple[str, ...], weights: Floats, single: bool = False) -> Linear:
+    def _linear(self, names: tuple[str, ...], weights: Floats) -> Answer:
         value = weights @ self.marginal(names).ravel()
         variance = np.full(len(weights), np.inf)
         if np.isfinite(value).all():
             variance = np.maximum(self._variance(names, weights), 0.0)
-        return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
+        return Answer(value, variance)
 
     def _variance(self, names: Names, weights: Floats) -> Floats:
         """What the views' oracles say of the sums, as linear functions of the views."""

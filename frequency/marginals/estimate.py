@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import ConfidenceInterval, Linear, normal_quantile
+from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import printable, shown
 
 
 class MarginalEstimator(Protocol):
@@ -161,40 +159,43 @@ class MarginalEstimate:
         """
         return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
 
-    def answer(self, where: Mapping[str, int | Collection[int]]) -> Linear:
-        """The fraction of the population with these values, and its variance.
+    def answer(self, where: Mapping[Any, Any]) -> Answer:
+        """The fraction of the population with these values.
 
         Parameters
         ----------
-        where : mapping of str to int or collection of int
-            For each attribute that matters the value, or the values, that it must have: ``{"a": 1,
-            "b": [2, 3], "c": 0}`` asks for the records with a = 1, b = 2 or 3, and not c, for a
-            binary c. At most k attributes.
+        where : mapping
+            For each attribute that matters the value, the list of values, or the ends of the closed
+            range of values that it must have: ``{"a": 1, "b": [2, 5], "c": (0, 3)}`` asks for the
+            records with a = 1, b = 2 or 5, and c from 0 to 3. At most k attributes. Integer arrays
+            are many questions: see `frequency.core.answer.conditions`.
 
         Returns
         -------
-        Linear
-            ``(value, variance)``: a fraction of the population, and its variance.
+        Answer
+            A fraction of the population, with its variance, which is refused (`UnknownVariance`) by
+            protocols that do not know it.
 
         Raises
         ------
+        InvalidQuestion
+            What is no question, or values that the attributes do not have.
         ValueError
-            Other attributes, or values that they do not have.
+            More than k attributes.
         """
-        names = self._protocol.checked(tuple(where))
-        weights: Floats = np.ones(1)
-        for name in names:
-            given = where[name]
-            values = list(given) if isinstance(given, Iterable) else [given]
-            size = self.domain[name]
-            if not all(is_whole(value) and 0 <= value < size for value in values):
-                raise ValueError(
-                    f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
-                )
-            weights = np.asarray(
-                np.kron(weights, np.isin(np.arange(size), values)), dtype=np.float64
-            )
-        return self._linear(names, weights[None], single=True)
+        shape, asked = conditions(where, self.domain.names, self.domain.sizes)
+        names = self._protocol.checked([self.domain.names[one.place] for one in asked])
+        weights: Floats = np.ones((*shape, 1))
+        for one, name in zip(asked, names, strict=True):
+            own = one.weights(np.arange(self.domain[name]))
+            product = weights[..., :, None] * own[..., None, :]
+            weights = product.reshape(*product.shape[:-2], -1)
+        found = self._linear(names, weights.reshape(-1, weights.shape[-1]))
+        value, variance = (plain(np.reshape(part, shape)) for part in found)
+        if np.isnan(variance).any():
+            name = type(self._protocol).__name__
+            return Answer(value, None, f"the variances of estimates of {name} are not known")
+        return Answer(value, variance)
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
         """The proper distribution nearest to the marginal: biased, variances unknown.
@@ -221,14 +222,14 @@ class MarginalEstimate:
             raise ValueError("no reports: there is no distribution")
         return norm_sub(marginal.ravel()).reshape(marginal.shape)
 
-    def _linear(self, names: tuple[str, ...], weights: Floats, single: bool = False) -> Linear:
+    def _linear(self, names: tuple[str, ...], weights: Floats) -> Answer:
         value = weights @ self.marginal(names).ravel()
         variance = np.full(len(weights), np.inf)
         if self.n:
             variance = np.maximum(
                 self._protocol._linear_variance(self._aggregate, names, weights), 0.0
             )
-        return Linear(float(value[0]), float(variance[0])) if single else Linear(value, variance)
+        return Answer(value, variance)
 
     def __repr__(self) -> str:
         return (

@@ -30,10 +30,10 @@ transforms. Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially privat
 decompositions.
 """
 
-from frequency.core.estimate import ConfidenceInterval
+from frequency.core.answer import ConfidenceInterval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
-from rangeq.central.estimate import Answer, CentralEstimate
+from rangeq.central.estimate import CentralEstimate, Number
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
@@ -45,7 +45,6 @@ __all__ = [
     "LARGEST_DOMAIN",
     "LARGEST_TOTAL",
     "LEAST_EPSILON",
-    "Answer",
     "Branching",
     "Branchings",
     "Budget",
@@ -56,6 +55,7 @@ __all__ = [
     "Hierarchy",
     "InvalidHistogram",
     "InvalidRange",
+    "Number",
     "Wavelet",
     "best_branching",
 ]

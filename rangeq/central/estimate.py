@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import ConfidenceInterval, normal_quantile
+from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
 from rangeq.core.tree import Tree
 
-Answer: TypeAlias = float | Floats
+Number: TypeAlias = float | Floats
 """A float for a range given by two integers, an array for ranges given by arrays."""
 
 
@@ -28,7 +28,7 @@ class Released(Protocol):
         """The number of cells."""
         ...
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of the answers to ranges a .. b.
 
         Parameters
@@ -70,8 +70,8 @@ class CentralEstimate(ABC):
     @overload
     def range(self, a: int, b: int) -> float: ...
     @overload
-    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer: ...
-    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number: ...
+    def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """How many users are in the cells a .. b, both included.
 
         Parameters
@@ -94,8 +94,8 @@ class CentralEstimate(ABC):
     @overload
     def prefix(self, b: int) -> float: ...
     @overload
-    def prefix(self, b: npt.ArrayLike) -> Answer: ...
-    def prefix(self, b: npt.ArrayLike) -> Answer:
+    def prefix(self, b: npt.ArrayLike) -> Number: ...
+    def prefix(self, b: npt.ArrayLike) -> Number:
         """How many users are in the cells 0 .. b.
 
         Parameters
@@ -115,6 +115,42 @@ class CentralEstimate(ABC):
         """
         return self.range(0, b)
 
+    @property
+    def n(self) -> float:
+        """The estimated number of users in all cells."""
+        return self.range(0, self.mechanism.domain - 1)
+
+    def answer(self, where: Any) -> Answer:
+        """The number of users in these cells.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            A cell, a list of cells, or the ends ``(first, last)`` of a closed range; integer arrays
+            in place of cells are many questions: see `frequency.core.answer.conditions`.
+
+        Returns
+        -------
+        Answer
+            Users. Of lists of cells that are no range the variance is refused (`UnknownVariance`).
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        """
+        _, (asked,) = conditions(where, ("cell",), (self.mechanism.domain,))
+        runs = asked.runs()
+        value = plain(sum((np.asarray(self._sums(*run)) for run in runs), np.zeros(())))
+        if len(runs) != 1:
+            return Answer(value, None, "the variance of a sum of ranges is not known: ask for each")
+        ((first, last),) = runs
+        return Answer(
+            value,
+            self.variance(first, last),
+            _interval=lambda confidence: self.interval(first, last, confidence),
+        )
+
     def cdf(self) -> Floats:
         """Every prefix over the estimated total: shape (domain,), ending with 1.
 
@@ -128,7 +164,7 @@ class CentralEstimate(ABC):
         """Shape (domain,): the number of users in each cell, read-only."""
         return self._cells
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of ``range(a, b)``, from the noise that was drawn, whatever the data.
 
         Parameters
@@ -238,6 +274,6 @@ class Layered(CentralEstimate):
         return total.astype(np.float64)
 
 
-def scalar(values: Floats) -> Answer:
+def scalar(values: Floats) -> Number:
     """One number as a float, more as they are."""
     return float(values) if values.ndim == 0 else values

@@ -20,7 +20,7 @@ from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from rangeq.central.discrete_laplace import DiscreteLaplace
-from rangeq.central.estimate import Answer, CentralEstimate, scalar
+from rangeq.central.estimate import CentralEstimate, Number, scalar
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
 from rangeq.central.spectrum import Spectrum
 from rangeq.core.intervals import checked_ends
@@ -158,7 +158,7 @@ class CentralMechanism(ABC):
     @abstractmethod
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Answer:
+    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of a release's answer to the range a .. b, from that of the discrete noise.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.estimate import ConfidenceInterval, Estimate, Estimator, normal_quantile
+from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
+from frequency.core.estimate import Estimate, Estimator
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import shown
@@ -67,12 +69,41 @@ class Distribution:
         InvalidRange
             A ValueError, for any other ends.
         """
-        return _plain(self._between(*self._ends(first, last)))
+        return plain(self._between(*self._ends(first, last)))
 
     def _between(self, first: Integers, last: Integers) -> Floats:
         """The answers of checked ranges."""
         result: Floats = self._sums[last + 1] - self._sums[first]
         return result
+
+    def answer(self, where: Any) -> Answer:
+        """The fraction of the population with these items.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            An item, a list of items, or the ends ``(first, last)`` of a closed range; integer
+            arrays in place of items are many questions: see `frequency.core.answer.conditions`.
+
+        Returns
+        -------
+        Answer
+            A fraction of the population. Its variance and interval are refused (`UnknownVariance`)
+            where they are not known.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        """
+        _, (asked,) = conditions(where, ("item",), (len(self.frequencies),))
+        runs = asked.runs()
+        value = sum((np.asarray(self._between(*run)) for run in runs), np.zeros(()))
+        return self._answer(plain(value), runs)
+
+    def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
+        """The answer about the union of some ranges."""
+        return Answer(value, None, f"the errors of a {type(self).__name__} are not known")
 
     def prefix(self, last: npt.ArrayLike) -> Any:
         """The fraction of the population in 0 .. last; see `range`.
@@ -119,7 +150,7 @@ class Distribution:
         if np.isnan(self._sums[-1]):
             raise ValueError("no reports: there are no quantiles")
         cdf, wanted = self._sums[1:], _fractions(phi)
-        return _plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
+        return plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
         return checked_ends(first, last, len(self.frequencies))
@@ -154,6 +185,20 @@ class EstimatedDistribution(Distribution):
             Another confidence.
         """
 
+    @abstractmethod
+    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """The variance of `range`, of the ends' shape."""
+
+    def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
+        if len(runs) != 1:
+            return Answer(value, None, "the variance of a sum of ranges is not known: ask for each")
+        ((first, last),) = runs
+        return Answer(
+            value,
+            self.variance(first, last),
+            _interval=lambda confidence: self.interval(first, last, confidence),
+        )
+
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
 
@@ -182,7 +227,7 @@ class EstimatedDistribution(Distribution):
         last = np.arange(len(self.frequencies))
         band = self.interval(np.zeros_like(last), last, confidence)
         wanted = _fractions(phi)
-        return _plain(_first_reaching(band.high, wanted)), _plain(
+        return plain(_first_reaching(band.high, wanted)), plain(
             _reaching_for_good(band.low, wanted)
         )
 
@@ -234,8 +279,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         """
         a, b = self._ends(first, last)
         if not self.n:
-            return _plain(np.full(a.shape, np.inf))
-        return _plain(self._oracle._range_variance(self, a, b))
+            return plain(np.full(a.shape, np.inf))
+        return plain(self._oracle._range_variance(self, a, b))
 
     def interval(  # type: ignore[override]
         self,
@@ -272,6 +317,23 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
         middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
         return ConfidenceInterval(middle - half, middle + half)
+
+    def answer(self, where: Any) -> Answer:
+        return EstimatedDistribution.answer(self, where)
+
+    def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
+        if len(runs) != 1:  # of items here and there all covariances are known
+            weights = np.zeros(len(self.frequencies))
+            for first, last in runs:
+                weights[int(first) : int(last) + 1] = 1.0
+            return self.linear(weights)
+        ((first, last),) = runs
+        told = EstimatedDistribution._answer(self, value, runs)
+        return (
+            replace(told, _interval=self._single(first)._interval)
+            if (first == last).all()
+            else told
+        )
 
     def nonnegative(self) -> Distribution:
         """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.
@@ -322,7 +384,3 @@ def _fractions(phi: npt.ArrayLike) -> Floats:
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")
     return wanted
-
-
-def _plain(values: npt.NDArray[Any]) -> Any:
-    return values.item() if np.ndim(values) == 0 else values

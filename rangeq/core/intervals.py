@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Integers
 
 
-class InvalidRange(ValueError):
+class InvalidRange(InvalidQuestion):
     """Ends of ranges that are not integers with 0 <= a <= b < domain.
 
     Attributes
@@ -16,10 +17,6 @@ class InvalidRange(ValueError):
     index : int or None
         The place of the first bad range; None if the type or the shape of the ends is wrong.
     """
-
-    def __init__(self, message: str, index: int | None = None) -> None:
-        self.index = index
-        super().__init__(message)
 
 
 def checked_ends(

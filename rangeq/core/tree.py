@@ -212,7 +212,7 @@ class Tree:
             everything = self._linear(np.ones(self.domain), finite)
             covariance = (self._linear(weights + 1, finite) - own - everything) / 2
             own = own - covariance**2 / everything
-        scale = (weights**2).max(axis=-1, initial=0.0)
+        scale = (weights**2).max(axis=-1, initial=np.finfo(np.float64).tiny)  # the limit may be inf
         return np.where(own > limit * scale, np.inf, np.maximum(own, 0.0))
 
     def _linear(self, weights: Floats, contrasts: Floats) -> Floats:

@@ -5,7 +5,7 @@
 >>> rng = np.random.default_rng(1)
 >>> records = rng.integers(0, [100, 64], size=(100_000, 2))
 >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
->>> bool(abs(estimate.answer([("age", 20, 39), ("income", 0, 31)]) - 0.1) < 0.03)
+>>> bool(abs(estimate.answer({"age": (20, 39), "income": (0, 31)}).value - 0.1) < 0.03)
 True
 """
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import Answer, ConfidenceInterval, conditions, plain
 from frequency.core.attributes import Attributes
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 from rangeq.core.estimate import Distribution
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.queries import Queries, grouped, place_of, single
+from rangeq.grids.queries import Queries, grouped, place_of
 
 MOST_TOLERANCE = 1e-7
 
@@ -59,26 +60,59 @@ class ConjunctionEstimate(ABC):
     def __init__(self, attributes: Attributes, n: int) -> None:
         self.attributes, self.n = attributes, n
 
-    def answer(self, query: Sequence[tuple[Any, Any, Any]]) -> float:
-        """The answer of one query, a fraction of the population.
+    def answer(self, where: Mapping[Any, Any]) -> Answer:
+        """The fraction of the population with these values.
 
         Parameters
         ----------
-        query : sequence
-            (attribute, first, last) for each attribute that matters: by name or by place, a closed
-            range.
+        where : mapping
+            For each attribute that matters, by name or by place, the value, the list of values, or
+            the ends ``(first, last)`` of the closed range of values that it must have. Integer
+            arrays are many questions: see `frequency.core.answer.conditions`.
 
         Returns
         -------
-        float
-            A fraction of the population; NaN with no reports.
+        Answer
+            A fraction of the population; NaN with no reports. Its variance is that of noise and
+            sampling, before post-processing. It is refused (`UnknownVariance`) where ranges cut
+            cells, where no theory gives it, and for lists of values that are no range.
 
         Raises
         ------
-        InvalidRange
-            A ValueError, for what is not a query.
+        InvalidQuestion
+            What is no question.
         """
-        return float(self.answers(*single(self.attributes, query))[0])
+        shape, asked = conditions(where, self.attributes.names, self.attributes.sizes)
+        places = [one.place for one in asked]
+        boxes = list(product(*(one.runs() for one in asked)))
+        value = np.zeros(shape)
+        for box in boxes:
+            left, right = (_columns([ends[side] for ends in box], shape) for side in (0, 1))
+            value = value + self.answers(places, left, right).reshape(shape)
+        if len(boxes) != 1:
+            return Answer(
+                plain(value), None, "the variance of a sum of ranges is not known: ask for each"
+            )
+        error = self.predicted_error(places, left, right)
+        if (error.non_uniformity > 0).any():
+            return Answer(
+                plain(value),
+                None,
+                "the range cuts cells, in which the distribution of users is not known: see"
+                " predicted_error",
+            )
+        variance = (error.noise + error.sampling).reshape(shape)
+        if np.isnan(variance).any():
+            return Answer(plain(value), None, "no theory gives the error of this answer")
+        return Answer(
+            plain(value), plain(variance), _interval=self._interval(places, left, right, shape)
+        )
+
+    def _interval(
+        self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
+    ) -> Callable[[float], ConfidenceInterval] | None:
+        """Intervals of answers by confidence; None: normal ones."""
+        return None
 
     def answers(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
@@ -149,6 +183,11 @@ class ConjunctionEstimate(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.attributes)} attributes from {self.n} reports>"
+
+
+def _columns(ends: Sequence[Any], shape: tuple[int, ...]) -> Items:
+    """Ends of ranges, an array an attribute, as rows of queries: shape (queries, attributes)."""
+    return np.stack([np.broadcast_to(end, shape).ravel() for end in ends], axis=1)
 
 
 class ProductEstimate(ConjunctionEstimate):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,42 +65,6 @@ def place_of(attributes: Attributes, attribute: Any) -> int:
         return int(attribute)
     known = f"one of {listed(attributes.names)}, or a place 0 .. {len(attributes) - 1}"
     raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
-
-
-def single(attributes: Attributes, query: Any) -> tuple[Items, Items, Items]:
-    """One query as three arrays, which `grouped` takes.
-
-    Parameters
-    ----------
-    attributes : Attributes
-        Those that there are.
-    query : sequence
-        (attribute, first, last) for each attribute that matters: by name or by place, a closed
-        range.
-
-    Returns
-    -------
-    tuple
-        Shapes (1, lambda): places, first and last values. The ranges are not checked yet.
-
-    Raises
-    ------
-    InvalidRange
-        What is no query, or an attribute that is not there.
-    """
-    if not isinstance(query, Sequence) or isinstance(query, str) or not query:
-        raise InvalidRange(f"a query is a list of (attribute, first, last), got {shown(query)}")
-    for k, part in enumerate(query):
-        if not isinstance(part, Sequence) or isinstance(part, str) or len(part) != 3:
-            raise InvalidRange(
-                f"a query is a list of (attribute, first, last), got {shown(part)}", k
-            )
-    places = np.array([[place_of(attributes, name) for name, _, _ in query]])
-    return (
-        places,
-        np.array([[first for _, first, _ in query]]),
-        np.array([[last for _, _, last in query]]),
-    )
 
 
 def grouped(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.estimate import Linear
+from frequency.core.answer import Answer
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
@@ -118,7 +118,7 @@ class Paired:
         drawn = (bit_source(rng)(numbers.size) >> np.uint64(11)).astype(np.float64) / 2.0**53
         return items + self.domain * (drawn < (1 + numbers.ravel()) / 2).reshape(items.shape)
 
-    def auc(self, estimate: RangeEstimate) -> Linear:
+    def auc(self, estimate: RangeEstimate) -> Answer:
         """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
 
         Thesis, equation 7.1, which drops ties. The error is that of the linear terms (the delta
@@ -132,7 +132,7 @@ class Paired:
 
         Returns
         -------
-        Linear
+        Answer
             ``(value, variance)``.
         """
         d, f = self.domain, estimate.frequencies
@@ -143,7 +143,7 @@ class Paired:
         slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / float(
             lower.sum() * upper.sum()
         )
-        return Linear(value, estimate.linear(slope).variance)
+        return Answer(value, estimate.linear(slope).variance)
 
     def mean(
         self, estimate: RangeEstimate, first: npt.ArrayLike, last: npt.ArrayLike

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.estimate import ConfidenceInterval, normal_quantile
+from frequency.core.answer import ConfidenceInterval, normal_quantile
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub

@@ -491,6 +491,7 @@ def planted(patches):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "Uniform"])
 def test_a_leak_of_one_in_256_shows_in_every_protocol(name):
     """In the law of one value, measured; the audit, which reads honest numbers, cannot know.

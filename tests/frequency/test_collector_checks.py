@@ -518,6 +518,7 @@ def test_hostile_and_trivial_collectors():
     assert sum(item.share for item in found.collectors) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @WITH_VALUES
 def test_collectors_of_every_protocol(protocol, values):
     rng = np.random.default_rng(22)

@@ -175,7 +175,7 @@ def test_conditions(asked):
     assert isinstance(ranged, rangeq.grids.WaveEstimate)
     low, high = ranged.interval(["b", "a"], [[1, 2]], [[4, 2]])
     assert table(out)["where b=1:4,a=2"] == pytest.approx(
-        [ranged.answer([("b", 1, 4), ("a", 2, 2)]), low[0], high[0]]
+        [ranged.answer({"b": (1, 4), "a": (2, 2)}).value, low[0], high[0]]
     )
     (code, out, err), _ = asked(rangeq.grids.TDG(RECORDS, 2.0, 4000), people, "--where", "a=1:2")
     assert (code, table(out)["where a=1:2"][1:]) == (0, [None, None])

@@ -31,7 +31,7 @@ class Uniform(ConjunctionProtocol):
     --------
     >>> protocol = Uniform(sizes=[64, 10], epsilon=1.0)
     >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize([[3, 4]])))
-    >>> estimate.answer([(0, 0, 15), (1, 0, 4)])
+    >>> estimate.answer({0: (0, 15), 1: (0, 4)}).value
     0.125
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import ConfidenceInterval, normal_quantile, plain
 from frequency.core.attributes import Attributes
-from frequency.core.estimate import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
 from rangeq.grids.cells import Edges, equal_cells
@@ -285,6 +285,15 @@ class WaveEstimate(ConjunctionEstimate):
         half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
         middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
         return ConfidenceInterval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
+
+    def _interval(
+        self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
+    ) -> Callable[[float], ConfidenceInterval]:
+        def within(confidence: float) -> ConfidenceInterval:
+            ends = self.interval(places, left, right, confidence)
+            return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
+
+        return within
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike

@@ -55,7 +55,7 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
     >>> records = np.stack([age, rng.binomial(63, age / 99)], axis=1)
     >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
     >>> truth = np.mean((age < 40) & (records[:, 1] < 25))
-    >>> bool(abs(estimate.answer([("age", 0, 39), ("income", 0, 24)]) - truth) < 0.04)
+    >>> bool(abs(estimate.answer({"age": (0, 39), "income": (0, 24)}).value - truth) < 0.04)
     True
     """
     return WaveGrid(sizes, epsilon, checked_users(n))

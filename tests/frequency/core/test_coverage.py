@@ -99,7 +99,7 @@ def collected(oracle, n, repeats, seed, sums=True):
         sketch = isinstance(oracle, HashedSketch | JLOracle)
         one = replace(oracle, seed=repeat) if sketch else oracle
         estimate = one.estimate(one.simulate(held, rng))
-        linear = estimate.linear(weights) if sums else (np.zeros(1), np.zeros(1))
+        linear = tuple(estimate.linear(weights)) if sums else (np.zeros(1), np.zeros(1))
         found.append((estimate.frequencies, estimate.variances, *estimate.interval(0.95), *linear))
     values, variances, low, high, total, total_variance = map(np.array, zip(*found, strict=True))
     return Collections(held / n, values, variances, low, high, weights, total, total_variance)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from frequency import GRR, OLH, InvalidReport, InvalidValue
-from frequency.core.estimate import ConfidenceInterval
+from frequency.core.answer import ConfidenceInterval
 from frequency.heavy import (
     Found,
     Gate,

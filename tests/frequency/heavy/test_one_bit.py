@@ -434,7 +434,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(name):
     stated = np.mean([e.variances for e in estimates], axis=0)
     np.testing.assert_allclose(stated, variance, rtol=0.02)
     pair = np.array([1.0, -1.0, 0.0, 0.0, 0.0])
-    told = np.array([e.linear(pair) for e in estimates])
+    told = np.array([tuple(e.linear(pair)) for e in estimates])
     spread = told[:, 0].var(ddof=1) / told[:, 1].mean() * (runs - 1)
     assert low < spread < high
     assert not low < 2 * spread < high

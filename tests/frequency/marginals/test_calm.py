@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from frequency import GRR, OUE, IncompatibleAggregate
+from frequency.exceptions import UnknownVariance
 from frequency.marginals import CALM, Domain, MargPS, MargRR, consistent, measurements
 from frequency.marginals.calm import adaptive, covering, most_entropy, nonnegative
 from frequency.marginals.consistency import Overlap
@@ -282,7 +283,8 @@ def test_errors_are_unknown_and_measurements_are_those_of_the_views():
     assert np.isnan(estimate.variances(["a", "b"])).all()
     answer = estimate.answer({"a": 1, "c": 0})
     assert answer.value == pytest.approx(estimate.marginal(["a", "c"])[1, 0])
-    assert np.isnan(answer.variance)
+    with pytest.raises(UnknownVariance, match="CALM"):
+        _ = answer.variance
     found = measurements(estimate)
     assert [each.attributes for each in found] == list(protocol.views)
     assert all(each.values.shape == (8,) and 0 < each.stddev < 5000 for each in found)

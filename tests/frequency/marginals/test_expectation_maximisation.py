@@ -12,6 +12,7 @@ from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
+from frequency.exceptions import UnknownVariance
 from frequency.marginals import Domain, InpEM
 from tests.contracts.oracle import exponential_below
 from tests.goodness_of_fit import FALSE_ALARM
@@ -266,7 +267,8 @@ def test_errors_are_unknown():
     assert np.isnan(estimate.interval(["a"]).low).all()
     answer = estimate.answer({"a": 1, "b": [0, 2]})
     assert answer.value == pytest.approx(estimate.marginal(["a", "b"])[1, [0, 2]].sum())
-    assert np.isnan(answer.variance)
+    with pytest.raises(UnknownVariance, match="InpEM"):
+        answer.interval()
     with pytest.raises(ValueError, match="read-only"):
         estimate.marginal(["a", "b"])[0, 0] = 1
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pytest
 
 from frequency import marginals
 from frequency.marginals import (
@@ -41,6 +42,7 @@ def sketched(domain, k, epsilon, run):
     return protocol
 
 
+@pytest.mark.slow
 class TestMarginals(VarianceContract):
     """All cells of some marginals, and their intervals."""
 

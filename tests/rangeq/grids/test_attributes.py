@@ -62,4 +62,4 @@ def test_more_records_than_can_be_numbered() -> None:
     )
     half = (1 << 31) - 1
     # The deviation is 0.05.
-    assert estimate.answer([(0, 0, half), (2, 0, half)]) == pytest.approx(0.25, abs=0.25)
+    assert estimate.answer({0: (0, half), 2: (0, half)}).value == pytest.approx(0.25, abs=0.25)

@@ -313,20 +313,22 @@ def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: 
     records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)
     estimate = collected(best({"a": 32, "b": 32, "c": 32}, 3.0, 200_000), records)
     # Deviations are below 0.01; a table that is nearly a line must not lose its margins on the way.
-    assert estimate.answer([("a", 0, 15), ("c", 16, 31)]) == pytest.approx(0.5, abs=0.05)
-    assert estimate.answer([("a", 0, 15), ("c", 0, 15)]) == pytest.approx(0, abs=0.05)
-    assert estimate.answer([("a", 0, 15), ("b", 0, 15)]) == pytest.approx(0.25, abs=0.05)
-    assert estimate.answer([("a", 0, 15), ("b", 0, 15), ("c", 16, 31)]) == pytest.approx(
+    assert estimate.answer({"a": (0, 15), "c": (16, 31)}).value == pytest.approx(0.5, abs=0.05)
+    assert estimate.answer({"a": (0, 15), "c": (0, 15)}).value == pytest.approx(0, abs=0.05)
+    assert estimate.answer({"a": (0, 15), "b": (0, 15)}).value == pytest.approx(0.25, abs=0.05)
+    assert estimate.answer({"a": (0, 15), "b": (0, 15), "c": (16, 31)}).value == pytest.approx(
         0.25, abs=0.05
     )
     for pair in estimate.joints.values():
         np.testing.assert_allclose(pair.fit.joint.sum(axis=1), pair.pair.margins[0], atol=1e-3)
         np.testing.assert_allclose(pair.fit.joint.sum(axis=0), pair.pair.margins[1], atol=1e-3)
     matrix = estimate.response_matrix("a", "b")
-    product = estimate.answer([("a", 0, 9)]) * estimate.answer([("b", 5, 20)])
+    product = estimate.answer({"a": (0, 9)}).value * estimate.answer({"b": (5, 20)}).value
     assert matrix[:10, 5:21].sum() == pytest.approx(product, abs=0.01)
     assert matrix.sum() == pytest.approx(1)
-    assert matrix[:10, 5:21].sum() == pytest.approx(estimate.answer([("a", 0, 9), ("b", 5, 20)]))
+    assert matrix[:10, 5:21].sum() == pytest.approx(
+        estimate.answer({"a": (0, 9), "b": (5, 20)}).value
+    )
 
 
 def test_answers_of_several_attributes_agree_with_fewer() -> None:
@@ -336,11 +338,11 @@ def test_answers_of_several_attributes_agree_with_fewer() -> None:
         left, right = np.zeros((1, several), dtype=int), np.full((1, several), 15)
         assert estimate.answers(np.arange(several), left, right)[0] == pytest.approx(1, abs=1e-4)
         left[0, :2], right[0, :2] = (3, 6), (7, 9)
-        two = estimate.answer([(0, 3, 7), (1, 6, 9)])
+        two = estimate.answer({0: (3, 7), 1: (6, 9)}).value
         assert estimate.answers(np.arange(several), left, right)[0] == pytest.approx(two, abs=1e-4)
         assert estimate.standard_errors(np.arange(several), left, right)[0] < 0.1
-    one = estimate.answer([(0, 3, 7)])
-    assert one == pytest.approx(estimate.answer([(0, 3, 7), (1, 0, 15)]), abs=1e-5)
+    one = estimate.answer({0: (3, 7)}).value
+    assert one == pytest.approx(estimate.answer({0: (3, 7), 1: (0, 15)}).value, abs=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("normal", 1.0), ("laplace", 0.5)])
@@ -414,7 +416,7 @@ def test_no_reports_say_nothing() -> None:
     estimate = collected(best([8, 5, 3], 1.0, 100), np.zeros((0, 3), dtype=int))
     assert estimate.n == 0
     assert np.isnan(estimate.answers([0, 1, 2], [[0, 0, 0]], [[7, 4, 2]])).all()
-    assert np.isnan(estimate.answer([(0, 0, 3)]))
+    assert np.isnan(estimate.answer({0: (0, 3)}).value)
     assert np.isnan(estimate.response_matrix(1, 0)).all()
     assert np.isinf(estimate.standard_errors([0, 1], [[0, 0]], [[7, 4]])).all()
     low, high = estimate.interval([0, 1], [[0, 0]], [[7, 4]])
@@ -440,15 +442,15 @@ def test_few_reports_and_small_domains(n: int, sizes: list[int]) -> None:
 
 def test_constant_attributes() -> None:
     estimate = collected(best([16, 16], 2.0, 50_000), [[3, 12]] * 50_000)
-    assert estimate.answer([(0, 3, 3), (1, 12, 12)]) == pytest.approx(1, abs=0.05)
-    assert estimate.answer([(0, 8, 15), (1, 0, 7)]) == pytest.approx(0, abs=0.01)
+    assert estimate.answer({0: (3, 3), 1: (12, 12)}).value == pytest.approx(1, abs=0.05)
+    assert estimate.answer({0: (8, 15), 1: (0, 7)}).value == pytest.approx(0, abs=0.01)
 
 
 def test_one_attribute() -> None:
     records = np.clip(np.random.default_rng(14).normal(20, 4, size=(30_000, 1)), 0, 63).astype(int)
     estimate = collected(best([64], 2.0, 30_000), records)
     expected = np.mean((records >= 18) & (records <= 31))
-    assert estimate.answer([(0, 18, 31)]) == pytest.approx(expected, abs=0.05)
+    assert estimate.answer({0: (18, 31)}).value == pytest.approx(expected, abs=0.05)
     assert 0 < estimate.standard_errors([0], [[18]], [[31]])[0] < 0.02
 
 
@@ -459,13 +461,13 @@ def test_large_domains() -> None:
             [np.minimum(rng.beta(2, 3, 40_000) * size, size - 1) for size in sizes], axis=1
         ).astype(np.int64)
         estimate = collected(best(sizes, 3.0, 40_000), records)
-        ask = [(0, sizes[0] // 5, sizes[0] // 2), (1, 0, sizes[1] // 3)]
+        ask = {0: (sizes[0] // 5, sizes[0] // 2), 1: (0, sizes[1] // 3)}
         expected = np.mean(
             (records[:, 0] >= sizes[0] // 5)
             & (records[:, 0] <= sizes[0] // 2)
             & (records[:, 1] <= sizes[1] // 3)
         )
-        assert estimate.answer(ask) == pytest.approx(expected, abs=0.05)
+        assert estimate.answer(ask).value == pytest.approx(expected, abs=0.05)
         assert np.isfinite(estimate.standard_errors([0, 1], [[3, 4]], [[70, 7]])).all()
 
 

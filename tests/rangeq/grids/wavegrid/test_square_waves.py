@@ -17,7 +17,7 @@ from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
-from rangeq.core.intervals import InvalidRange
+from frequency.exceptions import InvalidQuestion
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
@@ -240,7 +240,10 @@ def test_verbs_and_merging() -> None:
         protocol.estimate(whole),
         protocol.estimate(protocol.aggregate(reports[::-1].copy())),
     )
-    assert first.answer([("b", 1, 3), ("a", 0, 3)]) == second.answer([(0, 0, 3), (1, 1, 3)])
+    assert (
+        first.answer({"b": (1, 3), "a": (0, 3)}).value
+        == second.answer({0: (0, 3), 1: (1, 3)}).value
+    )
     assert isinstance(first, WaveEstimate)
     assert isinstance(second, WaveEstimate)
     np.testing.assert_array_equal(
@@ -324,19 +327,9 @@ def test_parameters_are_checked() -> None:
 
 def test_queries_that_are_none_are_refused() -> None:
     estimate = collected(best([8, 5, 3], 1.0, 100), [[1, 1, 1]] * 50)
-    for query in (
-        [],
-        [("z", 0, 1)],
-        [(3, 0, 1)],
-        [(0, 0, 8)],
-        [(0, 3, 2)],
-        [(0, 0.0, 3)],
-        [(0, 0, 1), (0, 2, 3)],
-        "012",
-        5,
-    ):
-        with pytest.raises(InvalidRange):
-            estimate.answer(query)
+    for question in ({}, {"z": (0, 1)}, {0: (0, 8)}, {0: (3, 2)}, {0: (0.0, 3)}, "012", 5):
+        with pytest.raises(InvalidQuestion):
+            estimate.answer(question)
     nothing = np.zeros((0, 2), dtype=int)
     assert (
         estimate.answers(nothing, nothing, nothing).shape

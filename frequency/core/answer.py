@@ -1,0 +1,275 @@
+"""What may be asked of an estimate, and the answer with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.exceptions import InvalidQuestion, UnknownVariance
+from mechdesign._support.arrays import Floats, Integers, Items
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import listed, printable, shown
+
+
+class ConfidenceInterval(NamedTuple):
+    """The ends of confidence intervals.
+
+    Attributes
+    ----------
+    low, high : numpy.ndarray of float64
+        Shape (items,), or that of the ranges.
+    """
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """The answer to a question, or to many, with its error.
+
+    It can be unpacked as ``value, variance``.
+
+    Attributes
+    ----------
+    value : float or numpy.ndarray
+        An array for arrays of questions; NaN without reports.
+    """
+
+    value: Any
+    _variance: Any = None
+    _unknown: str = ""
+    _interval: Callable[[float], ConfidenceInterval] | None = None
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the value, shaped like it; infinite without reports.
+
+        Raises
+        ------
+        UnknownVariance
+            None is known for this estimate and question: the message says why.
+        """
+        if self._variance is None:
+            raise UnknownVariance(self._unknown)
+        return self._variance
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """An interval that covers the truth with about this probability.
+
+        For several questions each interval holds by itself.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shaped like the value.
+
+        Raises
+        ------
+        UnknownVariance
+            As for `variance`.
+        ValueError
+            Another confidence.
+        """
+        z, variance = normal_quantile(confidence), self.variance
+        if self._interval is not None:
+            return self._interval(confidence)
+        half = z * np.sqrt(variance)
+        middle = np.where(np.isfinite(half), self.value, 0.0)
+        return ConfidenceInterval(middle - half, middle + half)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.value
+        yield self.variance
+
+    def __repr__(self) -> str:
+        known = "unknown" if self._variance is None else repr(self._variance)
+        return f"Answer(value={self.value!r}, variance={known})"
+
+
+class Condition(NamedTuple):
+    """What a question asks of one attribute.
+
+    Attributes
+    ----------
+    place : int
+        Of the attribute.
+    first, last : numpy.ndarray of int64
+        The ends of closed ranges, of the question's shape; scalars with ``items``.
+    items : numpy.ndarray of int64 or None
+        Distinct items, ascending, instead of a range.
+    """
+
+    place: int
+    first: Integers
+    last: Integers
+    items: Items | None
+
+    @property
+    def size(self) -> int:
+        """How many items one question asks for."""
+        return int(self.last - self.first) + 1 if self.items is None else len(self.items)
+
+    def runs(self) -> list[tuple[Integers, Integers]]:
+        """The closed ranges of which it is the union: one, or those of a set of items."""
+        if self.items is None:
+            return [(self.first, self.last)]
+        ends = np.flatnonzero(np.diff(self.items) != 1)
+        first = np.concatenate([self.items[:1], self.items[ends + 1]])
+        last = np.concatenate([self.items[ends], self.items[-1:]])
+        return list(zip(first, last, strict=True))
+
+    def weights(self, items: Items) -> Floats:
+        """1 for the items that are asked for, else 0: shape (\\*shape, items)."""
+        if self.items is not None:
+            return np.isin(items, self.items).astype(np.float64)
+        inside = (items >= self.first[..., None]) & (items <= self.last[..., None])
+        return inside.astype(np.float64)
+
+
+class Conditions(NamedTuple):
+    """What is asked of each attribute that matters, in the attributes' order.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the answers: () for one question.
+    asked : tuple of Condition
+        One for each attribute.
+    """
+
+    shape: tuple[int, ...]
+    asked: tuple[Condition, ...]
+
+
+def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Conditions:
+    """What ``answer(where)`` is asked, checked.
+
+    Parameters
+    ----------
+    where : mapping, or int, list, tuple or numpy.ndarray
+        For each attribute that matters, by its name or its place, what it must be: an item, a list
+        (or set, or range) of items of which it is one, or a tuple ``(first, last)`` of the ends of
+        a closed range. Ends may be integer arrays, and an integer array in place of an item is many
+        questions, too: all arrays broadcast. Of a single attribute the mapping may be left out.
+    names : sequence of str
+        Of the attributes.
+    sizes : sequence of int
+        How many items each has.
+
+    Returns
+    -------
+    Conditions
+        What is asked.
+
+    Raises
+    ------
+    InvalidQuestion
+        Anything else: the first thing wrong.
+    """
+    if not isinstance(where, Mapping):
+        if len(names) > 1:
+            raise InvalidQuestion(
+                "a question about several attributes is a mapping, such as"
+                f" {{{names[0]!r}: (0, 1)}}, got {shown(where)}"
+            )
+        where = {0: where}
+    if not where:
+        raise InvalidQuestion("the question is empty: it names no attribute")
+    found = {}
+    for name, given in where.items():
+        place = _place(name, names)
+        if place in found:
+            raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
+        found[place] = _condition(place, given, names[place], sizes[place])
+    try:
+        shape = np.broadcast_shapes(*(one.first.shape for one in found.values()))
+    except ValueError:
+        shapes = ", ".join(str(one.first.shape) for one in found.values())
+        raise InvalidQuestion(f"arrays of questions must broadcast, got shapes {shapes}") from None
+    return Conditions(
+        shape,
+        tuple(
+            one._replace(
+                first=np.broadcast_to(one.first, shape), last=np.broadcast_to(one.last, shape)
+            )
+            for _, one in sorted(found.items())
+        ),
+    )
+
+
+def _place(name: Any, names: Sequence[str]) -> int:
+    if isinstance(name, str) and name in names:
+        return list(names).index(name)
+    if is_whole(name) and 0 <= name < len(names):
+        return int(name)
+    known = f"one of {listed(names)}, or a place 0 .. {len(names) - 1}"
+    raise InvalidQuestion(f"an attribute is {known}, got {shown(name)}")
+
+
+def _condition(place: int, given: Any, name: str, size: int) -> Condition:
+    nothing = np.zeros((), dtype=np.int64)
+    if isinstance(given, (list, AbstractSet, range)):
+        if not all(is_whole(item) and 0 <= item < size for item in given):
+            raise InvalidQuestion(
+                f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
+            )
+        return Condition(place, nothing, nothing, np.unique(np.array(list(given), dtype=np.int64)))
+    ends = given if isinstance(given, tuple) else (given, given)
+    if len(ends) != 2:
+        raise InvalidQuestion(f"a range is a tuple of two ends, got {shown(given)}")
+    first, last = (_whole(end, name) for end in ends)
+    try:
+        first, last = np.broadcast_arrays(first, last)
+    except ValueError:
+        raise InvalidQuestion(
+            f"the ends of ranges must broadcast, got shapes {first.shape} and {last.shape}"
+        ) from None
+    bad = (first < 0) | (first > last) | (last >= size)
+    if bad.any():
+        k = int(np.argmax(bad))
+        low, high = first.flat[k], last.flat[k]
+        what = f"the value {low}" if low == high else f"the range {low} .. {high}"
+        raise InvalidQuestion(
+            f"{printable(name)} has the values 0 .. {size - 1}, got {what}",
+            k if bad.ndim else None,
+        )
+    return Condition(place, first, last, None)
+
+
+def _whole(end: Any, name: str) -> Integers:
+    if not isinstance(end, np.ndarray) and not is_whole(end):
+        raise InvalidQuestion(f"items of {printable(name)} are integers, got {shown(end)}")
+    array = np.asarray(end)
+    if array.dtype.kind not in "iu":
+        raise InvalidQuestion(f"items of {printable(name)} are integers, got {array.dtype}")
+    return array.astype(np.int64)
+
+
+def plain(values: npt.NDArray[Any]) -> Any:
+    """One number by itself, more as they are."""
+    return values.item() if np.ndim(values) == 0 else values
+
+
+def normal_quantile(confidence: float) -> float:
+    """The z such that a normal error stays within z deviations with this probability.
+
+    Raises
+    ------
+    ValueError
+        The confidence is not strictly between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    return float(scipy.special.ndtri((1 + confidence) / 2))

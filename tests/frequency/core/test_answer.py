@@ -1,0 +1,243 @@
+"""Answers of every family of estimates are those of their short forms, and of sums over records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
+from frequency.core.answer import Answer, conditions
+from frequency.exceptions import InvalidQuestion, UnknownVariance
+from frequency.heavy import PrefixExtension
+from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
+from rangeq.central import CentralFlat, Hierarchy, Wavelet
+from rangeq.grids import HDG, TDG, RangeCALM, best
+
+N, DOMAIN = 4000, 16
+
+
+def estimated(protocol: Any, records: Any = None) -> Any:
+    rng = np.random.default_rng(3)
+    if records is None:
+        records = rng.binomial(DOMAIN - 1, 0.4, N)
+    return protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+
+
+# ---------------------------------------------------------------------------------- what is asked
+
+
+def test_conditions_are_sorted_and_broadcast() -> None:
+    ends = np.array([3, 4])
+    found = conditions({"b": [4, 1, 4], 0: (np.array([[1], [2]]), ends)}, ("a", "b"), (8, 5))
+    assert found.shape == (2, 2)
+    first, second = found.asked
+    assert (first.place, second.place) == (0, 1)
+    assert first.first.tolist() == [[1, 1], [2, 2]]
+    assert first.last.tolist() == [[3, 4], [3, 4]]
+    assert second.items is not None
+    assert second.items.tolist() == [1, 4]
+    assert [(int(a), int(b)) for a, b in second.runs()] == [(1, 1), (4, 4)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {},
+        {"c": 0},
+        {2: 0},
+        {True: 0},
+        {"a": 0, 0: 1},
+        {"a": 8},
+        {"a": -1},
+        {"a": True},
+        {"a": 1.0},
+        {"a": "1"},
+        {"a": None},
+        {"a": (1,)},
+        {"a": (3, 2)},
+        {"a": (0, 8)},
+        {"a": (0, 1.5)},
+        {"a": [8]},
+        {"a": [True]},
+        {"a": np.array([1.0])},
+        {"a": np.array([1, 9])},
+        {"a": (np.arange(2), np.arange(3))},
+        {"a": np.arange(2), "b": np.arange(3)},
+        5,
+        [1, 2],
+    ],
+    ids=repr,
+)
+def test_what_is_no_question(where: Any) -> None:
+    with pytest.raises(InvalidQuestion):
+        conditions(where, ("a", "b"), (8, 5))
+
+
+def test_the_first_bad_question_is_named() -> None:
+    with pytest.raises(InvalidQuestion, match=r"got the range 2 \.\. 9") as bad:
+        conditions((np.array([0, 2]), np.array([3, 9])), ("age",), (8,))
+    assert bad.value.index == 1
+
+
+# ------------------------------------------------------------------ estimates of one attribute
+
+ORACLES = [GRR(DOMAIN, 1.0), OUE(DOMAIN, 1.0), HRR(DOMAIN, 1.0)]
+RANGES = [
+    HierarchicalHistogram(DOMAIN, 1.0, 4),
+    HaarHRR(DOMAIN, 1.0),
+    DecomposedHistogram(DOMAIN, 1.0, 4),
+]
+
+
+@pytest.mark.parametrize("protocol", [*ORACLES, *RANGES], ids=repr)
+def test_answers_about_one_attribute(protocol: Any) -> None:
+    estimate = estimated(protocol)
+    low, high = estimate._of_items(0.9)
+    one = estimate.answer(5)
+    assert one.value == pytest.approx(estimate.frequencies[5])
+    assert one.variance == pytest.approx(estimate.variances[5], rel=0.01)
+    assert one.interval(0.9) == (low[5], high[5])
+    assert isinstance(one.value, float)
+    several = estimate.answer(np.array([[5, 0], [3, 3]]))
+    assert several.value == pytest.approx(estimate.frequencies[[[5, 0], [3, 3]]])
+    assert several.interval(0.9).low.tolist() == low[[[5, 0], [3, 3]]].tolist()
+    listed = estimate.answer([9, 2, 2])
+    assert tuple(listed) == pytest.approx(tuple(estimate.linear(np.isin(range(DOMAIN), [2, 9]))))
+    for where in ((3, 9), {0: (3, 9)}, list(range(3, 10))):
+        told = estimate.answer(where)
+        if hasattr(estimate, "range"):
+            expected = estimate.range(3, 9), estimate.variance(3, 9)
+        else:
+            expected = tuple(
+                estimate.linear((np.arange(DOMAIN) // 7 == 0) & (np.arange(DOMAIN) > 2))
+            )
+            expected = tuple(estimate.linear(np.isin(range(DOMAIN), range(3, 10))))
+        assert tuple(told) == pytest.approx(expected, rel=1e-9)
+    ends = np.array([0, 3, 7]), np.array([15, 9, 7])
+    many = estimate.answer(ends)
+    alone = [estimate.answer((int(a), int(b))) for a, b in zip(*ends, strict=True)]
+    assert many.value == pytest.approx([each.value for each in alone])
+    assert many.variance == pytest.approx([each.variance for each in alone])
+    assert estimate.answer(np.zeros(0, dtype=np.int64)).value.shape == (0,)
+    assert estimate.answer([]).value == 0
+
+
+def test_answers_about_ranges_have_the_intervals_of_ranges() -> None:
+    for protocol in RANGES:
+        estimate = estimated(protocol)
+        assert estimate.answer((3, 9)).interval(0.8) == pytest.approx(estimate.interval(3, 9, 0.8))
+
+
+def test_without_reports_nothing_is_known() -> None:
+    for protocol in (*ORACLES, *RANGES):
+        estimate = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros(0, dtype=int))))
+        for where in (3, (3, 9), [1, 5]):
+            answer = estimate.answer(where)
+            assert np.isnan(answer.value)
+            assert answer.variance == np.inf
+            assert answer.interval() == (-np.inf, np.inf)
+
+
+def test_items_that_were_not_estimated_are_refused() -> None:
+    sketch = HadamardCountMeanSketch(1 << 40, 1.0, 16, 64)
+    rng = np.random.default_rng(1)
+    aggregate = sketch.aggregate(sketch.privatize(rng.integers(0, 9, N), rng))
+    estimate = sketch.estimate(aggregate, items=[7, 5, 1 << 39])
+    assert estimate.answer(5).value == estimate.frequencies[1]
+    assert estimate.answer([7, 1 << 39]).value == pytest.approx(estimate.frequencies[[0, 2]].sum())
+    for where in (6, (5, 7), [5, 6], np.array([5, 6])):
+        with pytest.raises(InvalidQuestion, match="not estimated"):
+            estimate.answer(where)
+
+
+def test_smoothed_estimates_answer_ranges() -> None:
+    estimate = estimated(shaped(DOMAIN, 1.0, N))
+    answer = estimate.answer((3, 9))
+    assert tuple(answer) == (estimate.range(3, 9), estimate.variance(3, 9))
+    assert answer.interval() == estimate.interval(3, 9)
+    apart = estimate.answer([1, 5])
+    assert apart.value == pytest.approx(estimate.frequencies[[1, 5]].sum())
+    with pytest.raises(UnknownVariance, match="sum of ranges"):
+        _ = apart.variance
+    assert "unknown" in repr(apart)
+
+
+def test_distributions_without_errors_say_so() -> None:
+    for estimate in (estimated(SquareWave(DOMAIN, 1.0)), estimated(RANGES[0]).nonnegative()):
+        answer = estimate.answer((3, 9))
+        assert answer.value == pytest.approx(estimate.range(3, 9))
+        with pytest.raises(UnknownVariance):
+            answer.interval()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [CentralFlat(DOMAIN, 1.0), Hierarchy(DOMAIN, 1.0, 4), Wavelet(DOMAIN, 1.0)],
+    ids=repr,
+)
+def test_a_curator_answers_in_users(mechanism: Any) -> None:
+    counts = np.random.default_rng(2).integers(0, 50, DOMAIN)
+    estimate = mechanism.release(counts, np.random.default_rng(3))
+    assert estimate.n == estimate.range(0, DOMAIN - 1)
+    answer = estimate.answer((3, 9))
+    assert tuple(answer) == (estimate.range(3, 9), estimate.variance(3, 9))
+    assert answer.interval(0.9) == estimate.interval(3, 9, 0.9)
+    assert estimate.answer(np.array([1, 2])).value == pytest.approx(estimate.counts[[1, 2]])
+    assert estimate.answer([1, 5]).value == pytest.approx(estimate.counts[[1, 5]].sum())
+    with pytest.raises(UnknownVariance):
+        estimate.answer([1, 5]).interval()
+
+
+# ------------------------------------------------------------------ estimates of several attributes
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        TDG([8, 8], 2.0, N, granularity=2),
+        HDG([8, 8], 2.0, N, granularity=2),
+        RangeCALM([8, 8], 2.0, N),
+        best([8, 8], 2.0, N),
+    ],
+    ids=lambda protocol: type(protocol).__name__,
+)
+def test_answers_about_several_attributes(protocol: Any) -> None:
+    estimate = estimated(protocol, np.random.default_rng(1).integers(0, 8, (N, 2)))
+    answer = estimate.answer({0: (0, 3), 1: (4, 7)})
+    assert answer.value == estimate.answers([0, 1], [[0, 4]], [[3, 7]])[0]
+    # No cell is cut
+    error = estimate.predicted_error([0, 1], [[0, 4]], [[3, 7]])
+    assert answer.variance == pytest.approx((error.noise + error.sampling)[0])
+    low, high = answer.interval(0.9)
+    assert low < answer.value < high
+    many = estimate.answer({1: (4, 7), 0: (np.array([0, 0]), np.array([3, 7]))})
+    assert many.value == pytest.approx([answer.value, estimate.answer({1: (4, 7)}).value], abs=0.05)
+    apart = estimate.answer({0: [0, 1, 5], 1: [2]})
+    parts = [estimate.answer({0: where, 1: 2}).value for where in ((0, 1), 5)]
+    assert apart.value == pytest.approx(sum(parts))
+    with pytest.raises(UnknownVariance):
+        _ = apart.variance
+
+
+def test_answers_that_cut_cells_have_no_variance() -> None:
+    estimate = estimated(TDG([8, 8], 2.0, N, granularity=2), np.full((N, 2), 3))
+    with pytest.raises(UnknownVariance, match="cuts cells"):
+        _ = estimate.answer({0: (0, 2)}).variance
+
+
+# ------------------------------------------------------------------------------------ heavy hitters
+
+
+def test_the_answer_about_a_listed_item() -> None:
+    protocol, rng = PrefixExtension(8, 4.0), np.random.default_rng(1)
+    found = protocol.find(protocol.privatize(np.where(rng.random(20_000) < 0.5, 77, 5), rng))
+    answer: Answer = found.answer(77)
+    place = found.items.tolist().index(77)
+    assert tuple(answer) == (found.frequencies[place], found.variances[place])
+    assert answer.interval(0.95) == (found.intervals.low[place], found.intervals.high[place])
+    with pytest.raises(ValueError, match=r"for the confidence 0\.95"):
+        answer.interval(0.9)
+    with pytest.raises(InvalidQuestion, match="not listed"):
+        found.answer(200)
