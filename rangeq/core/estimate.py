@@ -34,12 +34,15 @@ class Distribution:
     ----------
     frequencies : numpy.ndarray of float64
         Shape (domain,), read-only.
+    n : int
+        The number of reports that it was estimated from; 0 if it is not from reports.
     """
 
     frequencies: Floats
+    n: int
 
-    def __init__(self, frequencies: Floats) -> None:
-        self.frequencies = frequencies
+    def __init__(self, frequencies: Floats, n: int = 0) -> None:
+        self.frequencies, self.n = frequencies, n
         self.frequencies.setflags(write=False)
 
     @cached_property
@@ -340,7 +343,7 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
         It is biased, and its variances are not known.
         """
-        return Distribution(norm_sub(self.frequencies))
+        return Distribution(norm_sub(self.frequencies), self.n)
 
     def monotone(self) -> Distribution:
         """The distribution whose cdf is the monotone one nearest to the estimated one in L2.
@@ -364,7 +367,7 @@ class RangeEstimate(Estimate, EstimatedDistribution):
             if len(self.frequencies) > 1
             else np.zeros(0)
         )
-        return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])))
+        return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])), self.n)
 
 
 def _first_reaching(cdf: Floats, phi: Floats) -> Integers:

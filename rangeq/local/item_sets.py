@@ -178,7 +178,7 @@ class ItemSets:
         kept = checked_counts(frequent, self.domain - 1, InvalidValue)
         values: Floats = np.zeros(self.domain)
         values[kept] = self.slots * estimate.frequencies[kept]
-        return Distribution(values)
+        return Distribution(values, estimate.n)
 
     def _checked(self, items: npt.ArrayLike) -> Integers:
         return (

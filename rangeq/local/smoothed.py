@@ -179,21 +179,19 @@ class ShapedEstimate(EstimatedDistribution):
     @one_thread
     def __init__(self, collection: CircularHistogram, aggregate: Aggregate) -> None:
         self.unbiased: RangeEstimate = collection.estimate(aggregate)
-        self.n, domain = aggregate.n, collection.domain
+        n, domain = aggregate.n, collection.domain
         self._smoothing = None
-        if not self.n:
-            super().__init__(np.full(domain, np.nan))
+        if not n:
+            super().__init__(np.full(domain, np.nan), n)
         elif domain < _FEWEST:
-            super().__init__(norm_sub(self.unbiased.frequencies))
+            super().__init__(norm_sub(self.unbiased.frequencies), n)
         else:
             transform, information = collection.transform(aggregate)
             # Of these users' fractions: drawing the users themselves, which the precisions count,
             # adds 1 / n to each variance.
-            exact = information / np.maximum(
-                1 - information / (collection._size * self.n), _LEAST_NOISE
-            )
+            exact = information / np.maximum(1 - information / (collection._size * n), _LEAST_NOISE)
             self._smoothing = Smoothing(transform, exact, collection._size, domain)
-            super().__init__(self._smoothing.distribution())
+            super().__init__(self._smoothing.distribution(), n)
 
     def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
         """The expected squared error of `range`: the posterior variance.

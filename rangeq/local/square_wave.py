@@ -185,8 +185,8 @@ class SquareWave(Channel):
         """
         self._own(aggregate)
         if not aggregate.n:
-            return Distribution(np.full(self.domain, np.nan))
-        return Distribution(self.fit(aggregate, smooth).frequencies)
+            return Distribution(np.full(self.domain, np.nan), 0)
+        return Distribution(self.fit(aggregate, smooth).frequencies, aggregate.n)
 
     def fit(self, aggregate: Aggregate, smooth: bool = False) -> Fit:
         """The distribution with the number of rounds and the log-likelihood.

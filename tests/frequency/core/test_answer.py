@@ -166,6 +166,7 @@ def test_smoothed_estimates_answer_ranges() -> None:
 
 def test_distributions_without_errors_say_so() -> None:
     for estimate in (estimated(SquareWave(DOMAIN, 1.0)), estimated(RANGES[0]).nonnegative()):
+        assert estimate.n == N
         answer = estimate.answer((3, 9))
         assert answer.value == pytest.approx(estimate.range(3, 9))
         with pytest.raises(UnknownVariance):
