@@ -6,6 +6,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
+from rangeq.central.spectrum import tree_over
+from rangeq.core.node_decomposition import nodes_used
 
 TREES: list[Hierarchy | Wavelet | CentralFlat] = [
     Hierarchy(8, 1.0, 2),
@@ -73,3 +75,27 @@ def design(m):
             rows.append(row)
             levels.append(level)
     return np.array(rows), levels
+
+
+def dense(m, variances):
+    """The matrix of the least-squares estimate of the padded cells from the numbers asked, and its
+    covariance.
+    """
+    rows, levels = design(m)
+    asked = [i for i, level in enumerate(levels) if variances[level] is not None]
+    weights = np.array(
+        [0 if variances[level] is None else 1 / float(variances[level]) for level in levels]
+    )
+    information = rows.T @ (weights[:, None] * rows)
+    assert asked
+    return np.linalg.solve(information, rows.T * weights), np.linalg.inv(information)
+
+
+def indicators(m, width):
+    a, b = ranges(m.domain)
+    cells = np.arange(width)
+    return ((cells >= a[:, None]) & (cells <= b[:, None])).astype(float)
+
+
+def uses(domain, fanouts):
+    return nodes_used(tree_over(domain, fanouts), root=False)

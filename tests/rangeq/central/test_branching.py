@@ -1,8 +1,9 @@
-"""The best branching against brute force over all lists."""
+"""The best branching against brute force over all lists, and of very large domains."""
 
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from rangeq.central import Branchings, CentralFlat, Hierarchy, best_branching
@@ -88,3 +89,15 @@ def test_table_is_printed():
         best_branching(64, 1.0, alternatives=0)
     with pytest.raises(ValueError, match="domain"):
         best_branching(0, 1.0)
+
+
+def test_best_branching_of_very_large_domains():
+    """Section 3.2: (b - 1) / ln(b)^3 is least at about 16.8, where b ln b = 3 (b - 1); 16 gains
+    (log2 16)^3 / 15 = 4.27 over 2.
+    """
+    b = np.linspace(2, 40, 38001)
+    least = b[np.argmin((b - 1) / np.log(b) ** 3)]
+    assert least == pytest.approx(16.8, abs=0.05)
+    assert least * math.log(least) == pytest.approx(3 * (least - 1), abs=0.01)
+    assert Fraction(4**3, 15) == Fraction(64, 15)
+    assert round(64 / 15, 2) == 4.27

@@ -1,4 +1,4 @@
-"""The privacy and the randomness of mechanisms of a curator."""
+"""The variances, the privacy and the randomness of mechanisms of a curator; what is refused."""
 
 import math
 from fractions import Fraction
@@ -6,9 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign import Privacy
+from mechdesign import InexactNumber, Privacy
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
-from tests.rangeq.central.examples import ALL, design, name
+from tests.rangeq.central.examples import (
+    ALL,
+    FLATS,
+    TREES,
+    WAVELETS,
+    dense,
+    design,
+    indicators,
+    name,
+    ranges,
+)
 
 
 @pytest.mark.parametrize("m", ALL, ids=name)
@@ -112,3 +122,32 @@ def test_equality_and_immutability():
     assert Hierarchy(8, 1.0, 2) != Hierarchy(8, 1.0, 2, inference=False)
     with pytest.raises(AttributeError):
         CentralFlat(8, 1.0).domain = 4  # type: ignore[misc]  # read-only
+
+
+@pytest.mark.parametrize("m", TREES + WAVELETS + FLATS, ids=name)
+def test_variance_and_its_average_are_those_of_least_squares(m):
+    a, b = ranges(m.domain)
+    for variances, average in (
+        (m._noise_variances, m.sampled_average_variance()),
+        ([2 / (m._epsilon * s) ** 2 if s else None for s in m.shares], m.average_variance()),
+    ):
+        _, covariance = dense(m, variances)
+        r = indicators(m, len(covariance))
+        expected = np.einsum("ri,ij,rj->r", r, covariance, r)
+        if variances is m._noise_variances:
+            np.testing.assert_allclose(m.variance(a, b), expected, rtol=1e-9)
+            assert m.variance(int(a[0]), int(b[0])) == pytest.approx(expected[0])
+        assert average == pytest.approx(expected.mean(), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [CentralFlat, Wavelet, lambda d, e: Hierarchy(d, e, 2)])
+def test_refused_parameters(kind):
+    for epsilon in (0, 0.0, -1, -0.5, math.nan, math.inf, 2.0**-33, "x"):
+        with pytest.raises(ValueError, match=r"epsilon must be|finite"):
+            kind(4, epsilon)
+    for wrong in (None, True, [1.0]):
+        with pytest.raises(InexactNumber):
+            kind(4, wrong)
+    for domain in (0, -1, 2.0, True, None, "4", (1 << 26) + 1):
+        with pytest.raises(ValueError, match="domain must be an integer"):
+            kind(domain, 1.0)
