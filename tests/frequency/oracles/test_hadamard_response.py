@@ -17,6 +17,7 @@ from tests.contracts.oracle import (
     uniform_words,
     weights_of,
 )
+from tests.frequency.oracles.closed_forms import EPSILONS, is_near
 from tests.tape import WORD
 
 
@@ -107,3 +108,15 @@ class TestHRR3(HRRContract):
 def test_wrong_coefficients(coefficients):
     with pytest.raises(ValueError, match="coefficients must be an integer up to log2"):
         HRR(5, 1.0, coefficients=coefficients)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("domain", [2, 3, 8, 1000, 1024])
+def test_variance_of_hadamard_response(domain, epsilon):
+    """A user's report is +-scale, scale = ((S-1)/S) (e+1)/(e-1), times the sign of the item; its
+    mean is 1 - 1/S or -1/S.
+    """
+    e, s = math.exp(epsilon), 1 << max(1, (domain - 1).bit_length())
+    scale = (s - 1) / s * (e + 1) / (e - 1)
+    is_near(HRR(domain, epsilon).variance(10, 1.0), (scale**2 - (1 - 1 / s) ** 2) / 10)
+    is_near(HRR(domain, epsilon).variance(10, 0.0), (scale**2 - 1 / s**2) / 10)

@@ -1,12 +1,15 @@
 """Randomised response keeps the contract of oracles, for two items and for more."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from frequency import GRR, RR
-from tests.contracts.oracle import OracleContract, Twin, choice_words, reports_of, weights_of
+from frequency import GRR, RR, Tabular
+from mechdesign import named
+from tests.contracts.oracle import OracleContract, Twin, choice_words, close, reports_of, weights_of
+from tests.frequency.oracles.closed_forms import EPSILONS, is_near
 from tests.tape import WORD
 
 
@@ -54,3 +57,42 @@ class TestRR(TestGRR):
     def test_other_domains(self, domain):
         with pytest.raises(ValueError, match="RR is for two items"):
             RR(domain, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("domain", [2, 3, 5, 20])
+def test_grr_is_the_named_mechanism(domain, epsilon):
+    """`mechdesign.named.krr` at the ratio that is sampled, entry by entry, is what GRR samples by
+    definition.
+    """
+    oracle = GRR(domain, epsilon)
+    truth, lie = weights_of(oracle, "truth", "lie")
+    table = [
+        [Fraction(truth if y == v else lie, WORD) for v in range(domain)] for y in range(domain)
+    ]
+    assert [list(row) for row in oracle.mechanism.table] == table
+    assert oracle.mechanism == named.krr(domain, Fraction(lie, truth))
+    assert [list(row) for row in oracle.mechanism.table] == TestGRR().twin(oracle).table
+    assert oracle.mechanism.audit().ratio == oracle.audit().ratio
+
+
+def test_the_mechanism_of_grr_estimates_as_grr():
+    """Deployed as a table it has the same reports and estimates."""
+    oracle = GRR(5, 1.0)
+    table = Tabular(oracle.mechanism)
+    reports = oracle.privatize(np.arange(500) % 5, np.random.default_rng(0))
+    other = np.array([(int(r["item"]),) for r in reports], dtype=table.report_dtype)
+    mine, theirs = (
+        oracle.estimate(oracle.aggregate(reports)),
+        table.estimate(table.aggregate(other)),
+    )
+    close(mine.frequencies, theirs.frequencies, [1.0])
+    w = np.arange(5.0)
+    close(mine.linear(w).variance, theirs.linear(w).variance, [1.0])
+
+
+def test_binary_randomised_response_is_the_thesis_s():
+    for epsilon in EPSILONS:
+        found = RR(2, epsilon).mechanism.matrix
+        is_near(found[0, 0], math.exp(epsilon) / (math.exp(epsilon) + 1))
+        assert found[0, 0] == found[1, 1]

@@ -1,0 +1,60 @@
+"""What an oracle counts: cells, as many for each report."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from frequency import GRR, OLH, ProjectiveGeometry, SubsetSelection
+from frequency.core.oracle import CellOracle
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+@pytest.mark.parametrize("domain", [1, 2, 3, 5, 8, 11, 64, 200])
+@pytest.mark.parametrize("kind", [GRR, SubsetSelection, ProjectiveGeometry, OLH])
+def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
+    """What is aggregated is a count of cells, as many distinct ones for each report; and supporters
+    of many aggregates at once.
+    """
+    oracle, rng = kind(domain, epsilon), np.random.default_rng(domain)
+    assert isinstance(oracle, CellOracle)
+    reports = oracle.privatize(rng.integers(domain, size=60), rng)
+    cells = oracle._cells(reports)
+    assert cells.shape == (60, oracle.size if isinstance(oracle, SubsetSelection) else 1)
+    assert oracle._cells(reports[:0]).shape[0] == 0
+    total = np.zeros(math.prod(oracle._shape), dtype=np.int64)
+    counts = []
+    for row, report in zip(cells.tolist(), reports, strict=True):
+        assert len(set(row)) == len(row)
+        one = np.zeros_like(total)
+        for cell in row:
+            one[cell] += 1
+            total[cell] += 1
+        counts.append(one.reshape(oracle._shape))
+        if kind is GRR:
+            assert row == [report["item"]]
+        elif kind is SubsetSelection:
+            assert (
+                row
+                == np.flatnonzero(
+                    np.unpackbits(report["bits"], count=domain, bitorder="little")
+                ).tolist()
+            )
+        elif kind is ProjectiveGeometry:
+            assert row == [report["hyperplane"]]
+    for aggregate in (oracle._aggregate, lambda part: CellOracle._aggregate(oracle, part)):
+        found = aggregate(reports)
+        assert found.shape == oracle._shape
+        assert found.ravel().tolist() == total.tolist()
+        for k in range(60):
+            assert (aggregate(reports[k : k + 1]) == counts[k]).all()
+    stack = np.array(counts).reshape(3, 20, *oracle._shape)
+    together = oracle._supporters(stack)
+    assert together.shape == (3, 20, domain)
+    for i, j in product(range(3), range(20)):
+        assert together[i, j].tolist() == oracle._supporters(stack[i, j]).tolist()
+    assert (
+        together.sum(axis=(0, 1)).tolist()
+        == oracle._supporters(total.reshape(oracle._shape)).tolist()
+    )
