@@ -24,7 +24,7 @@ PACKAGES = ("mechdesign", "frequency", "rangeq")
 QUICK = (
     "tests/test_imports.py",
     "tests/test_release.py",
-    "tests/mechdesign/test_cli.py",
+    "tests/mechdesign/cli",
     "tests/mechdesign/test_device.py",
     "tests/mechdesign/test_files.py",
     "tests/frequency/core/test_messages.py",

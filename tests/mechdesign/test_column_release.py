@@ -15,7 +15,6 @@ import pytest
 
 from mechdesign import column_release as column
 from mechdesign import named
-from mechdesign.cli import main
 from mechdesign.column_release import Read, release_column
 
 MECHANISM = named.geometric(8, "9/10")
@@ -195,15 +194,3 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         for rows in (10, 500_000)
     ]
     assert peaks[1] - peaks[0] < 30_000  # KB; the test itself makes a text of 4 MB
-
-
-def test_the_command_says_what_it_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    MECHANISM.save("gm.json")
-    Path("true.csv").write_text("ward|count\nA|3\nB|3\n")
-    command = "release gm.json --input true.csv --column count --keep ward --out out.csv"
-    assert main(command.split()) == 0
-    shown = capsys.readouterr()
-    assert shown.err == "mechdesign: read 2 rows of true.csv, separator '|', column 'count'\n"
-    assert shown.out == "wrote out.csv: 2 counts\n"
-    assert main([*command.split(), "--force", "--separator", "tab"]) == 2
-    assert "no column 'count'; its header, split at '\\t'" in capsys.readouterr().err

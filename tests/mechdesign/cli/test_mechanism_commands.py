@@ -1,0 +1,161 @@
+"""The commands that design, audit, compare and plot: what they write, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mechdesign import Mechanism, named
+from mechdesign.cli import main
+
+
+def test_design_prints_the_proof_and_writes_table_and_picture(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (
+        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
+        " wm.png"
+    )
+    assert main(command.split()) == 0
+    shown = capsys.readouterr().out
+    assert "proved optimal, gap exactly 0" in shown
+    assert "scaled L0    0.965511694" in shown
+    assert "WH:yes" in shown
+    certificate = Mechanism.load("wm.json").certificate
+    assert certificate is not None
+    assert certificate.gap == 0
+    assert (here / "wm.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_audit_accepts_the_file_and_refuses_one_that_lies(
+    wm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "wm.json"]) == 0
+    content = json.loads(wm.read_text())
+    content["alpha"] = "99/100"
+    wm.write_text(json.dumps(content))
+    capsys.readouterr()
+    assert main(["audit", "wm.json"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert "digest" in shown.err
+
+
+def test_audit_of_a_missing_file_is_a_wrong_request(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "absent.json"]) == 2
+    assert "absent.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        ("--n 4 --alpha 1.5", 2, "(0, 1]"),
+        ("--n 4 --alpha x", 2, "rational"),
+        ("--n -1 --alpha 1/2", 2, "at least 0"),
+        ("--n 4 --alpha 1/2 --property XX", 2, "unknown property"),
+        ("--n 4 --alpha 1/2 --loss M0", 2, "L0, L1"),
+        ("--n 4 --alpha 1/2 --loss L-1", 2, "at least 0"),
+        ("--n 4 --alpha 1/2 --prior 1,2", 2, "2 weights for 5 inputs"),
+        ("--n 4 --alpha 1/2 --neighbours near", 2, "adjacent, all"),
+        ("--n 4 --alpha 1/2 --out m.txt", 2, ".json"),
+        ("--n 4 --alpha 1/2 --plot m.txt", 2, ".png"),
+        ("--n 4 --alpha 1/2 --out absent/m.json", 2, "not a directory"),
+        ("--n 4 --alpha 1/2 --worst-case --prior 1,1,1,1,1", 2, "no prior"),
+    ],
+)
+def test_design_refuses_wrong_requests_in_one_line(
+    arguments: str, code: int, reason: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", *arguments.split()]) == code
+    shown = capsys.readouterr()
+    assert reason in shown.err
+    assert shown.err.count("\n") == 1
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--n 3 --epsilon 0.5 --loss L1 --distance 1 --prior 1,2,2,1 --property OR:9/10",
+        "--n 3 --alpha 1/2 --neighbours all --loss L0.5 --worst-case",
+        "--n 3 --alpha 1/2 --neighbours 2 --loss L3/2",
+        "--n 0 --alpha 1 --allow-zero-epsilon",
+    ],
+)
+def test_design_takes_every_option(
+    arguments: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", *arguments.split(), "--out", "m.json"]) == 0
+    assert main(["audit", "m.json"]) == 0
+    assert "gap exactly 0" in capsys.readouterr().out
+
+
+def test_compare_lists_the_named_mechanisms_and_files(
+    wm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["compare", "--n", "8", "--alpha", "9/10", "wm.json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "for",
+        "mechanism",
+        "GM",
+        "EM",
+        "WM",
+        "WM",
+        "UM",
+        "wm.json",
+    ]
+    assert "0.94737" in lines[2]
+    assert "0.96854" in lines[3]
+    assert "0.96169" in lines[4]
+    assert "0.96551" in lines[5]
+    assert "0.96551" in lines[7]
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "errors", "tail"])
+def test_plot_draws_every_kind(kind: str, wm: Path, here: Path) -> None:
+    assert main(f"plot wm.json --kind {kind} --out p.png".split()) == 0
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert main(f"plot wm.json --kind {kind} --out p.png".split()) == 2
+
+
+def test_files_of_the_same_name_are_both_shown_and_other_sizes_refused(
+    wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "other").mkdir()
+    named.uniform(8).save(here / "other" / "wm.json")
+    assert main(["compare", "--n", "8", "--alpha", "9/10", "wm.json", "other/wm.json"]) == 0
+    assert "other/wm.json" in capsys.readouterr().out
+    assert main(["compare", "--n", "7", "--alpha", "9/10", "wm.json"]) == 2
+    assert "as many inputs" in capsys.readouterr().err
+
+
+def test_a_design_that_never_reports_some_counts_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["design", "--n", "7", "--alpha", "62/100", "--loss", "L1"]) == 0
+    assert "never reports 0, 7" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", ["--n 100000", "--n 900 --neighbours all"])
+def test_a_design_that_is_too_large_is_refused_at_once(
+    arguments: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(f"design --alpha 9/10 {arguments} --out m.json".split()) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "would take about" in shown
+    assert "--however-large" in shown
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["design", "compare"])
+def test_a_ratio_beyond_floats_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--n", "2", "--alpha", "1e-400"]) == 0
+    assert "1.00000" in capsys.readouterr().out

@@ -1,0 +1,129 @@
+"""The command that plans: its table, its files and its exit codes."""
+
+import matplotlib.image
+import pytest
+
+from mechdesign import Ledger, plan
+from mechdesign.cli import main
+
+
+def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys):
+    out, picture = tmp_path / "plan.csv", tmp_path / "plan.png"
+    arguments = [
+        "plan",
+        "count",
+        "--domain",
+        "4",
+        "--error",
+        "0.3",
+        "--detail",
+        "loss=L0",
+        "--detail",
+        "properties=WH,CM",
+    ]
+    assert main([*arguments, "--out", str(out), "--plot", str(picture)]) == 0
+    found = plan("count", 4, error="0.3", loss="L0", properties=["WH", "CM"])
+    assert capsys.readouterr().out == f"{found}\nwrote {out}\nwrote {picture}\n"
+    assert out.read_text() == found.csv()
+    assert matplotlib.image.imread(picture).std() > 0.05
+    assert main([*arguments, "--out", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*arguments, "--out", str(out), "--force"]) == 0
+
+
+def test_the_command_on_ranges_and_attributes(capsys):
+    assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--epsilon", "1"]) == 0
+    assert "* circular: error" in capsys.readouterr().out
+    assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--error", "0.01"]) == 0
+    assert "candidate  epsilon  error" in capsys.readouterr().out
+    assert (
+        main(
+            [
+                "plan",
+                "marginals",
+                "--domain",
+                "age=5,smokes=2,works=2",
+                "--n",
+                "99",
+                "--epsilon",
+                "1",
+                "--detail",
+                "k=3",
+            ]
+        )
+        == 0
+    )
+    assert "marginals of 3 of 3 attributes of 5 x 2 x 2 values" in capsys.readouterr().out
+    assert main(["plan", "conjunctions", "--domain", "8,8", "--n", "10000", "--epsilon", "1"]) == 0
+    assert (
+        main(
+            [
+                "plan",
+                "heavy-hitters",
+                "--domain",
+                "16",
+                "--n",
+                "10000",
+                "--epsilon",
+                "2",
+                "--detail",
+                "text=true",
+            ]
+        )
+        == 0
+    )
+    assert "strings of up to 2 bytes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "message"),
+    [
+        (
+            2,
+            "plan colours --domain 4 --n 5 --epsilon 1",
+            "no task 'colours'; there are conjunctions, count",
+        ),
+        (2, "plan count --domain 4", "exactly one of epsilon and error must be given, got none"),
+        (
+            2,
+            "plan frequencies --domain 4 --n 5",
+            "exactly two of n, epsilon and error must be given, got n",
+        ),
+        (2, "plan count --domain four --epsilon 1", "'four' is not a number"),
+        (2, "plan count --domain 4 --epsilon 0", "epsilon must be above 0"),
+        (2, "plan count --domain 4 --epsilon 1 --detail loss", "--detail is NAME=VALUE"),
+        (2, "plan count --domain 4 --epsilon 1 --detail size=3", "does not know size"),
+        (2, "plan count --domain 4 --epsilon 1 --detail n=3", "--detail n: give it once"),
+        (
+            2,
+            "plan count --domain 4 --epsilon 1 --detail loss=L0 --detail loss=L1",
+            "--detail loss: give it once",
+        ),
+        (2, "plan count --domain 4 --epsilon 1 --plot x.txt", "must end in .png, .pdf, .svg"),
+        (2, "plan count --domain 4 --epsilon 1 --out x.json", "must end in .csv"),
+        (2, "plan count --domain 4 --epsilon 1 --ledger none.json", "none.json"),
+        (2, "plan marginals --domain a=2,a=3 --n 9 --epsilon 1", "distinct names"),
+        (
+            1,
+            "plan frequencies --domain 100 --n 10 --error 0.00001",
+            "no candidate reaches an error of 1e-05",
+        ),
+    ],
+)
+def test_exit_codes_of_the_command(code, arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments.split()) == code
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_takes_epsilon_from_a_ledger_and_leaves_it_alone(tmp_path, capsys):
+    path, ledger = tmp_path / "ledger.json", Ledger("1")
+    ledger.spend("0.75", "before")
+    ledger.save(path)
+    before = path.read_bytes()
+    assert main(["plan", "count", "--domain", "4", "--ledger", str(path)]) == 0
+    assert "epsilon = 0.25" in capsys.readouterr().out
+    assert main(["plan", "count", "--domain", "4", "--ledger", str(path), "--epsilon", "0.3"]) == 1
+    assert "more than the 0.25 that remains" in capsys.readouterr().err
+    assert path.read_bytes() == before

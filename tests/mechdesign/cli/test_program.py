@@ -1,0 +1,93 @@
+"""The command line as a whole: its help, its exit codes, and what is left when it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mechdesign.cli import main
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["--help"],
+        *([name, "--help"] for name in ("design", "audit", "release", "compare", "plot")),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        assert "mechdesign " in capsys.readouterr().out.split("example", 1)[1]
+
+
+def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
+    command = "design --n 240 --alpha 9/10 --property WH --property RM --property CM --out m.json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "mechdesign", *command.split()],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        try:
+            assert process.stderr is not None
+            shown = iter(process.stderr.readline, b"")
+            assert any(b"interior point" in line for line in shown)  # there for half a minute
+            process.send_signal(signal.SIGINT)
+            errors = process.stderr.read()
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == b"mechdesign: interrupted; nothing was written"
+    assert list(here.iterdir()) == []
+
+
+def test_memory_that_is_not_there_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def filled(*_: object, **options: object) -> None:
+        assert options["however_large"] is True
+        raise MemoryError("Unable to allocate 74.5 GiB")
+
+    monkeypatch.setattr("mechdesign.cli.mechanism_commands.design", filled)
+    assert main(["design", "--n", "100000", "--alpha", "9/10", "--however-large"]) == 2
+    shown = capsys.readouterr().err
+    assert (
+        shown == "mechdesign: this takes more memory than there is. Unable to allocate 74.5 GiB\n"
+    )
+
+
+FULL_DISK = """
+import resource, sys
+from mechdesign import plot
+from mechdesign.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+print(*(main([*line.split(), "--force"]) for line in sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None:
+    (here / "true.csv").write_text("count\n" + "3\n" * 100)
+    commands = {
+        "design --n 2 --alpha 1/2 --out": "d.json",
+        "design --n 2 --alpha 1/2 --plot": "d.png",
+        "release wm.json --input true.csv --column count --out": "r.csv",
+        "plot wm.json --out": "p.pdf",
+        "plan count --domain 4 --epsilon 1 --out": "l.csv",
+        "plan count --domain 4 --epsilon 1 --plot": "l.svg",
+    }
+    for name in commands.values():
+        (here / name).write_text("precious")
+    before = sorted(here.iterdir())
+    lines = [f"{command} {name}" for command, name in commands.items()]
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *lines], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.splitlines()[-1] == "2 2 2 2 2 2"
+    assert run.stderr.count("File too large") == len(commands)
+    assert sorted(here.iterdir()) == before
+    assert {(here / name).read_text() for name in commands.values()} == {"precious"}
