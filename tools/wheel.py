@@ -27,7 +27,9 @@ QUICK = (
     "tests/mechdesign/cli",
     "tests/mechdesign/test_device.py",
     "tests/mechdesign/test_files.py",
-    "tests/frequency/core/test_messages.py",
+    "tests/frequency/core/test_aggregate.py",
+    "tests/frequency/core/test_channel.py",
+    "tests/frequency/core/test_vectors.py",
 )
 
 

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from frequency import HRR
+from frequency import HRR, Aggregate
 from tests.contracts.oracle import (
     OracleContract,
     Twin,
@@ -17,7 +17,9 @@ from tests.contracts.oracle import (
     uniform_words,
     weights_of,
 )
+from tests.frequency.core.messages import countable, signature
 from tests.frequency.oracles.closed_forms import EPSILONS, is_near
+from tests.frequency.oracles.huge_counts import huge
 from tests.tape import WORD
 
 
@@ -120,3 +122,38 @@ def test_variance_of_hadamard_response(domain, epsilon):
     scale = (s - 1) / s * (e + 1) / (e - 1)
     is_near(HRR(domain, epsilon).variance(10, 1.0), (scale**2 - (1 - 1 / s) ** 2) / 10)
     is_near(HRR(domain, epsilon).variance(10, 0.0), (scale**2 - 1 / s**2) / 10)
+
+
+@pytest.mark.parametrize(
+    ("t", "n"),
+    [
+        *((1, n) for n in (2**40, 2**62 + 12346, 2**63 - 2)),
+        *((t, n) for n in (2**40, 2**61) for t in (2, 3)),
+        *((t, n) for n in (2**62 + 12346, 2**63 - 2) for t in (2, 3)),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_hrr_estimates_from_huge_counts_as_exact_integers_do(
+    t: int, n: int, epsilon: float
+) -> None:
+    oracle = HRR(8, epsilon, t)
+    truth, lie = (int(oracle.parameters[key]) for key in ("truth", "lie"))
+    scale = Fraction(7, 8 * t) / (Fraction(truth - lie, 1 << 64) * n)
+    rng = np.random.default_rng(9)
+    for users in huge(7, n * t, rng):
+        # Indices at most n times each; what is over goes to others.
+        for k in range(7):
+            over = max(0, users[k] - n)
+            users[k] -= over
+            users[(k + 1) % 7] += over
+        for signs in ([1] * 7, [-1] * 7, [int(s) for s in rng.choice([1, -1], 7)]):
+            counts = [0, *(s * u for s, u in zip(signs, users, strict=True))]
+            aggregate = Aggregate(signature(oracle), n, np.array(counts))
+            assert countable(oracle, n, aggregate.counts)
+            found = oracle.estimate(oracle.aggregate_from_bytes(aggregate.to_bytes()))
+            sums = [
+                sum((-1) ** (j & x).bit_count() * counts[j] for j in range(8)) for x in range(8)
+            ]
+            assert found.frequencies == pytest.approx(
+                [float(Fraction(1, 8) + scale * s) for s in sums], rel=1e-12, abs=1e-12
+            )

@@ -18,6 +18,7 @@ from tests.contracts.oracle import (
     uniform_words,
     weights_of,
 )
+from tests.frequency.oracles.huge_counts import check_exact, huge, inner_product
 from tests.frequency.oracles.slow_field import SlowField
 from tests.tape import WORD
 
@@ -101,3 +102,27 @@ class TestOLH(OracleContract):
             (share - 1 / q) / (p - 1 / q),
             [1.0],
         )
+
+
+@pytest.mark.parametrize("n", [2**39 + 1, 2**53 + 1, 2**62 + 12345, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("oracle", "order"),
+    [(OLH(9, 0.5), 3), (OLH(12, 1.0), 4), (OLH(2, 1.0), 4), (OLH(60, 1.0), 4)],
+    ids=repr,
+)
+def test_olh_estimates_from_huge_counts_as_exact_integers_do(
+    oracle: OLH, order: int, n: int
+) -> None:
+    q, t = oracle.parameters["field"], oracle.parameters["dimension"]
+    assert q == order
+    reports = np.array([(a, y) for a in range(q**t) for y in range(q)], dtype=oracle.report_dtype)
+    of_cell = {
+        int(np.argmax(oracle.aggregate(reports[k : k + 1]).counts)): tuple(map(int, reports[k]))
+        for k in range(len(reports))
+    }
+    for counts in huge(len(of_cell), n, np.random.default_rng(7)):
+        held = [
+            sum(counts[c] for c, (a, y) in of_cell.items() if inner_product(q, t, a, x) == y)
+            for x in range(oracle.domain)
+        ]
+        check_exact(oracle, n, counts, held)

@@ -7,6 +7,8 @@ import pytest
 
 from frequency import ProjectiveGeometry, SubsetSelection
 from tests.contracts.oracle import LN3, OracleContract, Twin, choice_words, reports_of, weights_of
+from tests.frequency.core.messages import some_reports
+from tests.frequency.oracles.huge_counts import check_exact, huge, inner_product
 from tests.frequency.oracles.slow_field import SlowField
 from tests.tape import WORD
 
@@ -78,3 +80,34 @@ class TestProjectiveGeometry(OracleContract):
             p, m = Fraction(through, WORD), (q ** (t - 1) - 1) // (q - 1)
             assert oracle.p == p
             assert oracle.q == p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, len(points) - m)
+
+
+@pytest.mark.parametrize("n", [2**39 + 1, 2**53 + 1, 2**62 + 12345, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("oracle", "order"),
+    [
+        (ProjectiveGeometry(7, 0.4), 2),
+        (ProjectiveGeometry(11, 1.0), 3),
+        (ProjectiveGeometry(21, 1.2), 4),
+        (ProjectiveGeometry(6, 1.6), 5),
+    ],
+    ids=repr,
+)
+def test_projective_geometry_estimates_from_huge_counts_as_exact_integers_do(
+    oracle: ProjectiveGeometry, order: int, n: int
+) -> None:
+    q, t = oracle.parameters["field"], oracle.parameters["dimension"]
+    assert q == order
+    points = [q**j + low for j in range(t) for low in range(q**j)]  # leading digit 1, in order
+    for counts in huge(len(points), n, np.random.default_rng(8)):
+        on = [
+            sum(c for a, c in zip(points, counts, strict=True) if inner_product(q, t, a, x) == 0)
+            for x in points[: oracle.domain]
+        ]
+        check_exact(oracle, n, counts, on)
+
+
+def test_projective_geometry_is_for_small_epsilon_too() -> None:
+    oracle = ProjectiveGeometry(3, 0.2)
+    assert oracle.audit().holds
+    assert oracle.aggregate(some_reports(oracle, 5)).n == 5
