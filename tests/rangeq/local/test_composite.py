@@ -25,6 +25,7 @@ from rangeq.core.tree import WORKLOADS
 from rangeq.local.composite import _gram_of_blocks
 from rangeq.local.optimisation import describe
 from tests.contracts.oracle import close, ratio_of
+from tests.rangeq.contract import RangeContract, exact_level, level_twin
 from tests.rangeq.core.test_tree import (
     all_ranges,
     indicators,
@@ -33,7 +34,6 @@ from tests.rangeq.core.test_tree import (
     quadratic,
 )
 from tests.rangeq.local.test_circular import Simulated, choices_of_levels
-from tests.rangeq.local.test_protocols import RangeContract, exact_level, level_twin
 from tests.tape import WORD
 
 

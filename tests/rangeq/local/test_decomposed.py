@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from rangeq.core.node_decomposition import average_nodes, runs, squared_nodes
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.tree import WORKLOADS, Tree, spread
 from rangeq.local.hierarchy import ORACLES
+from tests.rangeq.contract import RangeContract
 
 SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")
 TREES = [
@@ -218,3 +220,22 @@ def test_files(tmp_path) -> None:
     assert load_protocol(tmp_path / "p.json") == protocol
     assert "DecomposedHistogram" in rangeq.__all__
     assert average_nodes(protocol.tree, "ranges").shape == (2,)
+
+
+class TestInconsistent(RangeContract):
+    """By decomposition: sums of leaves are not ranges, and the whole range is not 1 when there is
+    padding.
+    """
+
+    test_a_million_users: Any = None
+
+    def make(self, domain, epsilon):
+        return DecomposedHistogram(domain, epsilon, 2, "GRR")
+
+    def test_somebody(self, big):
+        oracle = self.make(*big)
+        estimate = oracle.estimate(
+            oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(0)))
+        )
+        assert np.isfinite(estimate.frequencies).all()
+        assert (estimate.variance(0, np.arange(big[0])) >= 0).all()

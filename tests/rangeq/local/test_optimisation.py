@@ -35,8 +35,8 @@ from rangeq.local.optimisation import (
     least_shares,
     probabilities,
 )
+from tests.rangeq.contract import RangeContract, level_twin
 from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload
-from tests.rangeq.local.test_protocols import RangeContract, level_twin
 
 N = 1 << 26
 DOMAINS = (2, 3, 5, 17, 100, 256, 1000)

@@ -1,5 +1,4 @@
-"""Range protocols: they keep the contract of oracles; predictions are exact where enumerated, and
-simulated elsewhere.
+"""Predictions of range protocols: exact where enumerated, and simulated elsewhere.
 
 Predictions are about the users themselves, who are fixed and evenly spread: the variance for
 independent samples of an even population on each level, less f(1-f)/n for a range of frequency f,
@@ -9,261 +8,21 @@ as levels are disjoint samples of the same users.
 from __future__ import annotations
 
 import math
-import tracemalloc
-from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.lib.recfunctions import structured_to_unstructured
 
-from frequency import IncompatibleAggregate, InvalidReport
 from frequency.core.mixture import weights_of
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram
 from rangeq.core.tree_consistency import consistent
-from rangeq.local.circular import Blocks
-from rangeq.local.haar import HaarLevel
-from tests.contracts.oracle import LN3, OracleContract, Twin, close, moments, ratio_of, reports_of
-from tests.frequency.oracles import twins as oracles
+from tests.contracts.oracle import close, moments, ratio_of
+from tests.rangeq.contract import exact_level, level_twin
 from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload
 from tests.tape import WORD
 
-
-def haar_twin(level: HaarLevel) -> Twin:
-    """Index j uniform; the sign is (-1)^(j . node) for a left child, its negative for a right one,
-    told with weight ``truth``.
-    """
-    truth, lie = (int(level.parameters[name]) for name in ("truth", "lie"))
-    half, items = level.domain // 2, range(level.domain)
-    rows = [(j, sign) for j in range(half) for sign in (1, -1)]
-
-    def chance(j: int, sign: int, item: int) -> Fraction:
-        own = (-1) ** (j & item // 2).bit_count() * (-1) ** (item % 2)
-        return Fraction(truth if sign == own else lie, WORD * half)
-
-    return Twin(reports_of(level, rows), [[chance(*row, item) for item in items] for row in rows])
-
-
-def blocks_twin(level: Blocks) -> Twin:
-    """The angle is uniform; then it is the base oracle's report of the block ((x + angle) mod M) //
-    width that x is in.
-    """
-    base, width = level_twin(level.base), level.domain // level.blocks
-    reports = np.zeros(width * len(base.reports), dtype=level.report_dtype)
-    reports["angle"] = np.repeat(np.arange(width), len(base.reports))
-    reports["block"] = np.tile(base.reports, width)
-    table = [
-        [row[(x + angle) % level.domain // width] / width for x in range(level.domain)]
-        for angle in range(width)
-        for row in base.table
-    ]
-    return Twin(reports, table)
-
-
-TWINS = {
-    "GRR": oracles.TestGRR,
-    "SUE": oracles.TestSUE,
-    "OUE": oracles.TestOUE,
-    "SubsetSelection": oracles.TestSubsetSelection,
-    "ProjectiveGeometry": oracles.TestProjectiveGeometry,
-    "HRR": oracles.TestHRR1,
-    "OLH": oracles.TestOLH,
-    "Tabular": oracles.TestTabularKRR,
-}
-
-
-def level_twin(level):
-    own: dict[type, Callable[[Any], Twin]] = {HaarLevel: haar_twin, Blocks: blocks_twin}
-    kind = type(level)
-    return own[kind](level) if kind in own else TWINS[kind.__name__]().twin(level)
-
-
-class RangeContract(OracleContract):
-    """What is true of estimates of one report does not hold here, where one report is of one level:
-    see below for estimates.
-    """
-
-    domains: tuple[int, ...] = (2, 3, 5)
-    epsilons: tuple[float, ...] = (0.1, 1, LN3, 3)
-    big_domains = (20, 1000)
-    symmetric = False
-    test_estimates_are_unbiased: Any = None
-    test_estimate_is_the_mean_of_the_estimates_of_its_reports: Any = None
-    test_variance_is_the_enumerated_one: Any = None
-    test_variances_of_sums_are_unbiased: Any = None
-    test_variances_are_unbiased: Any = None
-    test_intervals_of_every_report: Any = None
-    test_intervals_are_score_intervals: Any = None
-    test_chosen_items_are_entries_of_the_full_estimate: Any = None
-    test_wrong_items: Any = None
-
-    def twin(self, oracle):
-        reports, table, weights = [], [], oracle.parameters["level weights"]
-        for k, (level, weight) in enumerate(zip(oracle.parts, weights, strict=True)):
-            part = level_twin(level)
-            size = part.reports.dtype.itemsize
-            rows = np.zeros(len(part.reports), dtype=oracle.report_dtype)
-            rows["level"] = k
-            rows["body"][:, :size] = (
-                np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
-            )
-            reports.append(rows)
-            nodes = oracle._nodes(k, np.arange(oracle.domain))
-            table += [
-                [Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table
-            ]
-        return Twin(np.concatenate(reports), table)
-
-    def test_nobody(self, big):
-        oracle = self.make(*big)
-        reports = oracle.privatize([], np.random.default_rng(0))
-        assert reports.shape == (0,)
-        estimate = oracle.estimate(oracle.aggregate(reports))
-        assert estimate.n == 0
-        assert estimate.frequencies.shape == (oracle.domain,)
-        assert np.isnan(estimate.frequencies).all()
-        assert (estimate.variances == math.inf).all()
-        last = oracle.domain - 1
-        assert math.isnan(estimate.range(0, last))
-        assert estimate.variance(0, last) == math.inf
-        assert estimate.interval([0, last], last) == pytest.approx(
-            np.array([[-math.inf] * 2, [math.inf] * 2])
-        )
-        assert estimate.quantile_interval(0.5) == (0, last)
-        assert "nan" in estimate.table()
-
-    def test_somebody(self, big):
-        """One level has one report, the others none: infinite variances, finite values, no
-        warnings.
-        """
-        oracle = self.make(*big)
-        for seed in range(5):
-            estimate = oracle.estimate(
-                oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(seed)))
-            )
-            assert np.isfinite(estimate.frequencies).all()
-            assert (estimate.variances >= 0).all()
-            assert estimate.range(0, big[0] - 1) == pytest.approx(1)
-            estimate.interval(0, np.arange(big[0]))
-            estimate.quantile_interval([0, 0.5, 1])
-
-    def test_items_must_be_none(self):
-        oracle = self.make(3, 1.0)
-        aggregate = oracle.aggregate(oracle.privatize([0, 1, 2]))
-        with pytest.raises(ValueError, match="items"):
-            oracle.estimate(aggregate, items=[0])
-
-    def test_messages(self, big):
-        oracle = self.make(*big)
-        reports = oracle.privatize(self.values(big[0], 200), np.random.default_rng(1))
-        message = oracle.reports_to_bytes(reports)
-        assert oracle.reports_from_bytes(message).tobytes() == reports.tobytes()
-        aggregate = oracle.aggregate(reports)
-        assert oracle.aggregate_from_bytes(aggregate.to_bytes()) == aggregate
-        both = oracle.aggregate(reports[:77]) + oracle.aggregate(reports[77:])
-        assert both == aggregate
-        tally: Counter[str] = Counter()
-        assert len(oracle.reports_from_bytes(message[:-1], tally)) == 199
-        assert tally == {"truncated": 1}
-
-    def test_changed_reports_are_refused(self):
-        oracle = self.make(5, 1.0)
-        good = oracle.privatize(self.values(5, 300), np.random.default_rng(1))
-        size = good.dtype["body"].itemsize
-        for level in (len(oracle.parts), 255):
-            bad = good.copy()
-            bad["level"][7] = level
-            self.check_refused(oracle, bad, good)
-        for k, part in enumerate(oracle.parts):
-            mine = np.flatnonzero(good["level"] == k)
-            for place in range(part.report_dtype.itemsize, size):
-                bad = good.copy()
-                bad["body"][mine[0], place] = 1
-                self.check_refused(oracle, bad, good, mine[0])
-
-    def check_refused(self, oracle, bad, good, position=7):
-        with pytest.raises(InvalidReport, match=rf"reports\[{position}\]"):
-            oracle.aggregate(bad)
-        tally: Counter[str] = Counter()
-        assert oracle.aggregate(bad, tally) == oracle.aggregate(np.delete(good, position))
-        assert tally == {"impossible": 1}
-
-    def test_impossible_aggregates_are_refused(self):
-        oracle = self.make(5, 1.0)
-        aggregate = oracle.aggregate(
-            oracle.privatize(self.values(5, 300), np.random.default_rng(1))
-        )
-        for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.parts): 10_000}):
-            counts = aggregate.counts.copy()
-            for place, amount in change.items():
-                counts[min(place, len(counts) - 1)] += amount
-            with pytest.raises(IncompatibleAggregate):
-                oracle.estimate(type(aggregate)(aggregate.parameters, aggregate.n, counts))
-
-
-class TestTreeOUE(RangeContract):
-    def make(self, domain, epsilon):
-        return HierarchicalHistogram(domain, epsilon, 2, "OUE")
-
-
-class TestTreeOfAllKinds(RangeContract):
-    """Of several levels, each with its own oracle, and not as likely as others."""
-
-    def make(self, domain, epsilon):
-        tree = (
-            HierarchicalHistogram(domain, epsilon, 3).tree
-            if type(domain) is int and 1 <= domain < 1 << 33
-            else None
-        )
-        height = tree.height if tree else 1
-        names = ("GRR", "SubsetSelection", "OLH", "HRR", "OUE", "GRR", "HRR", "OUE")[:height]
-        chances = [Fraction(k + 1, height * (height + 1) // 2) for k in range(height)]
-        return HierarchicalHistogram(domain, epsilon, 3, names, chances)
-
-
-class TestInconsistent(RangeContract):
-    """By decomposition: sums of leaves are not ranges, and the whole range is not 1 when there is
-    padding.
-    """
-
-    test_a_million_users: Any = None
-
-    def make(self, domain, epsilon):
-        return DecomposedHistogram(domain, epsilon, 2, "GRR")
-
-    def test_somebody(self, big):
-        oracle = self.make(*big)
-        estimate = oracle.estimate(
-            oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(0)))
-        )
-        assert np.isfinite(estimate.frequencies).all()
-        assert (estimate.variance(0, np.arange(big[0])) >= 0).all()
-
-
-class TestHaarHRR(RangeContract):
-    make = staticmethod(HaarHRR)
-
-
 # -------------------------------------------------------------------------- exact, by enumeration
-
-
-def exact_level(level, protocol):
-    """Mean and covariance of what one user of the level adds to its estimates, by the twin; items
-    are uniform over the domain.
-    """
-    twin = level_twin(level)
-    P = np.array([[float(p) for p in row] for row in twin.table])
-    E = np.array(
-        [
-            level.estimate(level.aggregate(twin.reports[r : r + 1])).frequencies
-            for r in range(len(P))
-        ]
-    )
-    return P, E
-
 
 EXACT = [
     *[
@@ -361,6 +120,8 @@ SIMULATED = [
     (HaarHRR(11, 1.0), 3500),
     (Flat(16, 1.0), 5000),
 ]
+
+
 simulated = pytest.mark.parametrize(
     ("protocol", "repeats"),
     SIMULATED,
@@ -526,23 +287,6 @@ def test_missing_levels_give_infinite_variances_where_they_are_needed() -> None:
     assert np.isinf(estimate.variance(0, 1))
 
 
-@pytest.mark.slow
-def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() -> None:
-    """D = 3 of 4 leaves, nobody on the leaves' level: the answer to [0, 1] is the one node's, whose
-    variance is finite.
-    """
-    protocol, rng = HierarchicalHistogram(3, 1.0, 2, "OUE"), np.random.default_rng(1)
-    values, errors, variance = np.full(20, 2), [], 0.0
-    for _ in range(3000):
-        reports = protocol.privatize(values, rng)
-        top = reports[reports["level"] == 0][:6]
-        estimate = protocol.estimate(protocol.aggregate(top))
-        variance = estimate.variance(0, 1)
-        errors.append(estimate.range(0, 1))
-    assert variance < math.inf
-    assert abs(np.mean(errors)) < 5 * np.std(errors) / math.sqrt(3000)
-
-
 @pytest.mark.parametrize(
     "chances",
     [
@@ -593,38 +337,10 @@ def test_level_weights() -> None:
                 make()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "oue",
-        "JLOracle",
-        "Tabular",
-        None,
-        5,
-        ("OUE",),
-        ("OUE", "NOPE"),
-        ("OUE",) * 3,
-        (),
-        [["OUE"], "OUE"],
-    ],
-)
-def test_unknown_oracles(name) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        HierarchicalHistogram(4, 1.0, 2, name)
-
-
 def test_numpy_integers_are_integers() -> None:
     for kind in (HaarHRR, HierarchicalHistogram, Flat):
         assert kind(np.int64(16), 1.0).parameters == kind(16, 1.0).parameters
     assert HierarchicalHistogram(16, 1.0, np.int64(4)).tree.branching == (4, 4)
-
-
-def test_lists_are_as_good_as_tuples() -> None:
-    lists = HierarchicalHistogram(8, 1.0, [2, 4], ["OUE", "HRR"], ["1/2", "1/2"])
-    tuples = HierarchicalHistogram(8, 1.0, (2, 4), ("OUE", "HRR"), ("1/2", "1/2"))
-    assert lists == tuples
-    assert hash(lists) == hash(tuples)
 
 
 def test_ratio_of_enumerated_levels() -> None:
@@ -636,15 +352,6 @@ def test_ratio_of_enumerated_levels() -> None:
     ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) == 2
-
-
-def test_reports_name_their_level_and_leave_the_rest_empty() -> None:
-    protocol = HierarchicalHistogram(100, 1.0, 10, ("GRR", "OUE"))
-    reports = protocol.privatize(np.arange(100), np.random.default_rng(0))
-    flat = structured_to_unstructured(reports)
-    assert flat.shape == (100, 14)
-    assert not reports["body"][reports["level"] == 0][:, 1:].any()
-    assert protocol.report_bits == 1 + 100
 
 
 @pytest.mark.parametrize(
@@ -680,16 +387,3 @@ def test_difference_variance_is_the_mean_over_pairs(protocol, held) -> None:
     ]
     expected = protocol._own_linear_variance(np.array(pairs), users).mean()
     assert protocol.difference_variance(100, held) == pytest.approx(expected, rel=1e-9)
-
-
-def test_difference_variance_of_a_large_domain_takes_little_memory() -> None:
-    """A matrix of 65536 x 65536 weights takes 32 GiB."""
-    protocol = HaarHRR(1 << 16, 1.0)
-    tracemalloc.start()
-    found = protocol.difference_variance(1000)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1 << 26
-    # Of two items far apart: half of it is the variance of either.
-    assert found == pytest.approx(2 * protocol.variance(1000), rel=1e-3)
-    assert HaarHRR(8, 1.0, (0, "1/2", "1/2")).difference_variance(1000) == math.inf

@@ -1,0 +1,206 @@
+"""The contract of oracles, for range protocols; twins of their levels, by the definition."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frequency import IncompatibleAggregate, InvalidReport
+from rangeq.local.circular import Blocks
+from rangeq.local.haar import HaarLevel
+from tests.contracts.oracle import LN3, OracleContract, Twin, reports_of
+from tests.frequency.oracles import twins as oracles
+from tests.tape import WORD
+
+
+def haar_twin(level: HaarLevel) -> Twin:
+    """Index j uniform; the sign is (-1)^(j . node) for a left child, its negative for a right one,
+    told with weight ``truth``.
+    """
+    truth, lie = (int(level.parameters[name]) for name in ("truth", "lie"))
+    half, items = level.domain // 2, range(level.domain)
+    rows = [(j, sign) for j in range(half) for sign in (1, -1)]
+
+    def chance(j: int, sign: int, item: int) -> Fraction:
+        own = (-1) ** (j & item // 2).bit_count() * (-1) ** (item % 2)
+        return Fraction(truth if sign == own else lie, WORD * half)
+
+    return Twin(reports_of(level, rows), [[chance(*row, item) for item in items] for row in rows])
+
+
+def blocks_twin(level: Blocks) -> Twin:
+    """The angle is uniform; then it is the base oracle's report of the block ((x + angle) mod M) //
+    width that x is in.
+    """
+    base, width = level_twin(level.base), level.domain // level.blocks
+    reports = np.zeros(width * len(base.reports), dtype=level.report_dtype)
+    reports["angle"] = np.repeat(np.arange(width), len(base.reports))
+    reports["block"] = np.tile(base.reports, width)
+    table = [
+        [row[(x + angle) % level.domain // width] / width for x in range(level.domain)]
+        for angle in range(width)
+        for row in base.table
+    ]
+    return Twin(reports, table)
+
+
+TWINS = {
+    "GRR": oracles.TestGRR,
+    "SUE": oracles.TestSUE,
+    "OUE": oracles.TestOUE,
+    "SubsetSelection": oracles.TestSubsetSelection,
+    "ProjectiveGeometry": oracles.TestProjectiveGeometry,
+    "HRR": oracles.TestHRR1,
+    "OLH": oracles.TestOLH,
+    "Tabular": oracles.TestTabularKRR,
+}
+
+
+def level_twin(level):
+    own: dict[type, Callable[[Any], Twin]] = {HaarLevel: haar_twin, Blocks: blocks_twin}
+    kind = type(level)
+    return own[kind](level) if kind in own else TWINS[kind.__name__]().twin(level)
+
+
+class RangeContract(OracleContract):
+    """What is true of estimates of one report does not hold here, where one report is of one level:
+    see the tests of `rangeq.core.protocol` for estimates.
+    """
+
+    domains: tuple[int, ...] = (2, 3, 5)
+    epsilons: tuple[float, ...] = (0.1, 1, LN3, 3)
+    big_domains = (20, 1000)
+    symmetric = False
+    test_estimates_are_unbiased: Any = None
+    test_estimate_is_the_mean_of_the_estimates_of_its_reports: Any = None
+    test_variance_is_the_enumerated_one: Any = None
+    test_variances_of_sums_are_unbiased: Any = None
+    test_variances_are_unbiased: Any = None
+    test_intervals_of_every_report: Any = None
+    test_intervals_are_score_intervals: Any = None
+    test_chosen_items_are_entries_of_the_full_estimate: Any = None
+    test_wrong_items: Any = None
+
+    def twin(self, oracle):
+        reports, table, weights = [], [], oracle.parameters["level weights"]
+        for k, (level, weight) in enumerate(zip(oracle.parts, weights, strict=True)):
+            part = level_twin(level)
+            size = part.reports.dtype.itemsize
+            rows = np.zeros(len(part.reports), dtype=oracle.report_dtype)
+            rows["level"] = k
+            rows["body"][:, :size] = (
+                np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
+            )
+            reports.append(rows)
+            nodes = oracle._nodes(k, np.arange(oracle.domain))
+            table += [
+                [Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table
+            ]
+        return Twin(np.concatenate(reports), table)
+
+    def test_nobody(self, big):
+        oracle = self.make(*big)
+        reports = oracle.privatize([], np.random.default_rng(0))
+        assert reports.shape == (0,)
+        estimate = oracle.estimate(oracle.aggregate(reports))
+        assert estimate.n == 0
+        assert estimate.frequencies.shape == (oracle.domain,)
+        assert np.isnan(estimate.frequencies).all()
+        assert (estimate.variances == math.inf).all()
+        last = oracle.domain - 1
+        assert math.isnan(estimate.range(0, last))
+        assert estimate.variance(0, last) == math.inf
+        assert estimate.interval([0, last], last) == pytest.approx(
+            np.array([[-math.inf] * 2, [math.inf] * 2])
+        )
+        assert estimate.quantile_interval(0.5) == (0, last)
+        assert "nan" in estimate.table()
+
+    def test_somebody(self, big):
+        """One level has one report, the others none: infinite variances, finite values, no
+        warnings.
+        """
+        oracle = self.make(*big)
+        for seed in range(5):
+            estimate = oracle.estimate(
+                oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(seed)))
+            )
+            assert np.isfinite(estimate.frequencies).all()
+            assert (estimate.variances >= 0).all()
+            assert estimate.range(0, big[0] - 1) == pytest.approx(1)
+            estimate.interval(0, np.arange(big[0]))
+            estimate.quantile_interval([0, 0.5, 1])
+
+    def test_items_must_be_none(self):
+        oracle = self.make(3, 1.0)
+        aggregate = oracle.aggregate(oracle.privatize([0, 1, 2]))
+        with pytest.raises(ValueError, match="items"):
+            oracle.estimate(aggregate, items=[0])
+
+    def test_messages(self, big):
+        oracle = self.make(*big)
+        reports = oracle.privatize(self.values(big[0], 200), np.random.default_rng(1))
+        message = oracle.reports_to_bytes(reports)
+        assert oracle.reports_from_bytes(message).tobytes() == reports.tobytes()
+        aggregate = oracle.aggregate(reports)
+        assert oracle.aggregate_from_bytes(aggregate.to_bytes()) == aggregate
+        both = oracle.aggregate(reports[:77]) + oracle.aggregate(reports[77:])
+        assert both == aggregate
+        tally: Counter[str] = Counter()
+        assert len(oracle.reports_from_bytes(message[:-1], tally)) == 199
+        assert tally == {"truncated": 1}
+
+    def test_changed_reports_are_refused(self):
+        oracle = self.make(5, 1.0)
+        good = oracle.privatize(self.values(5, 300), np.random.default_rng(1))
+        size = good.dtype["body"].itemsize
+        for level in (len(oracle.parts), 255):
+            bad = good.copy()
+            bad["level"][7] = level
+            self.check_refused(oracle, bad, good)
+        for k, part in enumerate(oracle.parts):
+            mine = np.flatnonzero(good["level"] == k)
+            for place in range(part.report_dtype.itemsize, size):
+                bad = good.copy()
+                bad["body"][mine[0], place] = 1
+                self.check_refused(oracle, bad, good, mine[0])
+
+    def check_refused(self, oracle, bad, good, position=7):
+        with pytest.raises(InvalidReport, match=rf"reports\[{position}\]"):
+            oracle.aggregate(bad)
+        tally: Counter[str] = Counter()
+        assert oracle.aggregate(bad, tally) == oracle.aggregate(np.delete(good, position))
+        assert tally == {"impossible": 1}
+
+    def test_impossible_aggregates_are_refused(self):
+        oracle = self.make(5, 1.0)
+        aggregate = oracle.aggregate(
+            oracle.privatize(self.values(5, 300), np.random.default_rng(1))
+        )
+        for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.parts): 10_000}):
+            counts = aggregate.counts.copy()
+            for place, amount in change.items():
+                counts[min(place, len(counts) - 1)] += amount
+            with pytest.raises(IncompatibleAggregate):
+                oracle.estimate(type(aggregate)(aggregate.parameters, aggregate.n, counts))
+
+
+def exact_level(level, protocol):
+    """Mean and covariance of what one user of the level adds to its estimates, by the twin; items
+    are uniform over the domain.
+    """
+    twin = level_twin(level)
+    P = np.array([[float(p) for p in row] for row in twin.table])
+    E = np.array(
+        [
+            level.estimate(level.aggregate(twin.reports[r : r + 1])).frequencies
+            for r in range(len(P))
+        ]
+    )
+    return P, E
