@@ -8,6 +8,7 @@ import cvxpy
 import numpy as np
 import pytest
 
+from mechdesign._support.arrays import Floats
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from tests.general_solver import solve
 
@@ -66,3 +67,35 @@ def test_batches_do_not_matter() -> None:
     alone = np.concatenate([weighted_update(quadrants[k : k + 1], 4, 1e-8)[0] for k in range(50)])
     np.testing.assert_array_equal(together, alone)
     assert np.isfinite(together).all()
+
+
+def pairs_of(joint: Floats) -> Floats:
+    d = joint.ndim
+    return np.array(
+        [
+            [
+                joint.sum(axis=tuple(k for k in range(d) if k not in pair))
+                for pair in combinations(range(d), 2)
+            ]
+        ]
+    )
+
+
+@pytest.mark.parametrize(("sets", "several"), [(3, 3), (2, 3)])
+def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
+    sets: int, several: int
+) -> None:
+    rng = np.random.default_rng(several)
+    joint = rng.dirichlet(np.full(sets**several, 2.0)).reshape((sets,) * several)
+    tables = pairs_of(joint)
+    found, _ = weighted_update(tables, several, 1e-10)
+    x = cvxpy.Variable(sets**several)
+    indices = np.array(list(np.ndindex(*joint.shape)))
+    constraints = [
+        cvxpy.sum(x[np.flatnonzero((indices[:, j] == a) & (indices[:, k] == b))])
+        == tables[0, number, a, b]
+        for number, (j, k) in enumerate(combinations(range(several), 2))
+        for a, b in np.ndindex(sets, sets)
+    ]
+    solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints))
+    np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)

@@ -5,268 +5,21 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 
 from __future__ import annotations
 
-from itertools import combinations
-
-import cvxpy
 import numpy as np
 import pytest
-from scipy import optimize
 
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
 from rangeq.grids.wavegrid import estimate as wave_estimate
-from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
+from rangeq.grids.wavegrid.density import posterior_density
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
-from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
-from tests.general_solver import solve
 from tests.rangeq.grids.populations import collected, people, queries, truth
 
 # ---------------------------------------------------------------------------------- one attribute
-
-
-def covariance(kernel: Kernel, cells: int) -> Floats:
-    """The definition, entry by entry, of the logarithm of the density less its mean."""
-    x = [2 * (k + 0.5) / cells - 1 for k in range(cells)]
-    matrix = np.empty((cells, cells))
-    for i, s in enumerate(x):
-        for j, t in enumerate(x):
-            smooth = kernel.height**2 * np.exp(-((s - t) ** 2) / 2 / kernel.length**2)
-            matrix[i, j] = (
-                smooth + kernel.trend**2 * (s * t + s**2 * t**2) + kernel.points**2 * (i == j)
-            )
-    centre = np.eye(cells) - 1 / cells
-    return centre @ matrix @ centre
-
-
-def test_kernels_are_those_of_the_definition() -> None:
-    for kernel, root in zip(KERNELS, _roots(9), strict=True):
-        np.testing.assert_allclose(
-            root @ root.T, covariance(kernel, 9), atol=1e-4 * np.abs(root @ root.T).max()
-        )
-
-
-@pytest.mark.parametrize("strength", [1.0, 1e3, 1e6])
-def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> None:
-    rng = np.random.default_rng(1)
-    cells, even = 5, np.log(np.array([2.0, 1, 1, 1, 2]) / 7)
-    functions = rng.choice([-1.0, 1.0], size=(12, cells))
-    gram = functions.T @ functions / 12
-    precision, scores = (
-        strength * gram,
-        strength * gram @ rng.dirichlet(np.ones(cells)) + strength**0.5 * rng.normal(size=cells),
-    )
-    # A sum of squares but for a constant: of these residuals and of w.
-    factor = np.linalg.cholesky(precision)
-    data = np.linalg.solve(factor, scores)
-    for root in _roots(cells)[::5]:
-        mode = _mode(root, scores, precision, even)
-
-        def residuals(w: Floats, root: Floats = root) -> Floats:
-            return np.concatenate([factor.T @ _softmax(even + root @ w) - data, w])
-
-        def slope(w: Floats, root: Floats = root) -> Floats:
-            p = _softmax(even + root @ w)
-            return np.vstack(
-                [factor.T @ (np.diag(p) - np.outer(p, p)) @ root, np.eye(root.shape[1])]
-            )
-
-        # Trust regions bound the steps, and no exponential overflows, whatever path they take.
-        tries = [
-            optimize.least_squares(
-                residuals, start * rng.normal(size=root.shape[1]), slope, xtol=1e-12, ftol=1e-12
-            )
-            for start in (0.0, 0.3)
-        ]
-        expected = min(tries, key=lambda result: result.cost)
-        p = _softmax(even + root @ expected.x)
-        deviations = np.sqrt(np.diag(mode.covariance()))
-        assert (np.abs(mode.frequencies - p) < 0.1 * deviations + 1e-6).all()
-        # The covariance is that of p = softmax(h) to first order, at the mode.
-        slopes = np.array([slope_at(expected.x, even, root, k) for k in range(cells)])
-        inner = np.linalg.inv(slopes.T @ precision @ slopes + np.eye(root.shape[1]))
-        expected_covariance = slopes @ inner @ slopes.T
-        np.testing.assert_allclose(
-            mode.covariance(), expected_covariance, atol=0.1 * np.abs(expected_covariance).max()
-        )
-
-
-def slope_at(weights: Floats, even: Floats, root: Floats, cell: int) -> Floats:
-    """The slope of a cell's probability in the weights of the root, by differences."""
-
-    def probability(at: Floats) -> float:
-        return float(_softmax(even + root @ at)[cell])
-
-    return optimize.approx_fprime(weights, probability, 1e-7)
-
-
-def _softmax(h: Floats) -> Floats:
-    p: Floats = np.exp(h - h.max())
-    return p / p.sum()
-
-
-def test_densities_without_data_are_even_and_with_much_are_the_data() -> None:
-    widths = np.array([3.0, 4, 4, 4, 4, 5])
-    none = posterior_density(np.zeros(6), np.zeros((6, 6)), widths)
-    np.testing.assert_allclose(none.frequencies, widths / 24, atol=1e-6)
-    p = np.array([0.02, 0.3, 0.03, 0.15, 0.4, 0.1])
-    much = posterior_density(1e7 * p, 1e7 * np.eye(6), widths)
-    np.testing.assert_allclose(much.frequencies, p, atol=2e-3)
-    np.testing.assert_allclose(much.covariance.sum(axis=0), 0, atol=1e-12)
-    assert np.sqrt(np.diag(much.covariance)).max() < 4e-4
-    assert posterior_density(np.zeros(1), np.zeros((1, 1)), np.ones(1)).frequencies.tolist() == [
-        1.0
-    ]
-
-
-# ------------------------------------------------------------------------------------------ pairs
-
-
-def margins(rng: np.random.Generator, cells: tuple[int, int]) -> tuple[Floats, Floats]:
-    first, second = (rng.dirichlet(np.full(c, 2.0)) for c in cells)
-    return first, second
-
-
-def test_terms_are_orthonormal() -> None:
-    rng = np.random.default_rng(2)
-    for mass in (
-        rng.dirichlet(np.ones(20)),
-        np.full(3, 1 / 3),
-        np.array([0.5, 0, 0.5, 0]),
-        np.array([1.0, 0.0]),
-        np.ones(1),
-    ):
-        found = terms(mass, 4)
-        assert found.shape == (len(mass), min(4, (mass > 0).sum() - 1))
-        np.testing.assert_allclose(
-            found.T @ (found * mass[:, None]), np.eye(found.shape[1]), atol=1e-9
-        )
-        np.testing.assert_allclose(mass @ found, 0, atol=1e-9)
-    assert (np.diff(terms(np.full(9, 1 / 9), 4)[:, 0]) > 0).all()  # the normal score
-
-
-def pair_of(
-    rng: np.random.Generator, theta: float, users: float, cells: tuple[int, int] = (7, 6)
-) -> tuple[Pair, Floats]:
-    rows, columns = margins(rng, cells)
-    true, _ = scaled_to(
-        theta * np.outer(terms(rows, 1).sum(axis=1), terms(columns, 1).sum(axis=1)), rows, columns
-    )
-    grams = [
-        functions.T @ functions / 30
-        for functions in (rng.choice([-1.0, 1.0], size=(30, c)) for c in cells)
-    ]
-    roots = [np.linalg.cholesky(gram + 1e-12 * np.eye(len(gram))) for gram in grams]
-    noise = users**0.5 * roots[0] @ rng.normal(size=cells) @ roots[1].T
-    return (
-        Pair(
-            users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
-        ),
-        true,
-    )
-
-
-def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
-    start = pair.extended(pair.independent(), degree)
-    precision, mean = Scales.of(degree, tau, tau, 0.2).prior(start.theta.shape)
-    return pair.climbed(start, precision, mean, 60), precision, mean
-
-
-def test_fits_keep_margins_and_slopes_are_finite_differences() -> None:
-    pair, _ = pair_of(np.random.default_rng(3), 0.8, 2000.0)
-    fit, _, _ = climbed(pair, 3)
-    np.testing.assert_allclose(fit.joint.sum(axis=1), pair.margins[0], atol=1e-7)
-    np.testing.assert_allclose(fit.joint.sum(axis=0), pair.margins[1], atol=1e-7)
-    psi, phi = fit.terms
-    slopes = pair.slopes(psi, phi, fit.joint).reshape(*fit.theta.shape, *fit.joint.shape)
-    for place in np.ndindex(*fit.theta.shape):
-        step = np.zeros(fit.theta.shape)
-        step[place] = 1e-4
-        high, low = (
-            scaled_to(psi @ (fit.theta + sign * step) @ phi.T, *pair.margins)[0] for sign in (1, -1)
-        )
-        np.testing.assert_allclose(slopes[place], (high - low) / 2e-4, atol=2e-4)
-
-
-@pytest.mark.parametrize("users", [20.0, 2000.0, 10.0**6])
-def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(users: float) -> None:
-    pair, _ = pair_of(np.random.default_rng(4), 0.8, users)
-    fit, precision, mean = climbed(pair, 2)
-
-    def loss(theta: Floats) -> float:
-        table = theta.reshape(fit.theta.shape)
-        joint, _ = scaled_to(fit.terms[0] @ table @ fit.terms[1].T, *pair.margins)
-        return -pair.likelihood(joint) + 0.5 * float((precision * (table - mean) ** 2).sum())
-
-    expected = optimize.minimize(
-        loss, fit.theta.ravel(), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
-    )
-    assert loss(fit.theta.ravel()) < expected.fun + 2e-3
-    np.testing.assert_allclose(fit.theta.ravel(), expected.x, atol=0.02)
-
-
-def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None:
-    rng = np.random.default_rng(5)
-    many = {k: pair_of(rng, theta, 1e8) for k, theta in enumerate((0.7, -0.4, 0.0))}
-    fits = fitted({k: pair for k, (pair, _) in many.items()})
-    for k, (_, true) in many.items():
-        np.testing.assert_allclose(fits[k].joint, true, atol=2e-3)
-    none, _ = pair_of(rng, 0.5, 1e-6)
-    np.testing.assert_allclose(fitted({0: none})[0].joint, np.outer(*none.margins), atol=1e-6)
-    constant, _ = pair_of(rng, 0.0, 100.0, (1, 6))
-    np.testing.assert_allclose(
-        fitted({0: constant})[0].joint, constant.margins[1][None], atol=1e-12
-    )
-
-
-def test_scales_maximise_their_evidence() -> None:
-    rng = np.random.default_rng(6)
-    fits = [climbed(pair_of(rng, 0.5, 3e4)[0], 2)[0] for _ in range(6)]
-    found = Scales.of(2, 0.5, 0.5).improved(fits, 2000)
-    most = found.evidence(fits)
-    for place, factor in ((p, f) for p in ((0, 0), (0, 1), (1, 1)) for f in (0.8, 1.25)):
-        tau = found.tau.copy()
-        tau[place] *= factor
-        tau[place[::-1]] = tau[place]
-        assert Scales(tau, found.mu).evidence(fits) < most + 1e-6
-    assert max(Scales(found.tau, found.mu + by).evidence(fits) for by in (-0.05, 0.05)) < most
-
-
-# -------------------------------------------------------------------------------- many attributes
-
-
-def pairs_of(joint: Floats) -> Floats:
-    d = joint.ndim
-    return np.array(
-        [
-            [
-                joint.sum(axis=tuple(k for k in range(d) if k not in pair))
-                for pair in combinations(range(d), 2)
-            ]
-        ]
-    )
-
-
-@pytest.mark.parametrize(("sets", "several"), [(3, 3), (2, 3)])
-def test_weighted_update_of_below_in_and_above_has_the_most_entropy(
-    sets: int, several: int
-) -> None:
-    rng = np.random.default_rng(several)
-    joint = rng.dirichlet(np.full(sets**several, 2.0)).reshape((sets,) * several)
-    tables = pairs_of(joint)
-    found, _ = weighted_update(tables, several, 1e-10)
-    x = cvxpy.Variable(sets**several)
-    indices = np.array(list(np.ndindex(*joint.shape)))
-    constraints = [
-        cvxpy.sum(x[np.flatnonzero((indices[:, j] == a) & (indices[:, k] == b))])
-        == tables[0, number, a, b]
-        for number, (j, k) in enumerate(combinations(range(several), 2))
-        for a, b in np.ndindex(sets, sets)
-    ]
-    solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.entr(x))), constraints))
-    np.testing.assert_allclose(found[0].ravel(), x.value, atol=1e-4)
 
 
 def test_coarse_cells_are_balanced() -> None:
@@ -482,3 +235,18 @@ def test_estimates_are_determined_by_aggregates() -> None:
         protocol.estimate(aggregate).answers(*asked)[0] for aggregate in (whole, whole, parts)
     ]
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_queries_that_are_none_are_refused() -> None:
+    estimate = collected(best([8, 5, 3], 1.0, 100), [[1, 1, 1]] * 50)
+    for question in ({}, {"z": (0, 1)}, {0: (0, 8)}, {0: (3, 2)}, {0: (0.0, 3)}, "012", 5):
+        with pytest.raises(InvalidQuestion):
+            estimate.answer(question)
+    nothing = np.zeros((0, 2), dtype=int)
+    assert (
+        estimate.answers(nothing, nothing, nothing).shape
+        == estimate.standard_errors(nothing, nothing, nothing).shape
+        == (0,)
+    )
+    with pytest.raises(ValueError, match="confidence"):
+        estimate.interval([0], [[0]], [[1]], 1.5)

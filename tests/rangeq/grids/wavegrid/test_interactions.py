@@ -1,0 +1,120 @@
+"""Interactions of pairs: fits, slopes and scales against general optimisers and the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from mechdesign._support.arrays import Floats
+from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
+
+
+def margins(rng: np.random.Generator, cells: tuple[int, int]) -> tuple[Floats, Floats]:
+    first, second = (rng.dirichlet(np.full(c, 2.0)) for c in cells)
+    return first, second
+
+
+def test_terms_are_orthonormal() -> None:
+    rng = np.random.default_rng(2)
+    for mass in (
+        rng.dirichlet(np.ones(20)),
+        np.full(3, 1 / 3),
+        np.array([0.5, 0, 0.5, 0]),
+        np.array([1.0, 0.0]),
+        np.ones(1),
+    ):
+        found = terms(mass, 4)
+        assert found.shape == (len(mass), min(4, (mass > 0).sum() - 1))
+        np.testing.assert_allclose(
+            found.T @ (found * mass[:, None]), np.eye(found.shape[1]), atol=1e-9
+        )
+        np.testing.assert_allclose(mass @ found, 0, atol=1e-9)
+    assert (np.diff(terms(np.full(9, 1 / 9), 4)[:, 0]) > 0).all()  # the normal score
+
+
+def pair_of(
+    rng: np.random.Generator, theta: float, users: float, cells: tuple[int, int] = (7, 6)
+) -> tuple[Pair, Floats]:
+    rows, columns = margins(rng, cells)
+    true, _ = scaled_to(
+        theta * np.outer(terms(rows, 1).sum(axis=1), terms(columns, 1).sum(axis=1)), rows, columns
+    )
+    grams = [
+        functions.T @ functions / 30
+        for functions in (rng.choice([-1.0, 1.0], size=(30, c)) for c in cells)
+    ]
+    roots = [np.linalg.cholesky(gram + 1e-12 * np.eye(len(gram))) for gram in grams]
+    noise = users**0.5 * roots[0] @ rng.normal(size=cells) @ roots[1].T
+    return (
+        Pair(
+            users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
+        ),
+        true,
+    )
+
+
+def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
+    start = pair.extended(pair.independent(), degree)
+    precision, mean = Scales.of(degree, tau, tau, 0.2).prior(start.theta.shape)
+    return pair.climbed(start, precision, mean, 60), precision, mean
+
+
+def test_fits_keep_margins_and_slopes_are_finite_differences() -> None:
+    pair, _ = pair_of(np.random.default_rng(3), 0.8, 2000.0)
+    fit, _, _ = climbed(pair, 3)
+    np.testing.assert_allclose(fit.joint.sum(axis=1), pair.margins[0], atol=1e-7)
+    np.testing.assert_allclose(fit.joint.sum(axis=0), pair.margins[1], atol=1e-7)
+    psi, phi = fit.terms
+    slopes = pair.slopes(psi, phi, fit.joint).reshape(*fit.theta.shape, *fit.joint.shape)
+    for place in np.ndindex(*fit.theta.shape):
+        step = np.zeros(fit.theta.shape)
+        step[place] = 1e-4
+        high, low = (
+            scaled_to(psi @ (fit.theta + sign * step) @ phi.T, *pair.margins)[0] for sign in (1, -1)
+        )
+        np.testing.assert_allclose(slopes[place], (high - low) / 2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("users", [20.0, 2000.0, 10.0**6])
+def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(users: float) -> None:
+    pair, _ = pair_of(np.random.default_rng(4), 0.8, users)
+    fit, precision, mean = climbed(pair, 2)
+
+    def loss(theta: Floats) -> float:
+        table = theta.reshape(fit.theta.shape)
+        joint, _ = scaled_to(fit.terms[0] @ table @ fit.terms[1].T, *pair.margins)
+        return -pair.likelihood(joint) + 0.5 * float((precision * (table - mean) ** 2).sum())
+
+    expected = optimize.minimize(
+        loss, fit.theta.ravel(), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
+    )
+    assert loss(fit.theta.ravel()) < expected.fun + 2e-3
+    np.testing.assert_allclose(fit.theta.ravel(), expected.x, atol=0.02)
+
+
+def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None:
+    rng = np.random.default_rng(5)
+    many = {k: pair_of(rng, theta, 1e8) for k, theta in enumerate((0.7, -0.4, 0.0))}
+    fits = fitted({k: pair for k, (pair, _) in many.items()})
+    for k, (_, true) in many.items():
+        np.testing.assert_allclose(fits[k].joint, true, atol=2e-3)
+    none, _ = pair_of(rng, 0.5, 1e-6)
+    np.testing.assert_allclose(fitted({0: none})[0].joint, np.outer(*none.margins), atol=1e-6)
+    constant, _ = pair_of(rng, 0.0, 100.0, (1, 6))
+    np.testing.assert_allclose(
+        fitted({0: constant})[0].joint, constant.margins[1][None], atol=1e-12
+    )
+
+
+def test_scales_maximise_their_evidence() -> None:
+    rng = np.random.default_rng(6)
+    fits = [climbed(pair_of(rng, 0.5, 3e4)[0], 2)[0] for _ in range(6)]
+    found = Scales.of(2, 0.5, 0.5).improved(fits, 2000)
+    most = found.evidence(fits)
+    for place, factor in ((p, f) for p in ((0, 0), (0, 1), (1, 1)) for f in (0.8, 1.25)):
+        tau = found.tau.copy()
+        tau[place] *= factor
+        tau[place[::-1]] = tau[place]
+        assert Scales(tau, found.mu).evidence(fits) < most + 1e-6
+    assert max(Scales(found.tau, found.mu + by).evidence(fits) for by in (-0.05, 0.05)) < most
