@@ -1,27 +1,36 @@
-"""However the counting of files is interrupted, to go on ends in the exact counts.
+"""Files are counted each exactly once, in any order; however the counting is interrupted, to go on
+ends in the exact counts.
 
 And what a terminal shows meanwhile.
 """
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rangeq
 from frequency import GRR, HRR
 from frequency.storage import (
     aggregate_files,
     collection,
-    continues,
-    counting,
     parquet,
+    read_reports,
     save_protocol,
     state,
     write_reports,
 )
+from frequency.storage.parquet import footer_of
+from frequency.storage.state import State
+from tests.contracts.examples import numbers
+from tests.processes import heard, tell
 
 INTERRUPTED = (
     "collection.py",
@@ -221,26 +230,157 @@ def test_files_of_half_a_batch_are_not_held(tmp_path, monkeypatch):
     assert sorted(held) == [51, 99, 100, 105, 129]
 
 
-def test_counts_travel_in_few_bytes():
-    for most, dtype in ((127, np.int8), (128, np.int16), (1 << 15, np.int32), (1 << 31, np.int64)):
-        for counts in (np.array([most, 0]), np.array([-most - 1, 3])):
-            assert np.array_equal(counting.narrowed(counts), counts)
-        assert counting.narrowed(np.array([most])).dtype == dtype
-        first = counting.Part(counting.narrowed(np.array([most, 1])), ())
-        assert counting.merge(first, first).counts.tolist() == [2 * most, 2]
-    assert counting.narrowed(np.array([-129])).dtype == np.int16
+@pytest.mark.parametrize("workers", [1, 2])
+def test_any_order_batch_and_number_of_workers(workers, tmp_path):
+    protocol = rangeq.HierarchicalHistogram(64, 1.0, oracle="HRR")
+    reports = protocol.privatize(numbers(64, 20_000), np.random.default_rng(1))
+    cuts = [0, 1, 1, 50, 3000, 11_000, 20_000]
+    for k, (start, end) in enumerate(pairwise(cuts)):
+        write_reports(
+            tmp_path / f"collector={k % 2}" / f"{k}.parquet",
+            protocol,
+            iter(np.array_split(reports[start:end], 3)),
+        )
+    (tmp_path / "_temporary").mkdir()
+    for ignored in ("_temporary/x.parquet", ".y.parquet", "README.txt"):
+        (tmp_path / ignored).write_text("not reports")
+    paths = [str(path) for path in sorted(tmp_path.rglob("*/[0-9].parquet"))]
+    for batch in (1, 999, None) if workers == 1 else (999,):
+        for order in ([tmp_path], paths, paths[::-1], [*paths, tmp_path, paths[0]]):
+            collected = aggregate_files(protocol, order, workers=workers, batch=batch)
+            assert collected.aggregate == protocol.aggregate(reports)
+            assert sum(collected.counted.values()) == 20_000
+            assert set(collected.counted) == set(paths)
+            assert collected.refused == {}
+            if workers > 1 or batch == 1:
+                break
 
 
-def test_an_aggregate_that_continues_another():
+def test_wrong_requests_are_refused_before_any_work(tmp_path):
+    protocol = HRR(16, 1.0)
+    with pytest.raises(FileNotFoundError):
+        aggregate_files(protocol, [tmp_path, tmp_path / "missing.parquet"])
+    for wrong in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="workers"):
+            aggregate_files(protocol, tmp_path, workers=wrong)
+        with pytest.raises(ValueError, match="batch"):
+            aggregate_files(protocol, tmp_path, batch=wrong)
+    with pytest.raises(TypeError):
+        aggregate_files("HRR", tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_reports(tmp_path / "missing.parquet", protocol)
+
+
+def test_a_copy_counts_once_and_replaces_a_damaged_original(tmp_path):
+    protocol = HRR(16, 1.0)
+    reports = protocol.privatize(numbers(16))
+    first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    write_reports(first, protocol, reports)
+    shutil.copy(first, second)
+    collected = aggregate_files(protocol, tmp_path)
+    assert collected.aggregate.n == 200
+    assert collected.refused == {str(second): f"holds the same reports as {first}"}
+    content = first.read_bytes()
+    first.write_bytes(content[:300] + bytes([content[300] ^ 1]) + content[301:])
+    collected = aggregate_files(protocol, tmp_path)
+    assert collected.aggregate == protocol.aggregate(reports)
+    assert (list(collected.counted), list(collected.refused)) == ([str(second)], [str(first)])
+
+
+def test_a_file_replaced_while_it_is_counted_is_refused(tmp_path, monkeypatch):
+    """Its pieces would be of two files."""
+    protocol = HRR(16, 1.0)
+    reports = protocol.privatize(numbers(16, 2000), np.random.default_rng(1))
+    path, other = tmp_path / "a.parquet", tmp_path / "b"
+    write_reports(path, protocol, reports[:1000])
+    write_reports(other, protocol, reports[1000:])
+    pieces = collection._jobs
+
+    def jobs(*arguments):
+        for job in pieces(*arguments):
+            os.replace(other, path)
+            yield job
+
+    monkeypatch.setattr(collection, "_jobs", jobs)
+    collected = aggregate_files(protocol, tmp_path, batch=10)
+    assert collected.aggregate.n == 0
+    assert collected.refused == {str(path): "it was replaced while it was being counted"}
+
+
+def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
+    """The end of a file does not tell its pages: whoever reads it can make another that ends so."""
+    protocol = HRR(256, 1.0)
+    honest, liar = tmp_path / "b.parquet", tmp_path / "a.parquet"
+    write_reports(
+        honest, protocol, protocol.privatize(numbers(256, 3000), np.random.default_rng(1))
+    )
+    content = honest.read_bytes()
+    liar.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+    collected = aggregate_files(protocol, tmp_path)
+    assert list(collected.counted) == [str(honest)]  # the pages' checksums told
+    original = footer_of(honest, protocol)
+    assert footer_of(liar, protocol) == original
+    assert collection._repeated(str(liar), str(honest), protocol).endswith(
+        "not the same: one of them is made up"
+    )
+    assert (
+        collection._repeated(str(honest), str(honest), protocol)
+        == f"holds the same reports as {honest}"
+    )
+
+
+KILLED = """
+import sys
+from frequency.storage.state import State
+from frequency.storage import aggregate_files, load_protocol
+protocol = load_protocol("protocol.json")
+absorb = State.absorb
+def slow(self, part):
+    absorb(self, part)
+    print("counted", flush=True)
+    sys.stdin.readline()
+State.absorb = slow
+workers = int(sys.argv[1])
+collected = aggregate_files(protocol, "reports", workers=workers, resume="state", batch=300)
+print(collected.aggregate.n)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+@pytest.mark.parametrize(("workers", "kills"), [(1, 12), (2, 3)])
+def test_killed_at_random_moments(workers, kills, tmp_path):
     protocol = HRR(64, 1.0)
-    reports = protocol.privatize(np.arange(3000) % 64, np.random.default_rng(1))
-    first, both = protocol.aggregate(reports[:1000]), protocol.aggregate(reports)
-    other = protocol.aggregate(protocol.privatize(np.arange(2900) % 7, np.random.default_rng(2)))
-    assert continues(protocol, both, first)
-    assert continues(protocol, both, both)
-    assert not continues(protocol, first, both)
-    assert not continues(protocol, both, other)
-    foreign = HRR(64, 2.0).aggregate(reports[:10])
-    for pair in ((both, foreign), (foreign, both)):
-        with pytest.raises(ValueError, match="not an aggregate of this protocol"):
-            continues(protocol, *pair)
+    reports = protocol.privatize(numbers(64, 45_000), np.random.default_rng(1))
+    parts = np.array_split(reports, 150)
+    for k, part in enumerate(parts):
+        write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
+    save_protocol(tmp_path / "protocol.json", protocol)
+    random, counted = np.random.default_rng(1), list[int]()
+    while kills > 0 or len(set(counted)) < 2:  # some kills do come in the middle
+        kills -= 1
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(workers)],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with run:
+            for _ in range(random.integers(1, 8)):
+                assert heard(run) == "counted"
+                tell(run, "go on")
+            time.sleep(random.uniform(0, 0.01))
+            run.send_signal(signal.SIGKILL)
+        if (tmp_path / "state").exists():
+            state = State(protocol, tmp_path / "state")
+            done = [
+                reports[:0],
+                *(parts[int(os.path.basename(path)[:-8])] for path in state.files),
+            ]
+            assert state.settled.aggregate == protocol.aggregate(np.concatenate(done))
+            counted.append(len(state.files))
+    assert counted == sorted(counted)
+    collected = aggregate_files(protocol, tmp_path / "reports", resume=tmp_path / "state")
+    assert collected.aggregate == protocol.aggregate(reports)
+    assert len(collected.counted) == 150

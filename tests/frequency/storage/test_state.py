@@ -1,15 +1,20 @@
-"""What a state file may say: only what can have been counted."""
+"""What a state file may say: only what can have been counted; and to go on from it."""
 
 import io
+import shutil
 import weakref
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from frequency import GRR, Aggregate, IncompatibleAggregate
+from frequency import GRR, HRR, Aggregate, IncompatibleAggregate
+from frequency.storage import aggregate_files, save_aggregate, write_reports
 from frequency.storage.counting import FileEntry, Part
 from frequency.storage.state import State
 from mechdesign import InvalidFile
+from tests.contracts.examples import numbers
+from tests.frequency.storage.test_parquet import GOOD, foreign
 
 PROTOCOL = GRR(4, 1.0)
 
@@ -102,3 +107,86 @@ def test_nothing_new_is_not_written_again(tmp_path):
         again.save()
         assert path.stat().st_ino == inode
         assert again.refused == {"a": "damaged"}
+
+
+def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
+    protocol = HRR(16, 1.0)
+    reports = protocol.privatize(numbers(16, 300), np.random.default_rng(1))
+    state, days = tmp_path / "state", tmp_path / "days"
+    for day in range(3):
+        write_reports(days / f"{day}.parquet", protocol, reports[100 * day : 100 * (day + 1)])
+        collected = aggregate_files(protocol, days, resume=state)
+        assert collected.aggregate == protocol.aggregate(reports[: 100 * (day + 1)])
+        assert len(collected.counted) == day + 1
+    later = aggregate_files(protocol, [], resume=state)  # nothing new: what has been counted
+    assert (later.aggregate, later.counted) == (collected.aggregate, collected.counted)
+
+    # A file that was counted is replaced by another, or comes again from elsewhere.
+    shutil.copy(days / "1.parquet", days / "moved.parquet")
+    write_reports(days / "1.parquet", protocol, reports[:50])
+    collected = aggregate_files(protocol, days, resume=state)
+    assert collected.aggregate == protocol.aggregate(reports)
+    assert sorted(collected.refused) == [str(days / "1.parquet"), str(days / "moved.parquet")]
+
+    # A file that was refused is tried again.
+    content = (days / "0.parquet").read_bytes()
+    other = tmp_path / "other"
+    (days / "late.parquet").write_bytes(content[:200])
+    assert str(days / "late.parquet") in aggregate_files(protocol, days, resume=state).refused
+    write_reports(days / "late.parquet", protocol, reports[:7])
+    collected = aggregate_files(protocol, days, resume=state)
+    assert collected.counted[str(days / "late.parquet")] == 7
+
+    save_aggregate(other, collected.aggregate)
+    for wrong, error in ((other, InvalidFile), (days / "0.parquet", InvalidFile)):
+        with pytest.raises(error):
+            aggregate_files(protocol, days, resume=wrong)
+    message = state.read_bytes()
+    for damaged in (b"", message[:-1], message[:50] + b"x" + message[51:]):
+        other.write_bytes(damaged)
+        with pytest.raises(InvalidFile, match="cut short or changed"):
+            aggregate_files(protocol, days, resume=other)
+    n = collected.aggregate.n
+    for files in (
+        [["a", "b", 3, {}]],
+        [["a", "b", n, {}], ["a", "c", 0, {}]],
+        [["a", "b", n, {}], ["c", "b", 0, {}]],
+    ):
+        with other.open("wb") as stream:
+            collected.aggregate.write(stream, "counted files", files=files)
+        with pytest.raises(InvalidFile, match="do not add up"):
+            aggregate_files(protocol, days, resume=other)
+    with pytest.raises(IncompatibleAggregate, match="alpha"):
+        aggregate_files(HRR(16, 2.0), days, resume=state)
+    assert state.read_bytes() == message
+
+
+def test_left_out_reports_are_remembered(tmp_path):
+    protocol = HRR(16, 1.0)
+    foreign(tmp_path / "x.parquet", protocol, pa.table(GOOD | {"index": pa.array([0], pa.uint8())}))
+    for _ in range(2):
+        collected = aggregate_files(protocol, tmp_path, resume=tmp_path / "state")
+        assert collected.left_out == {str(tmp_path / "x.parquet"): {"impossible": 1}}
+        assert collected.counted == {str(tmp_path / "x.parquet"): 0}
+
+
+def test_what_was_counted_before_an_error_is_kept(tmp_path, monkeypatch):
+    protocol = HRR(16, 1.0)
+    reports = protocol.privatize(numbers(16, 300), np.random.default_rng(1))
+    for k in range(3):
+        write_reports(tmp_path / f"{k}.parquet", protocol, reports[100 * k : 100 * (k + 1)])
+    absorb = State.absorb
+
+    def interrupted(self, part):
+        absorb(self, part)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(State, "absorb", interrupted)
+    for k in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            aggregate_files(protocol, tmp_path, resume=tmp_path / "state", batch=10)
+        assert State(protocol, tmp_path / "state").settled.aggregate.n == 100 * (k + 1)
+    monkeypatch.undo()
+    assert aggregate_files(
+        protocol, tmp_path, resume=tmp_path / "state"
+    ).aggregate == protocol.aggregate(reports)

@@ -14,6 +14,8 @@ from frequency import HRR
 from frequency.exceptions import WorkersLost
 from frequency.storage import aggregate_files, save_protocol, write_reports
 from frequency.storage.workers import Here, in_order, processes
+from tests.contracts.examples import numbers
+from tests.frequency.storage.dying import Dying
 from tests.processes import heard
 
 PARENT = """
@@ -109,3 +111,17 @@ def test_calls_are_made_ahead_and_their_results_come_in_order():
     assert (next(results), begun) == (0, [0, 1, 2])
     assert (next(results), begun) == (1, [0, 1, 2, 3])
     assert list(results) == [4, 9, 16, 25]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+def test_a_worker_killed_loses_nothing(tmp_path):
+    protocol = HRR(64, 1.0)
+    for k in range(4):
+        write_reports(
+            tmp_path / f"{k}.parquet",
+            protocol,
+            protocol.privatize(numbers(64, 500), np.random.default_rng(k)),
+        )
+    with pytest.raises(OSError, match="ended in the middle"):
+        aggregate_files(Dying(64, 1.0), tmp_path, workers=2, resume=tmp_path / "state", batch=500)
+    assert aggregate_files(protocol, tmp_path, resume=tmp_path / "state").aggregate.n == 2000
