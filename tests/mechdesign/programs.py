@@ -8,7 +8,7 @@ from typing import Any
 
 from mechdesign import Privacy
 from mechdesign.formulation import mechanism_program, reflection
-from mechdesign.losses import L0, Loss
+from mechdesign.losses import L0, L1, Loss
 from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
@@ -40,3 +40,10 @@ def build(
         )
         or unreduced(program)
     ).program
+
+
+def full(n: int, privacy: Privacy, loss: Loss | None = None, wanted: Iterable[Any] = ()) -> Program:
+    """The program of a mechanism for counts up to n as it is stated; for L1 if no loss is given."""
+    return mechanism_program(
+        n + 1, n + 1, privacy, loss or L1(), [resolve(item) for item in wanted]
+    )

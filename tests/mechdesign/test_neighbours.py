@@ -1,12 +1,10 @@
-"""Limited precision and metrics: the audit by definition, designs against a plain program, files,
-and the shorter program.
+"""Limited precision and metrics: the audit by definition, designs against a plain program, and
+files.
 """
 
 import json
 import math
 import pickle
-import random
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
@@ -29,74 +27,12 @@ from mechdesign import (
     named,
 )
 from mechdesign._support.strict_json import digest_of
-from mechdesign.certificate import dual_bound
-from mechdesign.cli import main
-from mechdesign.formulation import mechanism_program, privacy_constraints
-from mechdesign.losses import L0, L1, L2, Power, prior
-from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.properties import resolve
-from mechdesign.reformulation import compact
+from mechdesign.formulation import privacy_constraints
+from mechdesign.losses import L0, L1, L2, Power
+from tests.mechdesign.programs import full
+from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
-
-
-def line(n):
-    return Metric([[abs(j - k) for k in range(n + 1)] for j in range(n + 1)])
-
-
-def capped(n, most):
-    return Metric([[min(abs(j - k), most) for k in range(n + 1)] for j in range(n + 1)])
-
-
-def ring(n):
-    return Metric(
-        [[min((j - k) % (n + 1), (k - j) % (n + 1)) for k in range(n + 1)] for j in range(n + 1)]
-    )
-
-
-def equal(n):
-    return Metric([[int(j != k) for k in range(n + 1)] for j in range(n + 1)])
-
-
-def arbitrary(n, seed, share=0.7):
-    """Random distances, some missing; not a metric in the strict sense, nor symmetric under
-    reflection.
-    """
-    rng = random.Random(seed)
-    table = [[0 if j == k else None for k in range(n + 1)] for j in range(n + 1)]
-    for j in range(n + 1):
-        for k in range(j):
-            if rng.random() < share or (j, k) == (1, 0):
-                table[j][k] = table[k][j] = rng.randint(1, 4)
-    return Metric(table)
-
-
-def distance(neighbours, j, k):
-    """From the words of the documentation: None where j and k are no neighbours."""
-    if isinstance(neighbours, Metric):
-        return neighbours.distances[j][k]
-    if isinstance(neighbours, (tuple, list)):
-        return 1 if (j, k) in neighbours or (k, j) in neighbours else None
-    reach = {"adjacent": 1, "all": math.inf}.get(neighbours, neighbours)
-    return 1 if abs(j - k) <= reach else None
-
-
-RELATIONS = {
-    "adjacent": lambda n: "adjacent",
-    "all": lambda n: "all",
-    "2": lambda n: 2,
-    "half": lambda n: max(1, n // 2),
-    "n-1": lambda n: max(1, n - 1),
-    "beyond": lambda n: n + 3,
-    "pairs": lambda n: [(0, n), (0, 1)],
-    "line": line,
-    "capped": lambda n: capped(n, 2),
-    "ring": ring,
-    "equal": equal,
-    "arbitrary": lambda n: arbitrary(n, n),
-    "sparse": lambda n: arbitrary(n, n, 0.2),
-}
 
 
 # What a metric is.
@@ -361,170 +297,6 @@ def test_larger_designs_are_proved_optimal(loss, neighbours):
     assert found.certificate.verify(found.mechanism)
 
 
-# The shorter program.
-
-
-def full(n, privacy, loss=None, wanted=()):
-    return mechanism_program(
-        n + 1, n + 1, privacy, loss or L1(), [resolve(item) for item in wanted]
-    )
-
-
-def short(program, n, privacy, wanted=()):
-    return compact(program, n + 1, n + 1, privacy, "RM" in wanted)
-
-
-def multipliers_by_group(program, values):
-    left = iter(values)
-    return [
-        {r: y for r in range(len(group.cells)) if (y := next(left))}
-        for group in program.constraints
-    ]
-
-
-def restored(program, shorter, loss, privacy):
-    """Solve the shorter program; its proof, carried back, must hold for the program as stated."""
-    reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(shorter.program)
-    solution = certify(reduced.program)
-    x = [solution.x[v] for v in reduced.orbit.tolist()][: program.variables]
-    common = math.lcm(*(value.denominator for value in x))
-    assert not any(
-        True
-        for group in program.constraints
-        for _ in group.violations([int(value * common) for value in x], common)
-    )
-    cost = sum(c * value for c, value in zip(program.cost, x, strict=True))
-    return cost, dual_bound(program, shorter.restored(reduced.expand(solution.multipliers)))
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("n", [2, 7, 8])
-def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
-    neighbours = RELATIONS[relation](n)
-    skew = prior(range(1, n + 2))
-    for alpha, loss, wanted in (
-        ("9/10", L1(), ()),
-        ("1/2", L1(prior=skew), ("WH",)),
-        ("1/2", L1(worst_case=True), ()),
-        ("9/10", L0(), ("RM",)),
-        ("2/3", L2(prior=skew), ("RM", "CM")),
-        (1, L0(1), ()),
-        (1, L2(prior=skew), ("RM",)),
-    ):
-        privacy = Privacy(alpha, neighbours)
-        program = full(n, privacy, loss, wanted)
-        shorter = short(program, n, privacy, wanted)
-        cost, bound = restored(program, shorter, loss, privacy)
-        assert cost == bound
-        # Certificates by the constraints of the statement alone stay valid: files hold such.
-        rows = unreduced(program)
-        solution = certify(rows.program)
-        assert cost == sum(c * value for c, value in zip(program.cost, solution.x, strict=True))
-        assert cost == dual_bound(
-            program,
-            dict(
-                zip(
-                    (group.name for group in program.constraints),
-                    rows.expand(solution.multipliers),
-                    strict=True,
-                )
-            ),
-        )
-
-
-@pytest.mark.parametrize("n", [15, 16])
-@pytest.mark.parametrize(
-    "relation", ["adjacent", "all", "2", "half", "n-1", "line", "capped", "ring", "equal"]
-)
-def test_the_shorter_program_is_as_symmetric_as_the_one_it_stands_for(relation, n):
-    privacy = Privacy("9/10", RELATIONS[relation](n))
-    for wanted in ((), ("RM",)):
-        program = full(n, privacy, L1(), wanted)
-        shorter = short(program, n, privacy, wanted)
-        assert reduce_by_symmetry(shorter.program, shorter.symmetry) is not None
-        assert shorter.symmetry[shorter.symmetry].tolist() == list(range(shorter.program.variables))
-
-
-def test_the_shorter_program_is_short():
-    n, size = 32, 33
-
-    def rows(neighbours, wanted=()):
-        privacy = Privacy("9/10", neighbours)
-        shorter = short(full(n, privacy, L1(), wanted), n, privacy, wanted).program
-        return sum(
-            len(group.cells)
-            for group in shorter.constraints
-            if not group.name.startswith(("column", "RM"))
-        )
-
-    adjacent = 2 * n * size
-    assert rows("adjacent") == rows(line(n)) == rows(capped(n, n)) == adjacent
-    assert rows("all") == rows(n) == rows(equal(n)) == 2 * size * size
-    assert rows(capped(n, 4)) == adjacent + 2 * size * size
-    # Two cliques, of the neighbours of either end, and the two pairs across them for every further
-    # step.
-    assert rows(n - 4) == size * (4 * (n - 3) + 4 * 3)
-    # The ends against the output itself, and neither for an output at an end.
-    assert rows("all", ("RM",)) == 2 * size - 2
-    assert rows(line(n), ("RM",)) == n * size
-
-
-def test_perfect_privacy_is_a_chain():
-    for neighbours in ("all", 3, capped(8, 3)):
-        privacy = Privacy(1, neighbours)
-        assert (
-            Counter(
-                group.name.split()[0]
-                for group in short(full(8, privacy), 8, privacy).program.constraints
-            )["above"]
-            == 0
-        )
-        shorter = short(full(8, privacy), 8, privacy).program
-        assert sum(len(group.cells) for group in shorter.constraints) == 9 + 8 * 9
-
-
-@SETTINGS
-@given(st.integers(0, 10**6), st.sampled_from(["all", "n-1", "capped", "equal"]))
-def test_restored_multipliers_never_pull_more(seed, relation):
-    """For any multipliers that sum to no more below an auxiliary variable than above it."""
-    n, rng = 9, random.Random(seed)
-    privacy = Privacy("2/3", RELATIONS[relation](n))
-    program = full(n, privacy)
-    shorter = short(program, n, privacy)
-    assert shorter.cliques
-    lean = shorter.program
-    values = [
-        Fraction(rng.choice([0, 0, 1, 2, 5]), rng.randint(1, 6))
-        for group in lean.constraints
-        for _ in group.cells
-    ]
-    chosen = multipliers_by_group(lean, values)
-
-    def pulls(of, multipliers):
-        total = [Fraction(0)] * of.variables
-        for group, rows in zip(of.constraints, multipliers, strict=True):
-            for r, value in rows.items():
-                for v, a in zip(group.cells[r].tolist(), group.coefficients, strict=True):
-                    total[v] += a * value
-        return total
-
-    for v, pull in enumerate(pulls(lean, chosen)):
-        if v >= program.variables and pull > 0:  # take more from above
-            r = next(
-                (g, r)
-                for g, group in enumerate(lean.constraints)
-                for r in range(len(group.cells))
-                if group.cells[r, 1] == v
-            )
-            chosen[r[0]][r[1]] = chosen[r[0]].get(r[1], 0) + pull
-    back = shorter.restored(chosen)
-    assert all(value > 0 for rows in back.values() for value in rows.values())
-    after = pulls(program, [back[group.name] for group in program.constraints])
-    assert all(
-        new <= old for new, old in zip(after, pulls(lean, chosen)[: program.variables], strict=True)
-    )
-
-
 def test_privacy_constraints_by_distance():
     privacy = Privacy("1/2", capped(3, 2))
     program = full(3, privacy)
@@ -681,49 +453,3 @@ def test_the_device_has_the_librarys_distances(relation):
         for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)
     }
     assert set(device._distances(json.loads(json.dumps(described)), 5)) == library
-
-
-# The command line.
-
-
-def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
-    table = tmp_path / "distances.csv"
-    table.write_text("0,1, 2,\n1,0,1,2\n2,1,0,1\n,2,1,0\n")
-    out = tmp_path / "m.json"
-    assert (
-        main(
-            ["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table), "--out", str(out)]
-        )
-        == 0
-    )
-    mechanism = Mechanism.load(out)
-    assert mechanism.privacy == Privacy(
-        "1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]])
-    )
-    assert mechanism.certificate is not None
-    assert mechanism.certificate.optimal
-    assert main(["audit", str(out)]) == 0
-    assert "holds, exactly" in capsys.readouterr().out
-    assert main(["design", "--n", "6", "--epsilon", "1", "--neighbours", "3"]) == 0
-    assert "neighbours=3" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("0,1\n1,0\n", "between 2 inputs"),
-        ("0,x\nx,0\n", "'x' is not a distance"),
-        ("0,1.0\n1.0,0\n", "not a distance"),
-        ("0,-1\n-1,0\n", "not a distance"),
-        ("0,1\n2,0\n", "symmetric"),
-        ("", "without neighbours"),
-        ("0,1\n", "square"),
-        (None, "No such file"),
-    ],
-)
-def test_the_command_line_refuses_other_tables(content, reason, tmp_path, capsys):
-    table = tmp_path / "distances.csv"
-    if content is not None:
-        table.write_text(content)
-    assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table)]) == 2
-    assert reason in capsys.readouterr().err

@@ -1,63 +1,27 @@
-"""JSON that can be read in one way only, and text that is safe to print."""
+"""Text that is safe to print, and numbers to text and back."""
 
 from __future__ import annotations
 
-import json
+import math
 import unicodedata
+from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mechdesign._support.strict_json import JSON_DEPTH, from_json, keyed
-from mechdesign._support.text import aligned, printable, shown
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"alpha":"99/100","alpha":"1/2"}', "'alpha' occurs twice"),
-        ('[{"x":{"a":1,"b":2,"a":1}}]', "'a' occurs twice"),
-        ('{"a":1,"\\u0061":2}', "'a' occurs twice"),
-        ("[NaN]", "NaN is no finite number"),
-        ("[-Infinity]", "-Infinity is no finite number"),
-        ("[1e400]", "1e400 is no finite number"),
-        ("[" * (JSON_DEPTH + 1) + "1" + "]" * (JSON_DEPTH + 1), "nested deeper"),
-        ("[" * 100_000, "nested deeper"),
-        ("[1,]", "Expecting value"),
-        ("[1] 2", "Extra data"),
-        ("\ufeff[1]", "BOM"),
-        (b"\xff[1]", "utf-8"),
-        ("[1]".encode("utf-16"), "utf-8"),
-    ],
+from mechdesign._support.text import (
+    aligned,
+    brief,
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    printable,
+    shown,
+    to_text,
 )
-def test_json_with_more_than_one_reading_is_refused(text: str | bytes, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        from_json(text)
 
-
-def test_everything_else_is_read_as_json_reads_it() -> None:
-    value = {"a": [1, 1.5, -0.0, "\x1b", None, True], "b": {"c": {}}, "": [[]]}
-    assert from_json(json.dumps(value)) == from_json(json.dumps(value).encode()) == value
-    deep = "[" * JSON_DEPTH + "1" + "]" * JSON_DEPTH
-    assert from_json(deep) == json.loads(deep)
-
-
-def test_a_text_that_is_too_long_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign._support.strict_json.JSON_BYTES", 9)
-    assert from_json("[1,2,345]") == [1, 2, 345]
-    with pytest.raises(ValueError, match="10 bytes are more than the 9"):
-        from_json("[1,2,3456]")
-
-
-def test_an_object_has_its_keys_and_no_others() -> None:
-    assert keyed({"b": 1, "a": 2}, "a", "b") == {"a": 2, "b": 1}
-    for content, reason in [
-        ({"a": 1}, "'b' is missing"),
-        ({"a": 1, "b": 2, "c": 3}, "unknown key 'c'"),
-        ([], "expected an object"),
-        (None, "expected an object"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            keyed(content, "a", "b")
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def test_every_control_character_is_escaped_and_every_letter_stays() -> None:
@@ -100,3 +64,120 @@ def test_a_table_has_a_line_for_each_row_whatever_its_cells() -> None:
 def test_values_shown_in_messages_are_safe_to_print() -> None:
     assert shown("a\x1b\u034f") == "'a\\x1b\\u034f'"
     assert len(shown("x" * 1000)) == 60
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(1, 3), "0.333333"),
+        (Fraction(-10) ** 401, "-1.00000E+401"),
+        (Fraction(2, 3) / 10**5000, "6.66667E-5001"),
+        (Fraction(10**5000), "1.00000E+5000"),
+        (math.inf, "inf"),
+        (0.1, "0.1"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_brief(value, expected):
+    """Messages show any number, also where floats overflow and where Python refuses decimal
+    conversions.
+    """
+    assert brief(value) == expected
+
+
+integers = st.one_of(
+    st.integers(),
+    st.integers(0, 40).map(lambda k: (1 << 2048) + k - 20),
+    st.integers(0, 40).map(lambda k: 20 - k - (1 << 2048)),
+    # Beyond the 4300 decimal digits that Python converts.
+    st.integers(15_000, 20_000).map(lambda k: 3 * (1 << k) + 1),
+    st.integers(15_000, 20_000).map(lambda k: -(1 << k)),
+)
+
+
+@SETTINGS
+@given(integers)
+def test_integers_survive_text(value):
+    assert integer_from_text(integer_to_text(value)) == value
+
+
+@SETTINGS
+@given(integers, integers.filter(bool))
+def test_fractions_survive_text(numerator, denominator):
+    value = Fraction(numerator, denominator)
+    assert from_text(to_text(value)) == value
+
+
+def test_fractions_are_written_as_usual():
+    assert to_text(Fraction(9, 10)) == "9/10"
+    assert to_text(Fraction(-4, 2)) == "-2"
+    assert to_text(Fraction(0)) == "0"
+    assert integer_to_text(1 << 2048).startswith("0x1")
+    assert integer_to_text((1 << 2048) - 1).isdigit()
+
+
+MALFORMED = [
+    "",
+    "-",
+    "x",
+    "0x",
+    "one",
+    "1.5",
+    "1e3",
+    "/2",
+    "1/0",
+    "1/-2",
+    "1/0x0",
+    "1/2/3",
+    "0xg",
+    "1/",
+    "inf",
+    "nan",
+    "--1",
+    "1 / 2",
+]
+
+
+SLOPPY = [" 1", "1\n", "1_000", "+1", "٣", "0x_1", "0X1", "0x1 ", "1/+2", "1/ 2", "0b1", "0o7"]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_malformed_fractions_are_refused(text):
+    with pytest.raises(ValueError, match=r"integer|invalid literal|denominator"):
+        from_text(text)
+
+
+@pytest.mark.parametrize("text", SLOPPY)
+def test_pythons_laxer_spellings_of_integers_are_refused(text):
+    with pytest.raises(ValueError, match="as a string"):
+        from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2/4", Fraction(1, 2)),
+        ("1/1", 1),
+        ("-0", 0),
+        ("0x10", 16),
+        ("-0xf/0x10", Fraction(-15, 16)),
+    ],
+)
+def test_other_spellings_of_a_value_are_read_as_that_value(text, value):
+    """They are not what to_text writes, but there is nothing else that they could mean."""
+    assert from_text(text) == value
+
+
+@pytest.mark.parametrize("value", [1, 0.5, None, b"1", Fraction(1, 2), ["1"]], ids=repr)
+def test_text_must_be_text(value):
+    with pytest.raises(ValueError, match="as a string"):
+        from_text(value)
+    with pytest.raises(ValueError, match="as a string"):
+        integer_from_text(value)
+
+
+def test_decimal_text_too_long_for_python_is_a_value_error():
+    # Nothing here writes such text; a hostile file may.
+    with pytest.raises(ValueError, match=r"."):
+        from_text("1" * 5000)

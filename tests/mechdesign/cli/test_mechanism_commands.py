@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, named
+from mechdesign import Mechanism, Metric, Privacy, named
 from mechdesign.cli import main
 
 
@@ -159,3 +159,46 @@ def test_a_design_that_is_too_large_is_refused_at_once(
 def test_a_ratio_beyond_floats_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--n", "2", "--alpha", "1e-400"]) == 0
     assert "1.00000" in capsys.readouterr().out
+
+
+def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
+    table = tmp_path / "distances.csv"
+    table.write_text("0,1, 2,\n1,0,1,2\n2,1,0,1\n,2,1,0\n")
+    out = tmp_path / "m.json"
+    assert (
+        main(
+            ["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table), "--out", str(out)]
+        )
+        == 0
+    )
+    mechanism = Mechanism.load(out)
+    assert mechanism.privacy == Privacy(
+        "1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]])
+    )
+    assert mechanism.certificate is not None
+    assert mechanism.certificate.optimal
+    assert main(["audit", str(out)]) == 0
+    assert "holds, exactly" in capsys.readouterr().out
+    assert main(["design", "--n", "6", "--epsilon", "1", "--neighbours", "3"]) == 0
+    assert "neighbours=3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("0,1\n1,0\n", "between 2 inputs"),
+        ("0,x\nx,0\n", "'x' is not a distance"),
+        ("0,1.0\n1.0,0\n", "not a distance"),
+        ("0,-1\n-1,0\n", "not a distance"),
+        ("0,1\n2,0\n", "symmetric"),
+        ("", "without neighbours"),
+        ("0,1\n", "square"),
+        (None, "No such file"),
+    ],
+)
+def test_the_command_line_refuses_other_tables(content, reason, tmp_path, capsys):
+    table = tmp_path / "distances.csv"
+    if content is not None:
+        table.write_text(content)
+    assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table)]) == 2
+    assert reason in capsys.readouterr().err
