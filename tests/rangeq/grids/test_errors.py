@@ -1,0 +1,74 @@
+"""Predicted errors of answers from grids, against simulation and their formula.
+
+Statistical bounds have a false alarm in less than one of 10^6 runs, and generators are seeded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rangeq.grids import HDG, TDG, RangeCALM
+from rangeq.grids.errors import overlap
+from tests.rangeq.grids.populations import collected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        TDG([12] * 3, 1.0, granularity=3),
+        RangeCALM([4, 3, 2], 1.0),
+        HDG([10] * 3, 1.0, granularity=3, line_granularity=5),
+    ],
+    ids=repr,
+)
+def test_predicted_noise_and_sampling_are_the_variance_of_the_linear_answer(protocol: Any) -> None:
+    sizes, channel = protocol.attributes.sizes, protocol.channel
+    rng = np.random.default_rng(5)
+    records = np.minimum(rng.geometric(0.3, size=(3000, 3)) - 1, np.array(sizes) - 1)
+    records[:, 1] = np.minimum(records[:, 0], sizes[1] - 1)
+    left, right = np.array([[0, 1]]), np.array([[1, 1]])
+    part = next(k for k, grid in enumerate(channel.grids) if grid.places == (0, 1))
+    inside = [
+        overlap(edges, left[:, axis], right[:, axis])[0]
+        for axis, edges in enumerate(channel.grids[part].edges)
+    ]
+    found, predicted = [], []
+    for _ in range(400):
+        aggregate = protocol.aggregate(protocol.privatize(records, rng))
+        found.append(inside[0] @ channel.frequencies(aggregate, part) @ inside[1])
+        error = protocol.estimate(aggregate).predicted_error([0, 1], left, right)
+        predicted.append(error.noise[0] + error.sampling[0])
+    cells = [
+        np.searchsorted(edges, records[:, axis], side="right") - 1
+        for axis, edges in enumerate(channel.grids[part].edges)
+    ]
+    assert np.mean(found) == pytest.approx(
+        (inside[0][cells[0]] * inside[1][cells[1]]).mean(), abs=5 * np.std(found) / 20
+    )
+    # The variance of 400 nearly normal values is within a factor of 1 -+ 5 (2/400)^(1/2).
+    assert 0.64 < np.var(found) / np.mean(predicted) < 1.4
+
+
+def test_predicted_errors_of_grids() -> None:
+    records = np.random.default_rng(6).integers(0, 64, size=(50_000, 3))
+    estimate = collected(TDG([64] * 3, 1.0, granularity=4), records)
+    error = estimate.predicted_error(
+        [0, 1], [[0, 0], [0, 0], [0, 5]], [[15, 15], [31, 31], [31, 36]]
+    )
+    # Of cells that lie inside, k times those of one; nothing cut, nothing non-uniform; else ALPHA2
+    # of what is cut.
+    assert error.noise[1] / error.noise[0] == pytest.approx(4, rel=0.4)
+    assert error.non_uniformity[0] == 0
+    cut = (
+        estimate.answer({0: (0, 31), 1: (0, 15)}).value
+        + estimate.answer({0: (0, 31), 1: (32, 47)}).value
+    )
+    assert error.non_uniformity[2] == pytest.approx((0.03 * cut) ** 2)
+    np.testing.assert_allclose(error.total, error.noise + error.sampling + error.non_uniformity)
+    # A single attribute is told of by two grids; queries of three attributes have no formula.
+    assert 0 < estimate.predicted_error([0], [[0]], [[15]]).noise[0] < 1
+    assert np.isnan(estimate.predicted_error([0, 1, 2], [[0, 0, 0]], [[3, 3, 3]]).noise).all()
