@@ -1,6 +1,4 @@
-"""Limited precision and metrics: the audit by definition, designs against a plain program, and
-files.
-"""
+"""Limited precision and metrics: the audit by definition, designs, and files."""
 
 import json
 import math

@@ -1,6 +1,4 @@
-"""The table: construction, value semantics, the exact audit, and what follows from it by
-definition.
-"""
+"""The table: construction, value semantics, the exact audit, and what follows by definition."""
 
 import math
 import random

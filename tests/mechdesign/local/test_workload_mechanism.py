@@ -1,5 +1,4 @@
-"""Workload-optimal mechanisms against the programs over all patterns, and the parts of the search
-against brute force.
+"""Workload-optimal mechanisms against the programs over all patterns.
 
 The twins of optimality are the convex program over all 2^k - 2 patterns, with the estimator as a
 variable: output s is sent with weight theta_s s[x] and answered with z_s / theta_s, so that the
@@ -12,7 +11,6 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import combinations
 from math import comb, exp
 
 import cvxpy as cp
@@ -22,24 +20,14 @@ import pytest
 import mechdesign.local.workload_mechanism as workload_module
 from frequency import Tabular
 from mechdesign import InvalidPrior, Privacy
-from mechdesign.local.a_optimality import Criterion, mixture, weigh
+from mechdesign.local.a_optimality import Criterion
 from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
-from mechdesign.local.patterns import balanced, climb, flat, turn_climb, turned
-from mechdesign.local.workload_mechanism import _all_patterns, _exact, _variances, workload_optimal
+from mechdesign.local.patterns import turned
+from mechdesign.local.workload_mechanism import _exact, _variances, workload_optimal
 from tests.general_solver import solve
+from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior
 
 EPSILONS = [0.1, 1.1, 3.0, 5.0]
-
-
-def all_rows(k, ratio):
-    return 1 + (ratio - 1) * _all_patterns(k)
-
-
-def root_of(G):
-    """L with G = L L'."""
-    values, vectors = np.linalg.eigh(G)
-    kept = values > 1e-10 * values[-1]
-    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def ratio_of(design):
@@ -90,15 +78,6 @@ def solved_as_design(G, ratio, prior):
     )
     solve(problem)
     return problem.value * scale - prior @ np.diag(G)
-
-
-def some_prior(k, seed):
-    return np.random.default_rng(seed).dirichlet(np.full(k, 3.0))
-
-
-def some_gram(k, seed):
-    W = np.random.default_rng(seed).normal(size=(k + 2, k))
-    return W, W.T @ W
 
 
 # --- the variance ---------------------------------------------------------------------------------
@@ -242,174 +221,6 @@ def test_ideal_is_below_the_least_of_all_mechanisms(seed):
     assert criterion.ideal() - criterion.held <= least * (1 + 1e-6)
 
 
-def test_ideal_is_reached_by_balanced_rows():
-    """Histograms with k / (1 + ratio) a whole number: subset selection."""
-    criterion = Criterion(np.eye(8), np.full(8, 1 / 8), 3.0)
-    rows = 1 + 2.0 * np.array(
-        [[x in chosen for x in range(8)] for chosen in combinations(range(8), 2)]
-    )
-    table = rows / rows[:, 0].sum()
-    reached = float(_variances(table, criterion.gram, criterion.prior).mean())
-    assert reached == pytest.approx(criterion.ideal() - criterion.held)
-
-
-def test_rows_at_the_optimum_have_the_same_worth_and_no_pattern_more():
-    k, ratio = 6, exp(1.1)
-    criterion = Criterion(gram("ranges", k)[0], some_prior(k, 6), ratio)
-    rows = all_rows(k, ratio)
-    pi, slope, multipliers = weigh(criterion, rows, np.full(len(rows), 1 / len(rows)), 1e-9)
-    worth = criterion.priced(slope, multipliers, rows)
-    value = float(np.sum(slope * criterion.information(rows, pi / (rows @ criterion.prior))))
-    used = worth[pi > 1e-4]
-    assert len(used) >= k
-    np.testing.assert_allclose(used, used.mean(), atol=1e-6 * value)
-    assert worth.max() <= used.mean() + 1e-6 * value
-    # In a planted suboptimum some pattern is worth more.
-    some = np.flatnonzero(_all_patterns(k).sum(axis=1) == 5)
-    _, slope, multipliers = weigh(criterion, rows[some], np.full(len(some), 1 / len(some)), 1e-9)
-    assert (
-        criterion.priced(slope, multipliers, rows).max()
-        > criterion.priced(slope, multipliers, rows[some]).max() + 1e-3 * value
-    )
-
-
-# --- convex ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_weigh_solves_the_program_of_its_rows(seed):
-    k, ratio, rng = 4, exp(1.5), np.random.default_rng(seed)
-    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), ratio)
-    chosen = np.concatenate(
-        [np.eye(k, dtype=bool), ~np.eye(k, dtype=bool), rng.random((6, k)) < 0.5]
-    )
-    rows = 1 + (ratio - 1) * chosen
-    u = rows / (rows @ criterion.prior)[:, None]
-    pi, slope, multipliers = weigh(criterion, rows, np.full(len(rows), 1 / len(rows)))
-    assert (pi > 0).all()
-    np.testing.assert_allclose(pi @ u, 1, atol=1e-7)
-    inverse = np.linalg.inv(criterion.information(rows, pi / (rows @ criterion.prior)))
-    value = float(np.sum(criterion.gram * inverse))
-    np.testing.assert_allclose(
-        slope, inverse @ criterion.gram @ inverse, rtol=1e-2, atol=1e-3 * np.abs(slope).max()
-    )
-    p, root = cp.Variable(len(rows), nonneg=True), root_of(criterion.gram)
-    problem = cp.Problem(cp.Minimize(cp.matrix_frac(root, u.T @ cp.diag(p) @ u)), [p @ u == 1])
-    solve(problem)
-    assert value == pytest.approx(problem.value, rel=1e-4)
-    worth = criterion.priced(slope, multipliers, rows)
-    assert worth.max() <= float(pi @ worth) / pi.sum() + 1e-3 * value  # dual feasible, nearly
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_mixture_has_the_least_value_of_its_parts(seed):
-    k, rng = 4, np.random.default_rng(seed)
-    criterion = Criterion(some_gram(k, seed)[1], np.full(k, 1 / k), exp(1.0))
-    parts = []
-    for _ in range(6):
-        rows = 1 + (criterion.ratio - 1) * turned(rng.random(k) < 0.5)
-        parts.append(
-            criterion.information(rows, 1 / rows[:, 0].sum()) + 0.01 * np.diag(rng.random(k))
-        )
-    shares, slope = mixture(criterion, parts, np.full(6, 1 / 6), 5000, 1e-6)
-    assert shares.sum() == pytest.approx(1)
-    value = float(np.sum(criterion.gram * np.linalg.inv(np.tensordot(shares, parts, 1))))
-    gains = np.array([np.sum(part * slope) for part in parts])
-    assert gains.max() <= value * (1 + 1e-4)
-    weights = cp.Variable(6, nonneg=True)
-    mixed = sum(weights[i] * parts[i] for i in range(6))
-    problem = cp.Problem(
-        cp.Minimize(cp.matrix_frac(root_of(criterion.gram), mixed)), [cp.sum(weights) == 1]
-    )
-    solve(problem)
-    assert value == pytest.approx(problem.value, rel=1e-4)
-
-
-# --- patterns -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [*range(2, 34), 64, 100])
-def test_balanced_sets_are_balanced(k):
-    rng = np.random.default_rng(7)
-    for ratio in (1.001, exp(1.1), 1e4) if k < 20 else (exp(1.1),):
-        sets = list(balanced(k, ratio, rng))
-        assert sets
-        for patterns in sets:
-            assert patterns.dtype == bool
-            assert patterns.shape[1] == k
-            assert len(set(patterns.sum(axis=0))) == 1
-            assert patterns.any()
-            assert not patterns.all()
-
-
-@pytest.mark.parametrize(("size", "held"), [(7, 3), (13, 4), (11, 5)])
-def test_flat_finds_difference_sets(size, held):
-    found = [flat(size, size / held - 1, np.random.default_rng(seed)) for seed in range(5)]
-    assert all(pattern.sum() == held for pattern in found)
-    spread = [
-        {int((pattern & np.roll(pattern, turn)).sum()) for turn in range(1, size)}
-        for pattern in found
-    ]
-    assert min(map(len, spread)) == 1
-    assert {1, held * (held - 1) // (size - 1)} >= min(spread, key=len)
-
-
-def test_turned_is_all_rotations():
-    pattern = np.array([True, True, False, True, False])
-    assert {row.tobytes() for row in turned(pattern)} == {
-        np.roll(pattern, turn).tobytes() for turn in range(5)
-    }
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_climb_ends_where_no_flip_or_exchange_is_better(seed):
-    rng = np.random.default_rng(seed)
-    k, ratio = int(rng.integers(2, 9)), exp(rng.uniform(0.3, 4))
-    criterion = Criterion(some_gram(k, seed)[1], some_prior(k, seed), ratio)
-    slope, multipliers = some_gram(k, seed + 50)[1], rng.normal(size=k) * k
-
-    def worth(patterns):
-        return criterion.priced(slope, multipliers, 1 + (ratio - 1) * np.array(patterns))
-
-    start = np.arange(k) == rng.integers(k)
-    end = climb(criterion, slope, multipliers, start.copy())
-    near = []
-    for count in (1, 2):
-        for places in combinations(range(k), count):
-            other = end.copy()
-            other[list(places)] ^= True
-            if other.any() and (count == 1 or other.sum() == end.sum()):
-                near.append(other)
-    found = float(worth([end])[0])
-    assert found >= float(worth([start])[0])
-    assert worth(near).max() <= found + 1e-9 * abs(found)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_turn_climb_ends_where_no_exchange_is_better(seed):
-    rng = np.random.default_rng(seed)
-    k = int(rng.integers(3, 10))
-    criterion = Criterion(np.eye(k), np.full(k, 1 / k), exp(1.0))
-    slope = some_gram(k, seed)[1]
-    start = np.arange(k) < rng.integers(1, k)
-
-    def worth(pattern):
-        return float(
-            np.einsum(
-                "ij,jk,ik->", turned(pattern).astype(float), slope, turned(pattern).astype(float)
-            )
-        )
-
-    end = turn_climb(criterion, slope, start.copy())
-    assert end.sum() == start.sum()
-    assert worth(end) >= worth(start) - 1e-9
-    for a in np.flatnonzero(end):
-        for b in np.flatnonzero(~end):
-            other = end.copy()
-            other[a], other[b] = False, True
-            assert worth(other) <= worth(end) * (1 + 1e-9)
-
-
 # --- the exact table ------------------------------------------------------------------------------
 
 
@@ -508,6 +319,7 @@ FIGURES = [
     ("ranges", 64, 1.1, "average", 11.28),
     ("prefixes", 128, 1.0, "worst", 1911 / 128),
 ]
+
 
 MEASURE = """
 import json, sys
