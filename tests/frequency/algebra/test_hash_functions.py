@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frequency.algebra.hash_functions import PublicBits, features
+from frequency.algebra.hash_functions import LinearHash, PublicBits, features
 from tests.contracts.oracle import gf64, public_bit
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
@@ -343,3 +343,24 @@ def test_any_five_items_have_independent_public_bits():
             key = (a[0] ^ b[0], a[1] ^ b[1])
             assert key not in sums
             sums[key] = pair
+
+
+def test_linear_hash():
+    """Against the definition: parities of rows of a matrix; linear; and what all places say of a
+    zero.
+    """
+    hash_, rng = LinearHash("any", 3, 18), np.random.default_rng(0)
+    x, y = (rng.integers(0, 2**64, size=50, dtype=np.uint64) for _ in range(2))
+    assert (hash_(x ^ y) == hash_(x) ^ hash_(y) ^ hash_.zero).all()
+    assert hash_(np.zeros(1, dtype=np.uint64)).tolist() == [hash_.zero]
+    for word in x[:5].tolist():
+        bits = [(int(row) & word).bit_count() % 2 for row in hash_._rows]
+        assert int(hash_(np.array([word], dtype=np.uint64))[0]) == hash_.zero ^ sum(
+            bit << k for k, bit in enumerate(bits)
+        )
+    assert hash_(x).max() < 1 << 18
+    assert (
+        LinearHash("any", 3, 18)(x).tolist()
+        == hash_(x).tolist()
+        != LinearHash("any", 4, 18)(x).tolist()
+    )

@@ -231,27 +231,6 @@ def colliding(hashes, word, bits):
     return None
 
 
-def test_linear_hash():
-    """Against the definition: parities of rows of a matrix; linear; and what all places say of a
-    zero.
-    """
-    hash_, rng = LinearHash("any", 3, 18), np.random.default_rng(0)
-    x, y = (rng.integers(0, 2**64, size=50, dtype=np.uint64) for _ in range(2))
-    assert (hash_(x ^ y) == hash_(x) ^ hash_(y) ^ hash_.zero).all()
-    assert hash_(np.zeros(1, dtype=np.uint64)).tolist() == [hash_.zero]
-    for word in x[:5].tolist():
-        bits = [(int(row) & word).bit_count() % 2 for row in hash_._rows]
-        assert int(hash_(np.array([word], dtype=np.uint64))[0]) == hash_.zero ^ sum(
-            bit << k for k, bit in enumerate(bits)
-        )
-    assert hash_(x).max() < 1 << 18
-    assert (
-        LinearHash("any", 3, 18)(x).tolist()
-        == hash_(x).tolist()
-        != LinearHash("any", 4, 18)(x).tolist()
-    )
-
-
 def test_collisions_are_resolved():
     """Items that share the cells of half of the functions: their prefixes lend each other half of
     their users, until resolved.

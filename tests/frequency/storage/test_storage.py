@@ -1,4 +1,4 @@
-"""Aggregates as files."""
+"""Aggregates as files, and which of them go on from others."""
 
 import numpy as np
 import pytest
