@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram
-from tests.rangeq.core.test_tree import all_ranges
+from tests.rangeq.core.trees import all_ranges
 
 N = 1 << 26
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rangeq import HaarHRR, HierarchicalHistogram
-from tests.rangeq.core.test_tree import all_ranges, indicators
+from tests.rangeq.core.trees import all_ranges, indicators
 
 SHAPES = [
     (64, 4, None),

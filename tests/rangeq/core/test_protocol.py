@@ -19,7 +19,7 @@ from rangeq import CircularHistogram, DecomposedHistogram, Flat, HaarHRR, Hierar
 from rangeq.core.tree_consistency import consistent
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.rangeq.contract import exact_level, level_twin
-from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload
+from tests.rangeq.core.trees import all_ranges, indicators, of_workload
 from tests.tape import WORD
 
 # -------------------------------------------------------------------------- exact, by enumeration

@@ -9,7 +9,7 @@ import pytest
 
 from rangeq import Tree
 from rangeq.core.tree_consistency import consistent, contrast_precisions
-from tests.rangeq.core.test_tree import level_matrices
+from tests.rangeq.core.trees import level_matrices
 
 SHAPES = [
     (2, 2),

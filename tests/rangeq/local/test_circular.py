@@ -18,7 +18,7 @@ from rangeq import CircularHistogram, Composite
 from rangeq.local.circular import Blocks, divisors, round_up, seen
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.rangeq.contract import RangeContract, level_twin
-from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload, quadratic
+from tests.rangeq.core.trees import all_ranges, indicators, of_workload, quadratic
 from tests.tape import WORD
 
 WORKLOADS = ("ranges", "all ranges", "prefixes")

@@ -26,7 +26,7 @@ from rangeq.local.composite import _gram_of_blocks
 from rangeq.local.optimisation import describe
 from tests.contracts.oracle import close, ratio_of
 from tests.rangeq.contract import RangeContract, exact_level, level_twin
-from tests.rangeq.core.test_tree import (
+from tests.rangeq.core.trees import (
     all_ranges,
     indicators,
     level_matrices,

@@ -11,70 +11,11 @@ import pytest
 import rangeq
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from rangeq import DecomposedHistogram, HierarchicalHistogram
-from rangeq.core.node_decomposition import average_nodes, runs, squared_nodes
-from rangeq.core.node_law import NodeLaw
-from rangeq.core.tree import WORKLOADS, Tree, spread
-from rangeq.local.hierarchy import ORACLES
+from rangeq.core.node_decomposition import average_nodes, runs
+from rangeq.core.tree import WORKLOADS, spread
 from tests.rangeq.contract import RangeContract
-
-SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")
-TREES = [
-    Tree.of(16, 2),
-    Tree.of(13, 2),
-    Tree.of(20, 3),
-    Tree.of(64, 4),
-    Tree(30, (2, 5, 3)),
-    Tree(29, (2, 5, 3)),
-    Tree(7, (7,)),
-    Tree(1, (2,)),
-    Tree(2, (2,)),
-]
-
-
-def ranges_of(domain, workload):
-    first, last = np.triu_indices(domain)
-    if workload == "prefixes":
-        return first[first == 0], last[first == 0]
-    kept = (last > first) | (workload == "all ranges")
-    return first[kept], last[kept]
-
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_squared_nodes_are_counted(tree, workload) -> None:
-    first, last = ranges_of(tree.domain, workload)
-    for level, found in enumerate(squared_nodes(tree, workload)):
-        left, end, start, right = runs(tree, first, last, level)
-        used = end - left + right - start
-        mean = float((used.astype(float) ** 2).sum()) / max(len(used), 1)
-        assert found == pytest.approx(mean, rel=1e-12, abs=1e-12), level
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
-@pytest.mark.parametrize("domain", [2, 3, 4, 9, 16])
-@pytest.mark.parametrize("name", ORACLES)
-def test_the_law_of_a_node_is_that_of_its_oracle(name, domain, epsilon) -> None:
-    """Every set of nodes, from every population: exactly where an oracle treats nodes alike."""
-    oracle, rng = ORACLES[name](domain, epsilon), np.random.default_rng(domain)
-    law, populations = NodeLaw.of(oracle), rng.dirichlet(np.full(domain, 0.3), size=5)
-    for number in range(1, domain):
-        # Over finite fields: the mean over many ways to choose them, nearly.
-        sets = [rng.permutation(domain) < number for _ in range(1 if name in SYMMETRIC else 300)]
-        w = np.array(sets, dtype=float)
-        for f in populations if name in SYMMETRIC else [np.full(domain, 1 / domain)]:
-            exact = oracle.linear_variance(1, w, f) + spread(w, f)
-            found = law.drawn(number, w @ f)
-            near = {"rel": 1e-6} if name in SYMMETRIC else {"rel": 0.15}
-            assert found.mean() == pytest.approx(exact.mean(), **near), (number, f)
-    centred = rng.normal(size=(4, domain))
-    centred -= centred.mean(axis=1, keepdims=True)
-    if name in SYMMETRIC:
-        for f in populations:
-            exact = oracle.linear_variance(1, centred, f) + spread(centred, f)
-            square = (centred**2).sum(axis=1)
-            found = law.contrast * square + law.held * (centred**2 @ f) - (centred @ f) ** 2
-            assert found == pytest.approx(exact, rel=1e-6)
-            assert found + 1e-3 * square * law.contrast != pytest.approx(exact, rel=1e-6)
+from tests.rangeq.core.test_node_law import SYMMETRIC
+from tests.rangeq.core.trees import ranges_of
 
 
 def by_nodes(protocol, users, n, f, first, last):

@@ -36,7 +36,7 @@ from rangeq.local.optimisation import (
     probabilities,
 )
 from tests.rangeq.contract import RangeContract, level_twin
-from tests.rangeq.core.test_tree import all_ranges, indicators, of_workload
+from tests.rangeq.core.trees import all_ranges, indicators, of_workload
 
 N = 1 << 26
 DOMAINS = (2, 3, 5, 17, 100, 256, 1000)
