@@ -1,276 +1,17 @@
-"""The program as data: what it contains, and when it may be reduced.
-
-And that reduction loses nothing and proves the same.
-"""
+"""The program of a mechanism as data: its constraints, names, costs and reflection."""
 
 import itertools
-import math
-import random
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from mechdesign import Constraints, Privacy, Property, named
-from mechdesign.certificate import dual_bound
+from mechdesign import Privacy
 from mechdesign.formulation import PRIVACY, mechanism_program, privacy_constraints, reflection
-from mechdesign.losses import L0, L1, L2, Costs, Power, prior
-from mechdesign.lp.constraints import canonical
-from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.properties import OutputRatio, resolve
-from tests.mechdesign.programs import NINE, SUBSETS
-
-
-class Sided(Property):
-    """At least a third for one of the two extreme counts."""
-
-    short = "SIDED"
-
-    def __init__(self, end=0):
-        self.end = end
-
-    def constraints(self, at, privacy):
-        yield Constraints.at_least_value(at[self.end, self.end], Fraction(1, 3))
-
-
-def build(n, privacy=NINE, loss=None, wanted=()):
-    return mechanism_program(
-        n + 1, n + 1, privacy, loss or L0(), [resolve(item) for item in wanted]
-    )
-
-
-def try_to_reduce(program, n):
-    return reduce_by_symmetry(program, reflection(n + 1, n + 1, program.variables))
-
-
-def cost_of(program, x):
-    return sum(c * v for c, v in zip(program.cost, x, strict=True))
-
-
-def feasible(program, x):
-    common = math.lcm(*(value.denominator for value in x))
-    whole = [int(value * common) for value in x]
-    return min(x) >= 0 and not any(
-        True for group in program.constraints for _ in group.violations(whole, common)
-    )
-
-
-def prove(program, reduced):
-    """Solve the reduced program; carry the point and the multipliers back; both must do for the
-    original one.
-    """
-    solution = certify(reduced.program)
-    x = [solution.x[v] for v in reduced.orbit.tolist()]
-    assert feasible(program, x)
-    groups = reduced.expand(solution.multipliers)
-    names = [group.name for group in program.constraints]
-    assert len(set(names)) == len(names)
-    bound = dual_bound(program, dict(zip(names, groups, strict=True)))
-    assert cost_of(reduced.program, solution.x) == cost_of(program, x)
-    assert bound <= cost_of(program, x)
-    return cost_of(program, x), bound
-
-
-LOSSES = [L0(), L1(), L2(1), Power("1/2"), L1(worst_case=True), L0(1, worst_case=True)]
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_reduction_by_symmetry_keeps_the_optimum(n, loss):
-    """Every subset of the seven is met for some n and loss; each n and loss meets a fixed sample of
-    the subsets.
-    """
-    sample = random.Random(f"{n} {loss!r}").sample(SUBSETS, 10)
-    for wanted in [(), ("S",), *sample]:
-        program = build(n, NINE, loss, wanted)
-        reduced = try_to_reduce(program, n)
-        assert reduced is not None, wanted
-        assert reduced.program.variables < program.variables
-        smaller, plain = prove(program, reduced), prove(program, unreduced(program))
-        assert smaller[0] == plain[0], wanted
-        # Both are proofs: without a gap, since these programs are easy.
-        assert smaller[0] == smaller[1]
-        assert plain[0] == plain[1]
-
-
-@pytest.mark.parametrize("wanted", SUBSETS, ids=lambda subset: "-".join(subset) or "none")
-def test_every_subset_is_reduced_to_the_same_optimum(wanted):
-    program = build(3, NINE, L1(), wanted)
-    reduced = try_to_reduce(program, 3)
-    value, bound = prove(program, reduced)
-    assert value == bound == prove(program, unreduced(program))[0]
-
-
-@pytest.mark.parametrize(
-    "neighbours", ["adjacent", "all", 2, [(0, 1), (2, 3)], [(0, 3)], [(0, 2), (1, 3)]], ids=repr
-)
-@pytest.mark.parametrize("alpha", ["9/10", "1/3", 1])
-def test_reduction_by_symmetry_under_other_neighbours(neighbours, alpha):
-    for loss, wanted in ((L0(), ["WH"]), (L2(), ["CM", "OR"]), (L1(worst_case=True), ["RM"])):
-        program = build(3, Privacy(alpha, neighbours), loss, wanted)
-        reduced = try_to_reduce(program, 3)
-        assert reduced is not None
-        assert prove(program, reduced) == prove(program, unreduced(program))
-
-
-@pytest.mark.parametrize(
-    ("privacy", "loss", "wanted"),
-    [
-        (NINE, L0(prior=prior([1, 2, 3, 4])), []),
-        (NINE, L0(prior=prior([1, 2, 2, 2])), ["S"]),
-        (NINE, Costs([[abs(i - j) + (i == 0) for j in range(4)] for i in range(4)]), []),
-        (
-            NINE,
-            Costs([[abs(i - j) + (i == 0) for j in range(4)] for i in range(4)], worst_case=True),
-            [],
-        ),
-        (NINE, L0(), [Sided()]),
-        (NINE, L0(), ["WH", Sided(-1)]),
-        (NINE, L1(worst_case=True), [Sided()]),
-        (Privacy("9/10", [(0, 1)]), L0(), []),
-        (Privacy("9/10", [(0, 1), (1, 2)]), L0(), ["S", "CM"]),
-        (Privacy(1, [(0, 2)]), L0(), []),
-    ],
-    ids=[
-        "prior",
-        "prior+S",
-        "costs",
-        "worst costs",
-        "property",
-        "property+WH",
-        "worst property",
-        "edge",
-        "edges",
-        "perfect edge",
-    ],
-)
-def test_no_reduction_without_symmetry(privacy, loss, wanted):
-    program = build(3, privacy, loss, wanted)
-    assert try_to_reduce(program, 3) is None
-    value, bound = prove(program, unreduced(program))
-    assert value == bound
-
-
-def test_rows_that_say_nothing_are_left_out():
-    """Under the symmetry, S says that every variable equals itself, and its middle row does so
-    anyway.
-    """
-    program = build(2, NINE, L0(), ["S"])
-    middle = unreduced(program)
-    assert [group.name for group in middle.program.constraints] == [
-        group.name for group in program.constraints
-    ]
-    assert len(middle.program.constraints[-1].cells) == len(program.constraints[-1].cells) - 1
-    assert middle.origin[-1].tolist().count(-1) == 1
-    reduced = try_to_reduce(program, 2)
-    assert len(reduced.program.constraints[-1].cells) == 0
-    assert set(reduced.origin[-1].tolist()) == {-1}
-    assert (
-        reduced.expand(
-            [Fraction(1)] * sum(len(group.cells) for group in reduced.program.constraints)
-        )[-1]
-        == {}
-    )
-
-
-def test_programs_of_symmetric_priors_and_costs_are_reduced():
-    assert try_to_reduce(build(3, NINE, L0(prior=prior([1, 2, 2, 1]))), 3) is not None
-    assert (
-        try_to_reduce(
-            build(
-                3,
-                NINE,
-                Costs([[abs(i - j) ** 3 for j in range(4)] for i in range(4)], worst_case=True),
-            ),
-            3,
-        )
-        is not None
-    )
-
-
-def test_programs_with_a_property_on_each_side_are_reduced():
-    class Both(Property):
-        short = "BOTH"
-
-        def constraints(self, at, privacy):
-            yield Constraints.at_least_value([at[0, 0], at[-1, -1]], Fraction(1, 3))
-
-    program = build(3, NINE, L1(), [Both()])
-    reduced = try_to_reduce(program, 3)
-    assert reduced is not None
-    assert prove(program, reduced) == prove(program, unreduced(program))
-
-
-def test_reduction_with_a_prior_that_only_looks_symmetric():
-    """A difference far below what a float shows."""
-    step = Fraction(1, 10**40)
-    loss = L0(prior=[Fraction(1, 4) + step, Fraction(1, 4), Fraction(1, 4), Fraction(1, 4) - step])
-    assert try_to_reduce(build(3, NINE, loss), 3) is None
-
-
-def random_program(rng, n, extra, equalities):
-    """The rows of a mechanism program and more, in mirrored pairs, that a given symmetric mechanism
-    keeps.
-    """
-    size = n + 1
-    point = [entry for line in named.explicit_fair(n, "9/10").table for entry in line]
-    program = build(n, NINE, L1())
-    groups = list(program.constraints)
-    while len(groups) < len(program.constraints) + extra:
-        u, v = rng.sample(range(size * size), 2)
-        larger, smaller = (u, v) if point[u] >= point[v] else (v, u)
-        mirrored = [larger, size * size - 1 - larger], [smaller, size * size - 1 - smaller]
-        equal = point[u] == point[v]
-        if equalities and not equal:
-            continue
-        # Half of the equalities have the larger variable first.
-        made = Constraints.equal(*mirrored) if equalities else Constraints.at_least(*mirrored)
-        groups.append(made.named(f"extra {len(groups)}"))
-    return Program(program.cost, tuple(groups))
-
-
-def check_random_program(seed, equalities):
-    rng = random.Random(seed)
-    n = rng.choice([2, 3, 4])
-    program = random_program(rng, n, rng.randrange(1, 6), equalities)
-    reduced = try_to_reduce(program, n)
-    assert reduced is not None
-    assert prove(program, reduced) == prove(program, unreduced(program))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_random_symmetric_inequalities(seed):
-    check_random_program(seed, equalities=False)
-
-
-def test_random_symmetric_equalities():
-    for seed in range(20):
-        check_random_program(seed, equalities=True)
-
-
-@pytest.mark.parametrize(
-    "keep",
-    [unreduced, lambda program: reduce_by_symmetry(program, reflection(3, 3, program.variables))],
-    ids=["unreduced", "reduced"],
-)
-def test_multipliers_of_equalities_written_with_the_larger_variable_first(keep):
-    program = build(2, NINE, L0())
-    backwards = Constraints.equal([4, 4], [0, 8]).named("backwards")
-    program = Program(program.cost, (*program.constraints, backwards))
-    value, bound = prove(program, keep(program))
-    assert value == bound
-
-
-def test_multipliers_of_constraints_that_are_repeated_on_one_side():
-    program = build(3, NINE, L0(), ["WH"])
-    twice = Constraints.at_least_value([5, 5, 5], Fraction(1, 4)).named("twice")
-    program = Program(program.cost, (*program.constraints, twice))
-    reduced = try_to_reduce(program, 3)
-    assert reduced is not None
-    value, bound = prove(program, reduced)
-    assert value == bound
+from mechdesign.losses import L0, L1, prior
+from mechdesign.properties import resolve
+from tests.mechdesign.programs import NINE, full
+from tests.mechdesign.relations import capped
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -326,60 +67,19 @@ def test_privacy_constraints_left_out_under_row_monotonicity_follow_from_it(neig
 def test_rows_are_named_once():
     for wanted in ([], ["WH"], ["RM", "CM", "F", "S", "OR"]):
         for loss in (L0(), L0(worst_case=True)):
-            names = [group.name for group in build(4, NINE, loss, wanted).constraints]
+            names = [group.name for group in full(4, NINE, loss, wanted).constraints]
             assert len(set(names)) == len(names)
             assert all(names)
 
 
 def test_costs_of_a_program():
     loss = L1(prior=prior([1, 2, 3]))
-    program = build(2, NINE, loss)
+    program = full(2, NINE, loss)
     for i, j in itertools.product(range(3), repeat=2):
         assert program.cost[3 * i + j] == abs(i - j) * Fraction(j + 1, 6)
-    worst = build(2, NINE, L1(worst_case=True))
+    worst = full(2, NINE, L1(worst_case=True))
     assert worst.variables == 10
     assert worst.cost == (0,) * 9 + (1,)
-
-
-def test_rectangular_programs():
-    program = mechanism_program(2, 4, NINE, L0(), [OutputRatio("1/2")])
-    reduced = reduce_by_symmetry(program, reflection(2, 4, program.variables))
-    # |i - j| is not symmetric in a rectangle, so the program cannot be reduced.
-    assert reduced is None
-    value, bound = prove(program, unreduced(program))
-    assert value == bound
-
-
-def test_canonical_codes():
-    """Two rows have one code if and only if they say the same."""
-    groups = [
-        Constraints.equal([0, 1, 2], [1, 0, 0]),
-        Constraints.at_least([0, 1], [1, 0]),
-        Constraints.at_least([0], [1], Fraction(1, 2)),
-        Constraints(np.array([[1, 0], [0, 1]]), (Fraction(-1), Fraction(1)), Fraction(0), False),
-        Constraints(np.array([[0, 1]]), (Fraction(1), Fraction(-1)), Fraction(1), False),
-        Constraints.equal_to([[0, 1], [1, 0]], 0),
-        Constraints.equal_to([[0, 1], [1, 0]], 1),
-    ]
-    said = [
-        ["x0=x1", "x0=x1", "x0=x2"],
-        ["x0>=x1", "x1>=x0"],
-        ["x0>=x1/2"],
-        ["x0>=x1", "x1>=x0"],
-        ["x0>=x1+1"],
-        ["x0+x1=0"] * 2,
-        ["x0+x1=1"] * 2,
-    ]
-    meaning: dict[bytes, set[str]] = {}
-    signs = []
-    for (codes, sign), texts in zip(canonical(groups), said, strict=True):
-        signs.append(sign.tolist())
-        for code, text in zip(codes, texts, strict=True):
-            meaning.setdefault(code.tobytes(), set()).add(text)
-    assert all(len(texts) == 1 for texts in meaning.values())
-    assert len(meaning) == len({text for texts in said for text in texts})
-    assert signs[0] == [1, -1, -1]
-    assert all(sign == 1 for later in signs[1:] for sign in later)
 
 
 def test_privacy_is_told_by_its_kind_and_not_by_its_name():
@@ -391,3 +91,23 @@ def test_privacy_is_told_by_its_kind_and_not_by_its_name():
     ]
     assert program.constraints[1].named("other").kind == PRIVACY
     assert privacy_constraints(np.arange(9).reshape(3, 3), Privacy(1)).kind == PRIVACY
+
+
+def test_privacy_constraints_by_distance():
+    privacy = Privacy("1/2", capped(3, 2))
+    program = full(3, privacy)
+    groups = {group.name: group for group in program.constraints}
+    assert set(groups) == {"column sums", "privacy 0", "privacy 1"}
+    assert groups["privacy 0"].coefficients == (1, Fraction(-1, 2))
+    assert groups["privacy 1"].coefficients == (1, Fraction(-1, 4))
+    for name, d in (("privacy 0", 1), ("privacy 1", 2)):
+        expected = {
+            (4 * i + j, 4 * i + k)
+            for i in range(4)
+            for j in range(4)
+            for k in range(4)
+            if j != k and min(abs(j - k), 2) == d
+        }
+        assert {tuple(cells) for cells in groups[name].cells.tolist()} == expected
+        rows = privacy_constraints(np.arange(16).reshape(4, 4), privacy, distance=d)
+        assert rows.cells.tolist() == groups[name].cells.tolist()

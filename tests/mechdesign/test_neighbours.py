@@ -25,9 +25,7 @@ from mechdesign import (
     named,
 )
 from mechdesign._support.strict_json import digest_of
-from mechdesign.formulation import privacy_constraints
 from mechdesign.losses import L0, L1, L2, Power
-from tests.mechdesign.programs import full
 from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -293,26 +291,6 @@ def test_larger_designs_are_proved_optimal(loss, neighbours):
     found = design(32, Privacy.from_epsilon(1, neighbours), loss)
     assert found.certificate.gap == 0
     assert found.certificate.verify(found.mechanism)
-
-
-def test_privacy_constraints_by_distance():
-    privacy = Privacy("1/2", capped(3, 2))
-    program = full(3, privacy)
-    groups = {group.name: group for group in program.constraints}
-    assert set(groups) == {"column sums", "privacy 0", "privacy 1"}
-    assert groups["privacy 0"].coefficients == (1, Fraction(-1, 2))
-    assert groups["privacy 1"].coefficients == (1, Fraction(-1, 4))
-    for name, d in (("privacy 0", 1), ("privacy 1", 2)):
-        expected = {
-            (4 * i + j, 4 * i + k)
-            for i in range(4)
-            for j in range(4)
-            for k in range(4)
-            if j != k and min(abs(j - k), 2) == d
-        }
-        assert {tuple(cells) for cells in groups[name].cells.tolist()} == expected
-        rows = privacy_constraints(np.arange(16).reshape(4, 4), privacy, distance=d)
-        assert rows.cells.tolist() == groups[name].cells.tolist()
 
 
 def test_a_certificate_of_a_metric_stands_for_that_metric_alone():

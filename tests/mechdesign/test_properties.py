@@ -507,43 +507,6 @@ def test_other_short_names_are_found(name):
     assert found.certificate.verify(found.mechanism)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda: Constraints.at_least([0], [1], 0.9), lambda: Constraints.at_least_value([0], 0.1)],
-    ids=["factor", "value"],
-)
-def test_rows_refuse_floats(make):
-    with pytest.raises(InexactNumber):
-        make()
-
-
-def test_rows_of_the_wrong_width():
-    with pytest.raises(ValueError, match="do not fit"):
-        Constraints(np.array([[0, 1, 2]]), (Fraction(1), Fraction(1)), Fraction(0), False)
-
-
-def test_rows_say_what_they_say():
-    x = [3, 1, 0, 2]  # over 4
-    assert list(Constraints.at_least([0, 1, 2], [3, 3, 2]).violations(x, 4)) == [1]
-    assert list(Constraints.at_least([1], [3], Fraction(1, 2)).violations(x, 4)) == []
-    assert list(Constraints.equal([0, 1], [0, 3]).violations(x, 4)) == [1]
-    assert list(Constraints.at_least_value([0, 1, 3], Fraction(1, 2)).violations(x, 4)) == [1]
-    assert list(Constraints.equal_to([[0, 1], [1, 2]], 1).violations(x, 4)) == [1]
-    assert list(Constraints.equal_to([0, 0], Fraction(3, 2)).violations(x, 4)) == []
-    assert Constraints.at_least([0], [0]).vacuous().tolist() == [True]
-    assert Constraints.at_least([0], [0], 2).vacuous().tolist() == [False]
-    assert Constraints.at_least_value([0], 0).vacuous().tolist() == [True]
-    assert Constraints.equal_to([[0]], 0).vacuous().tolist() == [False]
-
-
-def test_rows_refuse_variables_that_are_not_numbers():
-    for cells in (0.5, [0.0, 1.0], "a"):
-        with pytest.raises(TypeError, match="numbered by integers"):
-            Constraints.at_least(0, cells)
-        with pytest.raises(TypeError, match="numbered by integers"):
-            Constraints.at_least_value(cells, 1)
-
-
 def test_properties_that_differ_in_a_slot_differ():
     class Slotted(Property):
         short = "SLOTTED"
