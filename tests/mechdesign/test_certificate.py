@@ -15,6 +15,7 @@ from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, Loss, binomial
 from mechdesign.properties import resolve
 from tests.mechdesign.programs import HALF, NINE
+from tests.mechdesign.relations import capped, line
 
 BIG = 10**400
 
@@ -290,3 +291,12 @@ class TestNumbersOfCertificates:
         assert not Certificate(self.privacy, Gain(worst_case=True), (), 0, 0, {}).verify(constant)
         with pytest.raises(ValueError, match="at least 0"):
             design(1, self.privacy, Gain())
+
+
+def test_a_certificate_of_a_metric_stands_for_that_metric_alone():
+    found = design(4, Privacy("1/2", capped(4, 2)), L1())
+    assert isinstance(found.certificate, Certificate)
+    for other in (line(4), capped(4, 3), "all"):
+        claimed = Mechanism(found.mechanism.table, Privacy("1/2", other))
+        assert not found.certificate.verify(claimed)
+        assert not replace(found.certificate, privacy=Privacy("1/2", other)).verify(claimed)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign import Mechanism, MechanismError, Privacy, device, named
+from mechdesign import Mechanism, MechanismError, Metric, Privacy, device, named
 from mechdesign._support.strict_json import digest_of
 from mechdesign.sampling import Sampler
+from tests.mechdesign.relations import RELATIONS
 from tests.tape import Tape
 
 TABLES = {
@@ -213,3 +214,17 @@ def test_a_file_with_more_than_one_reading_is_refused(old: str, new: str, tmp_pa
         device.Device(str(path))
     with pytest.raises(MechanismError):
         Mechanism.load(path)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_device_has_the_librarys_distances(relation):
+    privacy = Privacy("1/2", RELATIONS[relation](4))
+    neighbours = privacy.neighbours
+    described = (
+        {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+    )
+    library = {
+        (*pair, d)
+        for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)
+    }
+    assert set(device._distances(json.loads(json.dumps(described)), 5)) == library

@@ -2,8 +2,6 @@
 
 import json
 import math
-import pickle
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from mechdesign import (
-    Certificate,
     InvalidFile,
     Mechanism,
     MechanismError,
@@ -29,97 +26,6 @@ from mechdesign.losses import L0, L1, L2, Power
 from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
-
-
-# What a metric is.
-
-
-def test_a_metric_is_a_table():
-    metric = Metric(np.array([[0, 3], [3, 0]]))
-    assert metric.distances == ((0, 3), (3, 0))
-    assert metric == Metric([[0, 3], [3, 0]])
-    assert hash(metric) == hash(Metric(((0, 3), (3, 0))))
-    assert pickle.loads(pickle.dumps(Privacy("1/2", metric))) == Privacy("1/2", metric)
-    assert repr(metric) == "Metric(distances=((0, 3), (3, 0)))"
-    privacy = Privacy("1/2", metric)
-    assert privacy.neighbours is metric
-    assert privacy.pairs(2).tolist() == [[0, 1]]
-    assert privacy.distances(2).tolist() == [3]
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("n", [1, 4])
-def test_pairs_and_their_distances(relation, n):
-    neighbours = RELATIONS[relation](n)
-    privacy = Privacy("1/2", neighbours)
-    found = {
-        tuple(pair): d
-        for pair, d in zip(
-            privacy.pairs(n + 1).tolist(), privacy.distances(n + 1).tolist(), strict=True
-        )
-    }
-    every = [(j, k) for j in range(n + 1) for k in range(j + 1, n + 1)]
-    assert found == {
-        (j, k): distance(neighbours, j, k)
-        for j, k in every
-        if distance(neighbours, j, k) is not None
-    }
-
-
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        ([], "without neighbours"),
-        ([[0]], "without neighbours"),
-        ([[0, None], [None, 0]], "without neighbours"),
-        ([[0, 1]], "square"),
-        ([[0, 1], [1]], "square"),
-        ([[0, 1, 1], [1, 0, 1]], "square"),
-        ([[0, 1], [2, 0]], "symmetric"),
-        ([[0, 1], [None, 0]], "symmetric"),
-        ([[1, 1], [1, 0]], "inputs 0 and 0"),
-        ([[0, 1], [1, None]], "inputs 1 and 1"),
-        ([[0, 0], [0, 0]], "inputs 0 and 1"),
-        ([[0, -1], [-1, 0]], "0 .. 1024"),
-        ([[0, 1025], [1025, 0]], "0 .. 1024"),
-        ([[0, 10**400], [10**400, 0]], "0 .. 1024"),
-    ],
-    ids=str,
-)
-def test_tables_that_are_no_metric(table, reason):
-    with pytest.raises(ValueError, match=reason):
-        Metric(table)
-
-
-@pytest.mark.parametrize(
-    "wrong", [1.0, 0.5, math.inf, math.nan, True, "1", Fraction(1, 2), np.float64(1), [1]], ids=repr
-)
-def test_distances_are_integers(wrong):
-    with pytest.raises(TypeError, match="distance"):
-        Metric([[0, wrong], [wrong, 0]])
-
-
-@pytest.mark.parametrize("wrong", [3, None, [0, 1]], ids=repr)
-def test_what_is_no_table(wrong):
-    with pytest.raises(TypeError):
-        Metric(wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong", [0, -3, True, 2.0, -(10**5000)], ids=["0", "-3", "True", "2.0", "huge"]
-)
-def test_wrong_precisions(wrong):
-    with pytest.raises((ValueError, TypeError)):
-        Privacy("1/2", neighbours=wrong)
-
-
-def test_a_metric_over_another_number_of_inputs():
-    for n in (1, 3):
-        with pytest.raises(ValueError, match="between 3 inputs"):
-            design(n, Privacy("1/2", line(2)))
-        with pytest.raises(ValueError, match="between 3 inputs"):
-            named.uniform(n, Privacy("1/2", line(2)))
-    assert named.uniform(2, Privacy("1/2", line(2))).audit().holds
 
 
 # The audit.
@@ -293,15 +199,6 @@ def test_larger_designs_are_proved_optimal(loss, neighbours):
     assert found.certificate.verify(found.mechanism)
 
 
-def test_a_certificate_of_a_metric_stands_for_that_metric_alone():
-    found = design(4, Privacy("1/2", capped(4, 2)), L1())
-    assert isinstance(found.certificate, Certificate)
-    for other in (line(4), capped(4, 3), "all"):
-        claimed = Mechanism(found.mechanism.table, Privacy("1/2", other))
-        assert not found.certificate.verify(claimed)
-        assert not replace(found.certificate, privacy=Privacy("1/2", other)).verify(claimed)
-
-
 # Files.
 
 
@@ -415,17 +312,3 @@ def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved
         Mechanism.load(saved)
     with pytest.raises(ValueError, match="not private"):
         device.Device(str(saved))
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_device_has_the_librarys_distances(relation):
-    privacy = Privacy("1/2", RELATIONS[relation](4))
-    neighbours = privacy.neighbours
-    described = (
-        {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
-    )
-    library = {
-        (*pair, d)
-        for pair, d in zip(privacy.pairs(5).tolist(), privacy.distances(5).tolist(), strict=True)
-    }
-    assert set(device._distances(json.loads(json.dumps(described)), 5)) == library

@@ -15,7 +15,6 @@ from mechdesign import (
     Infeasible,
     Mechanism,
     MechanismError,
-    Metric,
     Privacy,
     Property,
     TooLarge,
@@ -45,18 +44,6 @@ def test_the_estimate_is_that_of_the_neighbours() -> None:
         design(900, ALL)
     with pytest.raises(TooLarge, match=r"41 hours and 3\.9 GiB"):
         design(1000, ADJACENT)
-
-
-@pytest.mark.parametrize(
-    "neighbours",
-    ["adjacent", "all", 3, 100, [(0, 1), (2, 3)], Metric([[0, 1, None], [1, 0, 2], [None, 2, 0]])],
-)
-def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
-    privacy = Privacy("1/2", neighbours)
-    for inputs in [3] if isinstance(neighbours, Metric) else [4, 5, 17]:
-        assert privacy.pair_count(inputs) == len(privacy.pairs(inputs))
-    if not isinstance(neighbours, (list, Metric)):
-        assert privacy.pair_count(1) == 0
 
 
 def test_what_is_asked_for_all_the_same_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:

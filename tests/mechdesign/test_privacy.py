@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import InexactNumber, Mechanism, Privacy
+from mechdesign import InexactNumber, Mechanism, Metric, Privacy, design, named
+from tests.mechdesign.relations import RELATIONS, distance, line
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
 TINY = Fraction(1, 10**400)
@@ -385,3 +386,103 @@ print(Privacy.from_epsilon(1.0).alpha, Privacy("1/2").epsilon.hex())
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert printed.split() == [str(Privacy.from_epsilon(1.0).alpha), Privacy("1/2").epsilon.hex()]
+
+
+def test_a_metric_is_a_table():
+    metric = Metric(np.array([[0, 3], [3, 0]]))
+    assert metric.distances == ((0, 3), (3, 0))
+    assert metric == Metric([[0, 3], [3, 0]])
+    assert hash(metric) == hash(Metric(((0, 3), (3, 0))))
+    assert pickle.loads(pickle.dumps(Privacy("1/2", metric))) == Privacy("1/2", metric)
+    assert repr(metric) == "Metric(distances=((0, 3), (3, 0)))"
+    privacy = Privacy("1/2", metric)
+    assert privacy.neighbours is metric
+    assert privacy.pairs(2).tolist() == [[0, 1]]
+    assert privacy.distances(2).tolist() == [3]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n", [1, 4])
+def test_pairs_and_their_distances(relation, n):
+    neighbours = RELATIONS[relation](n)
+    privacy = Privacy("1/2", neighbours)
+    found = {
+        tuple(pair): d
+        for pair, d in zip(
+            privacy.pairs(n + 1).tolist(), privacy.distances(n + 1).tolist(), strict=True
+        )
+    }
+    every = [(j, k) for j in range(n + 1) for k in range(j + 1, n + 1)]
+    assert found == {
+        (j, k): distance(neighbours, j, k)
+        for j, k in every
+        if distance(neighbours, j, k) is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ([], "without neighbours"),
+        ([[0]], "without neighbours"),
+        ([[0, None], [None, 0]], "without neighbours"),
+        ([[0, 1]], "square"),
+        ([[0, 1], [1]], "square"),
+        ([[0, 1, 1], [1, 0, 1]], "square"),
+        ([[0, 1], [2, 0]], "symmetric"),
+        ([[0, 1], [None, 0]], "symmetric"),
+        ([[1, 1], [1, 0]], "inputs 0 and 0"),
+        ([[0, 1], [1, None]], "inputs 1 and 1"),
+        ([[0, 0], [0, 0]], "inputs 0 and 1"),
+        ([[0, -1], [-1, 0]], "0 .. 1024"),
+        ([[0, 1025], [1025, 0]], "0 .. 1024"),
+        ([[0, 10**400], [10**400, 0]], "0 .. 1024"),
+    ],
+    ids=str,
+)
+def test_tables_that_are_no_metric(table, reason):
+    with pytest.raises(ValueError, match=reason):
+        Metric(table)
+
+
+@pytest.mark.parametrize(
+    "wrong", [1.0, 0.5, math.inf, math.nan, True, "1", Fraction(1, 2), np.float64(1), [1]], ids=repr
+)
+def test_distances_are_integers(wrong):
+    with pytest.raises(TypeError, match="distance"):
+        Metric([[0, wrong], [wrong, 0]])
+
+
+@pytest.mark.parametrize("wrong", [3, None, [0, 1]], ids=repr)
+def test_what_is_no_table(wrong):
+    with pytest.raises(TypeError):
+        Metric(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [0, -3, True, 2.0, -(10**5000)], ids=["0", "-3", "True", "2.0", "huge"]
+)
+def test_wrong_precisions(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        Privacy("1/2", neighbours=wrong)
+
+
+def test_a_metric_over_another_number_of_inputs():
+    for n in (1, 3):
+        with pytest.raises(ValueError, match="between 3 inputs"):
+            design(n, Privacy("1/2", line(2)))
+        with pytest.raises(ValueError, match="between 3 inputs"):
+            named.uniform(n, Privacy("1/2", line(2)))
+    assert named.uniform(2, Privacy("1/2", line(2))).audit().holds
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    ["adjacent", "all", 3, 100, [(0, 1), (2, 3)], Metric([[0, 1, None], [1, 0, 2], [None, 2, 0]])],
+)
+def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
+    privacy = Privacy("1/2", neighbours)
+    for inputs in [3] if isinstance(neighbours, Metric) else [4, 5, 17]:
+        assert privacy.pair_count(inputs) == len(privacy.pairs(inputs))
+    if not isinstance(neighbours, (list, Metric)):
+        assert privacy.pair_count(1) == 0
