@@ -1,20 +1,22 @@
-"""Pieces and explanations where bases are degenerate, tables no vertices, and solvers fail."""
+"""Optimal mechanisms for every alpha against designs at single alphas, degenerate ones too."""
 
 from dataclasses import replace
 from fractions import Fraction as Q
 from itertools import pairwise
 from random import Random
 
+import matplotlib.mathtext
 import pytest
 from flint import fmpq, fmpq_mat
 
-from mechdesign import Design, Mechanism, Metric, Privacy, SolverFailure, design, named
-from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
+from mechdesign import Design, Mechanism, Metric, NotSquare, Privacy, SolverFailure, design, named
+from mechdesign.losses import L0, L1, L2, Costs, Power, binomial, prior
 from mechdesign.lp.basis import to_fmpq
+from mechdesign.symbolic import ALPHA, explicit_fair
 from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
 from mechdesign.symbolic.program import AlphaProgram
 from mechdesign.symbolic.semialgebraic import AlphaInterval, between
-from tests.mechdesign.symbolic.alphas import proved
+from tests.mechdesign.symbolic.alphas import PARTLY, RAMP, moved, near, proved, rationals
 
 LINE = Metric([[2 * abs(j - k) for k in range(4)] for j in range(4)])
 UNEVEN = Metric([[0 if j == k else 1 + (j + k) % 3 for k in range(4)] for j in range(4)])
@@ -234,3 +236,196 @@ def test_explaining_at_a_breakpoint_does_not_need_other_designs(monkeypatch):
     assert Q(1, 2) in piece.interval
     assert piece.verify()
     assert piece.objective("1/2") == found.certificate.objective
+
+
+STATEMENTS = [
+    (0, L1(), ["WH"], "adjacent"),
+    (1, L0(), [], "adjacent"),
+    (1, L2(), ["WH", "CM"], "all"),
+    (2, L0(), ["WH"], "adjacent"),
+    (2, L1(), ["WH", "RM", "CM"], "adjacent"),
+    (3, L2(), ["CM", "RM", "S"], "adjacent"),
+    (4, L0(), ["WH"], "adjacent"),
+    (4, L1(), [], "adjacent"),
+    (4, L2(), ["WH"], "adjacent"),
+    (4, L0(), ["F"], "adjacent"),
+    (4, L0(), [], "all"),
+    (4, L0(d=1), ["WH", "CM"], 2),
+    (4, L0(), ["OR"], "adjacent"),
+    (4, L0(), ["OR:1/2"], "adjacent"),
+    (4, L1(prior=binomial(4, "1/3")), ["S", "F"], "adjacent"),
+    (4, L1(prior=prior([1, 0, 0, 0, 0])), [], "adjacent"),
+    (4, L2(worst_case=True), ["WH"], "adjacent"),
+    (4, Power("3/2", worst_case=True), ["CH"], "adjacent"),
+    (3, Power("1/2"), ["OR:1/3"], ((0, 1), (2, 3))),
+    (4, L0(), [], ((0, 1), (3, 4))),
+    (2, L0(), ["WH"], RAMP),
+    (2, L1(), ["OR"], PARTLY),
+    (3, L0(), ["S"], Metric([[min(abs(j - k), 2) for k in range(4)] for j in range(4)])),
+    (3, Costs([[0, 1, 2, 3], [2, 0, 1, 5], [3, 1, 0, 1], [4, 2, 7, 0]]), ["RH"], "adjacent"),
+    (6, L0(), ["WH", "RM", "CM", "S"], "adjacent"),
+    (8, L0(), ["WH"], "adjacent"),
+    (8, L1(), ["WH", "RM", "CM", "S"], "adjacent"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), STATEMENTS)
+def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, neighbours):
+    """Random alphas, and alphas within 1e-9 of every breakpoint on both sides: a certified design
+    costs exactly as much.
+    """
+    pieces = proved(parametric(n, loss, properties, neighbours=neighbours))
+    assert pieces[0].interval.low == 0
+    assert pieces[-1].interval.high == 1
+    assert all(before.interval.high == after.interval.low for before, after in pairwise(pieces))
+    assert all(piece.verify() for piece in pieces)
+    for piece in pieces:
+        assert piece.interval == AlphaInterval.of(piece.interval.low, piece.interval.high)
+        inside = [between(piece.interval.low, piece.interval.high)]
+        inside += [
+            a
+            for end in (piece.interval.low, piece.interval.high)
+            for a in near(end)
+            if a in piece.interval
+        ][:4]
+        for alpha in inside[: 3 if n == 8 else 5]:
+            best = design(n, Privacy(alpha, neighbours), loss, properties)
+            mechanism = piece.mechanism.at(alpha)
+            assert best.certificate.gap == 0
+            assert piece.objective(alpha) == best.certificate.objective == mechanism.loss(loss)
+            assert mechanism.audit().holds
+            assert all(item.holds(mechanism) for item in best.certificate.properties)
+    for alpha in rationals(n, 4):
+        values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
+        assert values == {
+            design(n, Privacy(alpha, neighbours), loss, properties).certificate.objective
+        }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_costs_in_the_worst_case(seed):
+    """No symmetry, fractional costs, zeros in the table, ties: most bases are degenerate."""
+    random = Random(seed)
+    n = random.randint(2, 3)
+    table = [
+        [0 if i == j else Q(random.randint(0, 6), random.randint(1, 3)) for j in range(n + 1)]
+        for i in range(n + 1)
+    ]
+    loss, properties = (
+        Costs(table, worst_case=True),
+        random.choice([[], ["CH"], ["RH"], ["F"], ["S"]]),
+    )
+    pieces = proved(parametric(n, loss, properties))
+    assert all(piece.verify() for piece in pieces)
+    for alpha in rationals(seed, 3):
+        values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
+        assert values == {design(n, Privacy(alpha), loss, properties).certificate.objective}
+
+
+@pytest.mark.parametrize("properties", [["WH"], ["WH", "CM"], ["OR:1/2"], []])
+@pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)])
+@pytest.mark.parametrize("alpha", [Q(1, 3), Q(1, 2), Q(2, 3), Q(9, 10)])
+def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properties):
+    """Half and two thirds are breakpoints. Just beyond an end the table is no longer feasible, or
+    no longer the best.
+    """
+    found = design(4, Privacy(alpha), loss, properties)
+    piece = explain(found)
+    assert alpha in piece.interval
+    assert piece.interval.low < piece.interval.high
+    assert piece.mechanism.at(alpha) == found.mechanism
+    assert piece.objective(alpha) == found.certificate.objective
+    assert piece.verify()
+    for end, outside in ((piece.interval.low, min), (piece.interval.high, max)):
+        if 0 < end < 1:
+            beyond = outside(near(end))
+            best = design(4, Privacy(beyond), loss, properties)
+            mechanism = (
+                piece.mechanism.at(beyond) if beyond in piece.mechanism.audit().private else None
+            )
+            assert (
+                mechanism is None
+                or not all(item.holds(mechanism) for item in best.certificate.properties)
+                or mechanism.loss(loss) > best.certificate.objective
+            )
+
+
+def test_explain_shows_table_interval_objective_and_properties():
+    piece = explain(design(2, Privacy("2/5"), properties=["WH"]))
+    assert (
+        str(piece) == "The least L0() with WH, n = 2, where 0 < α ≤ 1/2, is 4α/(3(1 + α)):\n"
+        "P[0, 0] = P[2, 2] = 1/(1 + α)\n"
+        "P[0, 1] = P[2, 1] = α/(1 + α)\n"
+        "P[0, 2] = P[2, 0] = α^2/(1 + α)\n"
+        "P[1, 0] = P[1, 2] = α(1 - α)/(1 + α)\n"
+        "P[1, 1] = (1 - α)/(1 + α)\n"
+        "properties: RH, RM, CH, CM, WH, S"
+    )
+    wide = explain(design(4, Privacy("2/5"), properties=["WH"]))
+    assert "properties: RH, RM, CH (0 < α ≤ 1/2), CM (0 < α ≤ 1/2), WH, S" in str(wide)
+    for text in (piece.latex(), wide.latex(), wide.mechanism.latex()):
+        assert text.count("{") == text.count("}")
+        assert text.count(r"\begin{") == text.count(r"\end{") > 0
+        assert text.count(r"\left(") == text.count(r"\right)") == 1
+        assert "$" not in text
+    assert r"\frac{\alpha(1 - \alpha)}{1 + \alpha} & \frac{1 - \alpha}{1 + \alpha}" in piece.latex()
+    assert r"\text{CM} (0 < \alpha \le \frac{1}{2})" in wide.latex()
+    assert piece._repr_latex_() == rf"$\displaystyle {piece.latex()}$"
+    assert piece.mechanism._repr_latex_() == rf"$\displaystyle {piece.mechanism.latex()}$"
+    parser = matplotlib.mathtext.MathTextParser("path")
+    for entry in {entry for row in wide.mechanism.table for entry in row}:
+        parser.parse(entry._repr_latex_())
+
+
+def test_what_cannot_be_explained_is_refused():
+    with pytest.raises(ValueError, match="alpha = 1"):
+        explain(design(2, Privacy(1)))
+    found = design(2, Privacy("9/10"), properties=["WH"])
+    # Half of the optimum, half of another mechanism: feasible, but neither optimal nor a vertex.
+    other = named.explicit_fair(2, "9/10").table
+    mixed = Mechanism(
+        [
+            [(a + b) / 2 for a, b in zip(*rows, strict=True)]
+            for rows in zip(found.mechanism.table, other, strict=True)
+        ],
+        found.mechanism.privacy,
+    )
+    certificate = replace(found.certificate, objective=mixed.loss(L0()))
+    with pytest.raises(SolverFailure):
+        explain(Design(mixed, certificate))
+    tall = Mechanism([["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]], Privacy("9/10"))
+    with pytest.raises(NotSquare):
+        explain(Design(tall, found.certificate))
+
+
+def test_pieces_that_lie_do_not_verify():
+    """Each part of a piece replaced by something plausible and wrong."""
+    low, high = proved(parametric(3, L0(), ["WH"]))[:2]
+    proof, linear = low.proofs[0], proved(parametric(3, L1()))[0]
+    lies = {
+        "only for": replace(low, interval=AlphaInterval.of(Q(1, 10), Q(7, 10))),
+        "the loss is": replace(low, mechanism=explicit_fair(3)),
+        "the multipliers do not prove": replace(low, proofs=high.proofs),
+        "prove a bound only for": replace(
+            linear, proofs=(replace(linear.proofs[0], interval=AlphaInterval.of(Q(0), Q(9, 10))),)
+        ),
+        "nothing is proved beyond": replace(
+            low, proofs=(replace(proof, interval=AlphaInterval.of(Q(0), Q(1, 2))),)
+        ),
+        "not symmetric": replace(low, mechanism=moved(low.mechanism, 0, 1, 0, ALPHA)),
+    }
+    for reason, piece in lies.items():
+        verdict = piece.verify()
+        assert not verdict
+        assert reason in verdict.reason
+    gap = tuple(replace(proof, interval=AlphaInterval.of(Q(k, 5), Q(k + 1, 5))) for k in (0, 2))
+    assert "nothing is proved beyond 1/5" in replace(low, proofs=gap).verify().reason
+    # Nothing protects input 2, so that only the signs of its own entries are left to break.
+    (unprotected, *_) = proved(parametric(4, L0(), neighbours=[(0, 1), (3, 4)]))
+    negative = moved(moved(unprotected.mechanism, 0, 2, 2, ALPHA), 4, 2, 2, ALPHA)
+    assert replace(unprotected, mechanism=negative).verify().reason.endswith("only for no α")
+    doubled = replace(
+        proof, numerators=tuple(2 * y for y in proof.numerators), denominator=2 * proof.denominator
+    )
+    assert replace(low, proofs=(doubled,)).verify()
