@@ -112,7 +112,7 @@ LONG: dict[str, Callable[[], object]] = {
     "design of 24 inputs": lambda: workload_optimal("ranges", 24, 1.0, progress=True),
     "extremal k = 12": lambda: extremal(12, 1.0, MutualInformation(RISING), progress=True),
     "parametric n = 3": lambda: parametric(3, properties=["WH"], progress=True),
-    "protocols": lambda: optimise(64, 1.0, 1000, progress=True),
+    "protocols": lambda: optimise(1000, 1.0, 1000, progress=True),
 }
 
 
