@@ -50,7 +50,7 @@ class Turned(PublicDraw):
         return np.dtype([("turn", "u1", (2,)), ("cell", self.base.report_dtype)])
 
 
-CHANNELS = [Turned(6, 1.0), Turned(6, 1.0, sets=True)]
+CHANNELS = [Turned(6, 1.0), Turned(6, 0.6, sets=True)]
 
 
 def drawn(channel: Turned, n: int = 12_000) -> Any:
