@@ -28,6 +28,7 @@ def measured_rmse(
     return math.sqrt(np.mean(np.square(errors)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "epsilon"), [(5, 1.0), (60, 1.0), (60, 3.0)])
 def test_the_predicted_error_is_the_measured_one(domain: int, epsilon: float) -> None:
     rng = np.random.default_rng(5)

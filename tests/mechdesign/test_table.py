@@ -209,6 +209,7 @@ def test_audit_where_all_are_neighbours_names_the_same_place_as_a_look_at_every_
     assert audit.allowed == Fraction(3, 2) ** (3 if kind == "metric" else 1)
 
 
+@pytest.mark.slow
 def test_audit_of_many_outputs_and_inputs():
     """As a local mechanism for 256 items has them: 150 million pairs of entries."""
     rng = random.Random(1)

@@ -139,6 +139,7 @@ def test_estimates_of_prefixes_are_unbiased_over_hash_functions():
         np.testing.assert_allclose(weights.T @ np.array(E), expected, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda: PrefixExtension(24, 2.0, lengths=HASHED, seed=3), lambda: TreeHist(16, 2.0)]
 )
@@ -231,6 +232,7 @@ def colliding(hashes, word, bits):
     return None
 
 
+@pytest.mark.slow
 def test_collisions_are_resolved():
     """Items that share the cells of half of the functions: their prefixes lend each other half of
     their users, until resolved.
@@ -377,6 +379,7 @@ def test_more_items_than_there_are():
         assert (np.diff(found.frequencies) <= 0).all()
 
 
+@pytest.mark.slow
 def test_words_of_64_bits_and_strings():
     protocol = PrefixExtension(64, 6.0)
     top = 2**64 - 1
@@ -429,6 +432,7 @@ def test_recall_is_a_lower_bound(name):
     assert stats.binom.cdf(runs // 2, runs, 0.75) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_every_selection_is_a_gate():
     """Wherever more prefixes were considered than kept, an item can be lost: the gate has a cut."""
     protocol = PrefixExtension(40, 3.0)

@@ -64,6 +64,7 @@ def test_cells_count_values_in_any_order(domain) -> None:
     assert domain.marginal(records[:0], [domain.attributes[0]]).sum() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain",
     [

@@ -80,6 +80,7 @@ def test_wrong_numbers_of_users(contract) -> None:
     assert oracle.difference_variance(10) == pytest.approx(oracle.difference_variance(1) / 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contract", SYMMETRIC + FIELDS, ids=lambda c: c.__name__)
 def test_large_domains(contract) -> None:
     assert math.isfinite(contract().make(1000, 1.0).difference_variance(1, 3))

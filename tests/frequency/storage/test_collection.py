@@ -156,6 +156,7 @@ print(interrupted)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_real_signals(tmp_path):
     """Fifty, spread over the run."""

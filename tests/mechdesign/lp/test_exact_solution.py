@@ -309,6 +309,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", EXTREMES)
 @pytest.mark.parametrize("n", range(1, 9))
 def test_extreme_alphas_are_solved_to_the_end(alpha, n):

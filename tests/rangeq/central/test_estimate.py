@@ -48,6 +48,7 @@ def test_estimates_are_least_squares(m):
 # ----------------------------------------------------------------------------- against simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "m",
     [

@@ -95,6 +95,7 @@ def test_granularities_that_do_not_divide_lose_nobody(granularity: int, size: in
         assert estimate.answer({0: (0, size - 1), 1: (0, size - 1)}).value == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [RangeCALM, LHIO, HierarchicalHistogram2D, HaarHRR2D, HIO])
 def test_answers_of_linear_systems_are_unbiased(system: Any) -> None:
     rng = np.random.default_rng(7)

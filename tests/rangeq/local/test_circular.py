@@ -627,6 +627,7 @@ def test_predictions_for_a_population_against_simulation(protocol) -> None:
     assert found.rejects(protocol.average_rmse(n, "all ranges"))
 
 
+@pytest.mark.slow
 def test_a_wrong_probability_is_rejected() -> None:
     """A planted error: clients of another epsilon than the server believes, by 8%."""
     server, client = (CircularHistogram(16, epsilon, 16, (4, 16)) for epsilon in (1.1, 1.012))

@@ -459,6 +459,7 @@ def test_predictions_for_a_population_against_simulation() -> None:
     assert found.rejects(protocol.average_rmse(n, "all ranges"))
 
 
+@pytest.mark.slow
 def test_a_wrong_probability_is_rejected() -> None:
     """A planted error: clients whose mechanism is of another epsilon than the server believes, by
     8%.

@@ -459,6 +459,7 @@ def least_of_trees(tree: Tree, epsilon: float, workload: str) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
     """Optimised trees are within 1% of it, unless epsilon is large; circles are below it, on

@@ -58,6 +58,7 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
 # ----------------------------------------------------------------------------------- from reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [9, 10, 11, 12])
 def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -207,6 +208,7 @@ def test_one_attribute() -> None:
     assert 0 < estimate.standard_errors([0], [[18]], [[31]])[0] < 0.02
 
 
+@pytest.mark.slow
 def test_large_domains() -> None:
     rng = np.random.default_rng(15)
     for sizes in ([1 << 20, 1 << 31], [1000, 300, 2]):
@@ -224,6 +226,7 @@ def test_large_domains() -> None:
         assert np.isfinite(estimate.standard_errors([0, 1], [[3, 4]], [[70, 7]])).all()
 
 
+@pytest.mark.slow
 def test_estimates_are_determined_by_aggregates() -> None:
     protocol = best([40, 7, 300], 1.0, 20_000)
     records = np.random.default_rng(16).integers(0, [40, 7, 300], size=(20_000, 3))
