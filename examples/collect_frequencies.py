@@ -186,7 +186,7 @@ def report(estimate: Estimate, truth: npt.NDArray[np.float64], labels: list[str]
     )
     print(f"RMSE {before:.4f}; made a distribution by norm_sub: {after:.4f}")
     assert math.isclose(published.sum(), 1)
-    assert after <= before
+    assert after <= before * (1 + 1e-9)  # a projection never goes away; rounding may, a little
 
 
 if __name__ == "__main__":
