@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from fractions import Fraction
 
 from mechdesign._support.text import brief, printable, shown
@@ -16,11 +17,8 @@ class MechanismError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # The message is made from the attributes, so the default, which calls the class with the
         # message, would fail.
-        return _new, (type(self), *self.args), self.__dict__
-
-
-def _new(kind: type[MechanismError], *args: object) -> MechanismError:
-    return kind.__new__(kind, *args)
+        make = copyreg.__newobj__  # type: ignore[attr-defined]
+        return make, (type(self), *self.args), self.__dict__
 
 
 class InexactNumber(MechanismError, TypeError):

@@ -16,6 +16,9 @@ from mechdesign._support.arrays import Floats, Integers, Items
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, printable, shown
 
+SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"
+"""Why an answer about several ranges has no variance, where covariances are not known."""
+
 
 class ConfidenceInterval(NamedTuple):
     """The ends of confidence intervals.
@@ -98,6 +101,38 @@ class Answer:
         return f"Answer(value={self.value!r}, variance={known})"
 
 
+def about_ranges(
+    value: Any,
+    runs: Sequence[tuple[Integers, Integers]],
+    variance: Callable[[Integers, Integers], Any],
+    interval: Callable[[Integers, Integers, float], ConfidenceInterval],
+) -> Answer:
+    """The answer about a union of closed ranges of which only each by itself has a known variance.
+
+    Parameters
+    ----------
+    value : float or numpy.ndarray
+        The answer.
+    runs : sequence of tuple
+        The ranges: see `Condition.runs`.
+    variance, interval : callable
+        Of a range, by its ends, and for a confidence.
+
+    Returns
+    -------
+    Answer
+        Its variance is unknown unless there is one range.
+    """
+    if len(runs) != 1:
+        return Answer(value, None, SUM_OF_RANGES)
+    ((first, last),) = runs
+    return Answer(
+        value,
+        variance(first, last),
+        _interval=lambda confidence: interval(first, last, confidence),
+    )
+
+
 class Condition(NamedTuple):
     """What a question asks of one attribute.
 
@@ -129,6 +164,10 @@ class Condition(NamedTuple):
         first = np.concatenate([self.items[:1], self.items[ends + 1]])
         last = np.concatenate([self.items[ends], self.items[-1:]])
         return list(zip(first, last, strict=True))
+
+    def total(self, between: Callable[[Integers, Integers], Any]) -> Any:
+        """The sum of what is ``between`` the ends of each of these ranges."""
+        return plain(sum((np.asarray(between(*run)) for run in self.runs()), np.zeros(())))
 
     def weights(self, items: Items) -> Floats:
         """1 for the items that are asked for, else 0: shape (\\*shape, items)."""
@@ -189,7 +228,7 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
         raise InvalidQuestion("the question is empty: it names no attribute")
     found = {}
     for name, given in where.items():
-        place = _place(name, names)
+        place = place_of(name, names)
         if place in found:
             raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
         found[place] = _condition(place, given, names[place], sizes[place])
@@ -209,13 +248,29 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
     )
 
 
-def _place(name: Any, names: Sequence[str]) -> int:
+def place_of(name: Any, names: Sequence[str], error: type[Exception] = InvalidQuestion) -> int:
+    """Where an attribute stands, given by its name or by its place.
+
+    Parameters
+    ----------
+    name : str or int
+        The name, or the place 0 .. attributes - 1.
+    names : sequence of str
+        Of the attributes.
+    error : type
+        What is raised for an attribute that is not there.
+
+    Returns
+    -------
+    int
+        The place.
+    """
     if isinstance(name, str) and name in names:
         return list(names).index(name)
     if is_whole(name) and 0 <= name < len(names):
         return int(name)
     known = f"one of {listed(names)}, or a place 0 .. {len(names) - 1}"
-    raise InvalidQuestion(f"an attribute is {known}, got {shown(name)}")
+    raise error(f"an attribute is {known}, got {shown(name)}")
 
 
 def _condition(place: int, given: Any, name: str, size: int) -> Condition:

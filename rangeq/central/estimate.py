@@ -10,7 +10,14 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
+from frequency.core.answer import (
+    Answer,
+    ConfidenceInterval,
+    about_ranges,
+    conditions,
+    normal_quantile,
+    plain,
+)
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
@@ -89,7 +96,7 @@ class CentralEstimate(ABC):
         InvalidRange
             For anything else.
         """
-        return scalar(self._sums(*checked_ends(a, b, self.mechanism.domain)))
+        return plain(self._sums(*checked_ends(a, b, self.mechanism.domain)))
 
     @overload
     def prefix(self, b: int) -> float: ...
@@ -140,16 +147,7 @@ class CentralEstimate(ABC):
             What is no question.
         """
         _, (asked,) = conditions(where, ("cell",), (self.mechanism.domain,))
-        runs = asked.runs()
-        value = plain(sum((np.asarray(self._sums(*run)) for run in runs), np.zeros(())))
-        if len(runs) != 1:
-            return Answer(value, None, "the variance of a sum of ranges is not known: ask for each")
-        ((first, last),) = runs
-        return Answer(
-            value,
-            self.variance(first, last),
-            _interval=lambda confidence: self.interval(first, last, confidence),
-        )
+        return about_ranges(asked.total(self._sums), asked.runs(), self.variance, self.interval)
 
     def cdf(self) -> Floats:
         """Every prefix over the estimated total: shape (domain,), ending with 1.
@@ -272,8 +270,3 @@ class Layered(CentralEstimate):
         # Whole users: nothing is rounded
         total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)
         return total.astype(np.float64)
-
-
-def scalar(values: Floats) -> Number:
-    """One number as a float, more as they are."""
-    return float(values) if values.ndim == 0 else values

@@ -12,6 +12,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import plain
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.frozen import set_fields
@@ -20,7 +21,7 @@ from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from rangeq.central.discrete_laplace import DiscreteLaplace
-from rangeq.central.estimate import CentralEstimate, Number, scalar
+from rangeq.central.estimate import CentralEstimate, Number
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
 from rangeq.central.spectrum import Spectrum
 from rangeq.core.intervals import checked_ends
@@ -176,7 +177,7 @@ class CentralMechanism(ABC):
         InvalidRange
             For other ends.
         """
-        return scalar(self._variances(*checked_ends(a, b, self.domain)))
+        return plain(self._variances(*checked_ends(a, b, self.domain)))
 
     def _variances(self, first: Integers, last: Integers) -> Floats:
         return self._sampled.variance(first, last)

@@ -11,7 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
+from frequency.core.answer import (
+    Answer,
+    ConfidenceInterval,
+    about_ranges,
+    conditions,
+    normal_quantile,
+    plain,
+)
 from frequency.core.estimate import Estimate, Estimator
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
@@ -100,9 +107,7 @@ class Distribution:
             What is no question.
         """
         _, (asked,) = conditions(where, ("item",), (len(self.frequencies),))
-        runs = asked.runs()
-        value = sum((np.asarray(self._between(*run)) for run in runs), np.zeros(()))
-        return self._answer(plain(value), runs)
+        return self._answer(asked.total(self._between), asked.runs())
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
         """The answer about the union of some ranges."""
@@ -193,14 +198,7 @@ class EstimatedDistribution(Distribution):
         """The variance of `range`, of the ends' shape."""
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
-        if len(runs) != 1:
-            return Answer(value, None, "the variance of a sum of ranges is not known: ask for each")
-        ((first, last),) = runs
-        return Answer(
-            value,
-            self.variance(first, last),
-            _interval=lambda confidence: self.interval(first, last, confidence),
-        )
+        return about_ranges(value, runs, self.variance, self.interval)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.

@@ -10,13 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, plain
+from frequency.core.answer import (
+    SUM_OF_RANGES,
+    Answer,
+    ConfidenceInterval,
+    conditions,
+    place_of,
+    plain,
+)
 from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.estimate import Distribution
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.queries import Queries, grouped, place_of
+from rangeq.grids.queries import Queries, grouped
 
 MOST_TOLERANCE = 1e-7
 
@@ -90,9 +98,7 @@ class ConjunctionEstimate(ABC):
             left, right = (_columns([ends[side] for ends in box], shape) for side in (0, 1))
             value = value + self.answers(places, left, right).reshape(shape)
         if len(boxes) != 1:
-            return Answer(
-                plain(value), None, "the variance of a sum of ranges is not known: ask for each"
-            )
+            return Answer(plain(value), None, SUM_OF_RANGES)
         error = self.predicted_error(places, left, right)
         if (error.non_uniformity > 0).any():
             return Answer(
@@ -256,7 +262,7 @@ class PairwiseEstimate(ConjunctionEstimate):
         InvalidRange
             For an attribute that is not here.
         """
-        j, k = (place_of(self.attributes, name) for name in (first, second))
+        j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import place_of
 from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Items
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import listed, shown
 from rangeq.core.intervals import InvalidRange
 
 MOST_ATTRIBUTES = 20
@@ -39,34 +38,6 @@ class Queries(NamedTuple):
     right: Items
 
 
-def place_of(attributes: Attributes, attribute: Any) -> int:
-    """Where an attribute stands, given by its name or by its place.
-
-    Parameters
-    ----------
-    attributes : Attributes
-        Those that there are.
-    attribute : str or int
-        The name, or the place 0 .. attributes - 1.
-
-    Returns
-    -------
-    int
-        The place.
-
-    Raises
-    ------
-    InvalidRange
-        An attribute that is not there.
-    """
-    if isinstance(attribute, str) and attribute in attributes.names:
-        return attributes.names.index(attribute)
-    if is_whole(attribute) and 0 <= attribute < len(attributes):
-        return int(attribute)
-    known = f"one of {listed(attributes.names)}, or a place 0 .. {len(attributes) - 1}"
-    raise InvalidRange(f"an attribute is {known}, got {shown(attribute)}")
-
-
 def grouped(
     attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
 ) -> tuple[int, list[Queries]]:
@@ -88,7 +59,8 @@ def grouped(
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
     if p.dtype.kind == "U":
         p = np.array(
-            [place_of(attributes, str(name)) for name in p.ravel()], dtype=np.int64
+            [place_of(str(name), attributes.names, InvalidRange) for name in p.ravel()],
+            dtype=np.int64,
         ).reshape(p.shape)
     if any(array.dtype.kind not in "iu" and array.size for array in (p, a, b)):
         raise InvalidRange(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import ConfidenceInterval, normal_quantile
+from frequency.core.answer import ConfidenceInterval, normal_quantile, plain
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
@@ -218,7 +218,7 @@ class ShapedEstimate(EstimatedDistribution):
         if self._smoothing is None:
             return self.unbiased.variance(a, b)
         result = np.where(b - a + 1 == len(self.frequencies), 0.0, self._smoothing.variance(a, b))
-        return result.item() if result.ndim == 0 else result
+        return plain(result)
 
     def interval(
         self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import ConfidenceInterval, normal_quantile, plain
+from frequency.core.answer import ConfidenceInterval, normal_quantile, place_of, plain
 from frequency.core.attributes import Attributes
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
-from rangeq.grids.queries import Queries, place_of
+from rangeq.grids.queries import Queries
 from rangeq.grids.wavegrid.density import Density, posterior_density
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, fitted
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
@@ -212,7 +213,7 @@ class WaveEstimate(ConjunctionEstimate):
         InvalidRange
             For an attribute that is not here.
         """
-        j, k = (place_of(self.attributes, name) for name in (first, second))
+        j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
         if not self.n:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         if j > k:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frequency.core.answer import place_of
 from frequency.marginals import Domain
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids import HDG, Attributes
-from rangeq.grids.queries import place_of
 
 
 def test_sizes_come_in_many_forms() -> None:
@@ -21,10 +21,14 @@ def test_sizes_come_in_many_forms() -> None:
     )
     assert named.size == 800
     assert named.pairs == ((0, 1),)
-    assert [place_of(named, key) for key in ("income", 1, np.int64(0))] == [1, 1, 0]
+    assert [place_of(key, named.names, InvalidRange) for key in ("income", 1, np.int64(0))] == [
+        1,
+        1,
+        0,
+    ]
     for key in ("wages", 2, -1, 0.0, None, True):
         with pytest.raises(InvalidRange):
-            place_of(named, key)
+            place_of(key, named.names, InvalidRange)
 
 
 def test_more_records_than_can_be_numbered() -> None:
