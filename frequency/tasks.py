@@ -110,27 +110,6 @@ class Frequencies(Task):
         return tuple(self._kinds)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """An oracle with the standard error of one rare item's frequency.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        Offer
-            The oracle, its error, the bits of a report, and its costs.
-
-        Raises
-        ------
-        ValueError
-            The oracle needs too much memory.
-        """
         oracle = self._kinds[name](self.domain, epsilon)
         if not _fits(oracle):
             raise ValueError(f"{name} needs too much memory for {self.domain} items")
@@ -138,20 +117,6 @@ class Frequencies(Task):
         return Offer(oracle, error, oracle.report_bits, *_ORACLES[type(oracle)])
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The oracle to take, unless there are other requirements than accuracy and length.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        tuple
-            Its name, and the reason where it is not the error.
-        """
         small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
         if self.domain < small:
             return "GRR", (
@@ -239,28 +204,6 @@ class Marginals(Task):
         return tuple(kind.__name__ for kind in _MARGINALS)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A protocol with the standard error of a cell, root mean square over marginals.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        Offer
-            The protocol, its error, the bits of a report, and its costs.
-
-        Raises
-        ------
-        ValueError
-            There are too many different records, or the protocol cannot be made for these
-            attributes.
-        """
         kind = next(kind for kind in _MARGINALS if kind.__name__ == name)
         if issubclass(kind, InputProtocol) and self.domain.size > _RECORDS:
             raise ValueError(
@@ -346,46 +289,11 @@ class HeavyHitters(Task):
         return tuple(_HEAVY)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A protocol with the smallest frequency that it lists with 95 % probability.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        Offer
-            The protocol, its error (see `smallest_listed`), the bits of a report, and its costs.
-
-        Raises
-        ------
-        ValueError
-            The protocol cannot be made for these items.
-        """
         kind, client, server = _HEAVY[name]
         protocol = kind(self.domain, epsilon, self.text)
         return Offer(protocol, smallest_listed(protocol, n), protocol.report_bits, client, server)
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        """The lower bound on the error of any protocol: see `frequency.heavy.lower_bound`.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        str
-            A sentence.
-        """
         least = lower_bound(n, 1 << self.domain, epsilon)
         return (
             f"no protocol's largest error of a frequency is below {least:.3g} on average, for some"

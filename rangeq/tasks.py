@@ -74,27 +74,6 @@ class Ranges(Task):
         return tuple(_families(self.domain, 1.0, self.workload))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A protocol with its root mean square error over the workload.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        Offer
-            The protocol, its error for an even population, the bits of a report, and its costs.
-
-        Raises
-        ------
-        ValueError
-            The protocol cannot be made for this domain.
-        """
         families = _families(
             self.domain, epsilon if name in (_CIRCULAR, _TREE) else 1.0, self.workload
         )
@@ -111,20 +90,6 @@ class Ranges(Task):
         )
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        """The lower bound on the error of any protocol: see `rangeq.local.optimisation.least_rmse`.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        str
-            A sentence.
-        """
         return (
             f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
         )
@@ -243,27 +208,6 @@ class Conjunctions(Task):
         return tuple(_made(self.domain, 1.0, 10**6))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A system with the error of a query of half of each of two attributes.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        Offer
-            The system, its error (NaN where it is unknown), and the bits of a report.
-
-        Raises
-        ------
-        ValueError
-            The system cannot serve these attributes.
-        """
         system = _made(self.domain, epsilon, n).get(name)
         if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
@@ -271,20 +215,6 @@ class Conjunctions(Task):
         return Offer(system, math.hypot(_deviation(system, n), uneven), system.report_bits)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The system to take, unless there are other requirements than accuracy and length.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, above 0.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        tuple
-            Its name, and the reason.
-        """
         found = _made(self.domain, epsilon, n)
         single = _deviation(found["RangeCALM"], n) if "RangeCALM" in found else math.inf
         if single <= _NOTHING_TO_GAIN:

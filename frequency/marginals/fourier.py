@@ -415,27 +415,7 @@ class InpHT(MarginalProtocol):
         return result
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell of a marginal, for evenly distributed records.
-
-        From the variances of its coefficients, all of which each cell depends on.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        attributes : sequence of str
-            1 .. k distinct names.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Variances of fractions, one axis an attribute, in the order asked for.
-
-        Raises
-        ------
-        ValueError
-            Other attributes, or no number of users.
-        """
+        # From the variances of its coefficients, all of which each cell depends on.
         names = self.checked(attributes)
         users = self.channel._expected_users(n)
         even = np.zeros(self.domain.project(names).shape, dtype=np.complex128)

@@ -176,27 +176,7 @@ class ViewProtocol(MarginalProtocol):
         return total
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell of a marginal, for evenly distributed records.
-
-        That of the weighted mean over all views that hold the attributes.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        attributes : sequence of str
-            1 .. k distinct names.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Variances of fractions, one axis an attribute, in the order asked for.
-
-        Raises
-        ------
-        ValueError
-            Other attributes, or no number of users.
-        """
+        # That of the weighted mean over all views that hold the attributes.
         names = self.checked(attributes)
         users = self.channel._expected_users(n)
         shape = self.domain.project(names).shape

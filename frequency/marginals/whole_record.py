@@ -113,27 +113,7 @@ class InputProtocol(MarginalProtocol):
         return np.concatenate(parts)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell of a marginal, for evenly distributed records.
-
-        That of the sum of the records in the cell.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        attributes : sequence of str
-            1 .. k distinct names.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Variances of fractions, one axis an attribute, in the order asked for.
-
-        Raises
-        ------
-        ValueError
-            Other attributes, or no number of users.
-        """
+        # That of the sum of the records in the cell.
         names = self.checked(attributes)
         cells = self.domain.cells(np.arange(self.domain.size), names)
         shape = self.domain.project(names).shape
