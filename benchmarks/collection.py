@@ -106,7 +106,7 @@ def main() -> None:
         for name, (protocol, *_) in protocols().items():
             place = Path(top) / name.replace(" ", "")
             written(name, place)
-            size = 8 * int(np.prod(channel_of(protocol)._shape)) / 2**20
+            size = 8 * int(np.prod(channel_of(protocol).counts_shape)) / 2**20
             small = name.endswith("small files")
             for way in ("one process", "two processes") if small else WAYS:
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

@@ -169,7 +169,7 @@ def measure(domain: int, step: int, epsilon: float, repeats: int) -> None:
             simulated = time.process_time() - start
             for one in found:  # what users send is the same with and without consistency
                 one.add(
-                    Aggregate(one.protocol._signature, aggregate.n, aggregate.counts),
+                    Aggregate(one.protocol.signature, aggregate.n, aggregate.counts),
                     simulated,
                     truth,
                     workloads,

@@ -25,7 +25,7 @@ signs of K indices, each drawn with         t                         r         
 probability t (`signs`)
 bits, 1 with probability q, or p for the    r (1 - r) + u^2           r - q         K
 user's item, independently (`bits`)
-sets of a fixed size; several signs of HRR  see `_samples` of         affine in r   K - 1
+sets of a fixed size; several signs of HRR  see `samples` of         affine in r   K - 1
 (`Sample.fixed`)                            `SubsetSelection`, `HRR`
 ==========================================  ========================  ============  ===============
 
@@ -361,18 +361,16 @@ def check_collectors(
         raise ValueError(
             f"level must be a probability, strictly between 0 and 1, got {shown(level)}"
         )
-    held = {name: channel._own(_aggregate(value)) for name, value in collectors.items()}
+    held = {name: channel.require_own(counts_of(value)) for name, value in collectors.items()}
     if not held:
         raise ValueError("no collectors: there is nothing to compare")
     everything = reduce(add, held.values())
-    pools = channel._samples(everything.n, everything.counts)
+    pools = channel.samples(everything.n, everything.counts)
     checks: list[ChiSquareStatistic] = []
     values: list[float] = []
     for aggregate in held.values():
         draws, rest = list[ChiSquareStatistic](), dict[int, list[ChiSquareStatistic]]()
-        for sample, pool in zip(
-            channel._samples(aggregate.n, aggregate.counts), pools, strict=True
-        ):
+        for sample, pool in zip(channel.samples(aggregate.n, aggregate.counts), pools, strict=True):
             if sample.known:
                 draws.append(_against_known(sample))
             else:
@@ -395,7 +393,7 @@ def check_collectors(
     return CollectorChecks(tuple(tested), level)
 
 
-def _aggregate(brought: Any) -> Any:
+def counts_of(brought: Any) -> Any:
     return getattr(brought, "aggregate", brought)
 
 

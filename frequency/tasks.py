@@ -134,7 +134,7 @@ class Frequencies(Task):
 
 
 def _fits(oracle: Oracle) -> bool:
-    return 8 * math.prod(oracle._shape) <= _MEMORY
+    return 8 * math.prod(oracle.counts_shape) <= _MEMORY
 
 
 _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {

@@ -88,7 +88,7 @@ def signs(oracle: JLOracle, items: int) -> np.ndarray:
     row, item = np.meshgrid(np.arange(oracle.rows), np.arange(items), indexing="ij")
     reports = np.zeros(row.size, dtype=oracle.report_dtype)
     reports["row"], reports["sign"] = row.ravel(), 1
-    return 2 * oracle._likelihood(reports, item.ravel()).reshape(row.shape) - 1
+    return 2 * oracle.likelihood(reports, item.ravel()).reshape(row.shape) - 1
 
 
 def codes(_: Settings) -> Outcome:
@@ -376,7 +376,7 @@ def one_bit_privacy(_: Settings) -> Outcome:
     rows, printed, corrected = [], True, True
     for epsilon in (0.1, 0.5, 0.69):
         oracle = GRR(10**7, epsilon)
-        low, high = (float(ratio) for ratio in oracle._likelihoods[0])
+        low, high = (float(ratio) for ratio in oracle.likelihoods[0])
         zeros = (1 - low / 2) / (1 - high / 2)
         printed &= zeros <= math.exp(epsilon)
         wrapped = OneBit(oracle)
@@ -410,7 +410,7 @@ def conditional(_: Settings) -> Outcome:
     Exactly, for all reports and items of GRR.
     """
     oracle = GRR(5, 0.5)
-    low, high = oracle._likelihoods[0]
+    low, high = oracle.likelihoods[0]
     kept = OneBit(oracle).channel.kept
     blank, exact = Fraction(1, 5), True
     for ratio, real in ((high, oracle.p), (low, oracle.q)):

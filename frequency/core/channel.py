@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import (
     Aggregate,
     canonical,
@@ -97,6 +96,11 @@ class Channel(ABC):
         """The largest likelihood ratio allowed: 1 / alpha, a rational at most exp(epsilon)."""
         return 1 / self.privacy.alpha
 
+    @property
+    def protocol_name(self) -> str:
+        """What the parameters call it."""
+        return type(self).__name__
+
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on.
@@ -104,14 +108,15 @@ class Channel(ABC):
         That is the protocol, domain and alpha, and the integers that decide how a report is drawn.
         """
         public = {
-            "protocol": type(self).__name__,
+            "protocol": self.protocol_name,
             "domain": self.domain,
             "alpha": to_text(self.privacy.alpha),
         }
         return {**public, **self._details()}
 
     @cached_property
-    def _signature(self) -> str:
+    def signature(self) -> str:
+        """The parameters as text, which messages and aggregates carry."""
         return canonical(self.parameters)
 
     # ----------------------------------------------------------------------------- the client half
@@ -141,14 +146,16 @@ class Channel(ABC):
         source = bit_source(rng)
         items = self._items(values)
         reports = np.zeros(len(items), dtype=self.report_dtype)
-        for start in range(0, len(items), self._batch):
-            self._privatize(
-                items[start : start + self._batch], reports[start : start + self._batch], source
+        for start in range(0, len(items), self.batch_size):
+            self.fill(
+                items[start : start + self.batch_size],
+                reports[start : start + self.batch_size],
+                source,
             )
         return reports
 
     def _items(self, values: Any) -> Items:
-        """The users' values as `_privatize` takes them, one row a user.
+        """The users' values as `fill` takes them, one row a user.
 
         InvalidValue names the first bad one.
         """
@@ -165,20 +172,30 @@ class Channel(ABC):
         """The published layout of a report: a packed, little-endian structure."""
 
     @property
-    @abstractmethod
     def report_bits(self) -> int:
         """The information in a report, in bits. It travels as ``report_dtype.itemsize`` bytes."""
+        return 8 * self.report_dtype.itemsize
 
     @abstractmethod
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
-        """Fill in the reports of users with these items."""
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        """Fill in the reports of users with these items.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            Shape (users,): checked items.
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``, all zeros: filled in place.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+        """
 
     @abstractmethod
     def _details(self) -> dict[str, Any]:
         """What else decides the distribution of a report, for `parameters`."""
 
     @property
-    def _batch(self) -> int:
+    def batch_size(self) -> int:
         """How many users to handle at a time, so that the working arrays stay in cache."""
         return 1 << 16
 
@@ -186,9 +203,9 @@ class Channel(ABC):
 
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """A message with any number of reports; InvalidReport if one is not of this channel."""
-        self._accepted(reports, None)
+        self.accepted(reports, None)
         return pack(
-            {"kind": "reports", "parameters": self._signature, "count": len(reports)},
+            {"kind": "reports", "parameters": self.signature, "count": len(reports)},
             reports.tobytes(),
         )
 
@@ -221,11 +238,11 @@ class Channel(ABC):
             count = number_of_reports(header["count"])
         except ValueError as error:
             return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
-        if header["parameters"] != self._signature:
+        if header["parameters"] != self.signature:
             return self._refuse(
                 "foreign",
                 max(1, min(count, len(message))),
-                f"reports of {header['parameters']!r:.300}, not of {self._signature}",
+                f"reports of {header['parameters']!r:.300}, not of {self.signature}",
                 tally,
             )
         size = self.report_dtype.itemsize
@@ -246,7 +263,7 @@ class Channel(ABC):
                 tally,
             )
         reports = np.frombuffer(body, dtype=self.report_dtype, count=min(whole, count))
-        return self._accepted(reports, tally)
+        return self.accepted(reports, tally)
 
     def _refuse(self, reason: str, count: int, message: str, tally: Counter[str] | None) -> Reports:
         if tally is None:
@@ -254,10 +271,25 @@ class Channel(ABC):
         tally[reason] += count
         return np.zeros(0, dtype=self.report_dtype)
 
-    def _accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
+    def accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
         """The reports that this channel's clients can have sent.
 
-        Without a tally InvalidReport is raised unless these are all.
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Anything that may be one.
+        tally : collections.Counter or None
+            Counts what is left out, under the reason; None: that is an error.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally, unless all of the reports are accepted.
         """
         masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
         if (
@@ -278,7 +310,7 @@ class Channel(ABC):
                 f"reports must be a one-dimensional array of {self.report_dtype}, got {found}",
                 tally,
             )
-        possible = self._possible(reports)
+        possible = self.possible(reports)
         if possible.all():
             return reports
         first = int(np.argmin(possible))
@@ -291,7 +323,7 @@ class Channel(ABC):
         return reports[possible]
 
     @abstractmethod
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         """Which reports some client can have sent: shape (users,)."""
 
     # ----------------------------------------------------------------------------- the server half
@@ -317,28 +349,41 @@ class Channel(ABC):
         InvalidReport
             Without a tally: another array, or a report that no client can have sent.
         """
-        reports = self._accepted(reports, tally)
-        return Aggregate(self._signature, len(reports), self._count(reports))
+        reports = self.accepted(reports, tally)
+        return Aggregate(self.signature, len(reports), self.add_counts(reports))
 
-    def _count(
+    def add_counts(
         self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.int64]:
-        """The counts of valid reports, added in place to ``counts`` if these are given."""
+        """The counts of any number of valid reports.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        counts : numpy.ndarray of int64, optional
+            Shape `counts_shape`: what they are added to, in place; None: zeros.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape `counts_shape`.
+        """
         if counts is None:
-            counts = np.zeros(self._shape, dtype=np.int64)
-        step = max(self._batch, counts.size)  # a batch costs as much as the state is large
+            counts = np.zeros(self.counts_shape, dtype=np.int64)
+        step = max(self.batch_size, counts.size)  # a batch costs as much as the state is large
         for start in range(0, len(reports), step):
-            counts += self._aggregate(reports[start : start + step])
+            counts += self.counts_of(reports[start : start + step])
         return counts
 
     @property
     @abstractmethod
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         """The shape of an aggregate's counts."""
 
     @abstractmethod
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        """The counts of valid reports."""
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        """The counts of a batch of valid reports: of shape `counts_shape`."""
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
         """Read what `Aggregate.to_bytes` wrote.
@@ -348,34 +393,58 @@ class Channel(ABC):
         IncompatibleAggregate
             The message is not whole, or the aggregate is of another channel or impossible.
         """
-        return self._own(Aggregate.from_bytes(message))
+        return self.require_own(Aggregate.from_bytes(message))
 
-    def _own(self, aggregate: Aggregate) -> Aggregate:
+    def require_own(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate itself.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            It is of another channel, or no reports have these counts.
+        TypeError
+            It is no aggregate.
+        """
         if not isinstance(aggregate, Aggregate):
             raise TypeError(
                 "expected an Aggregate, which aggregate(reports) makes, got"
                 f" {type(aggregate).__name__}"
             )
-        if aggregate.parameters != self._signature:
+        if aggregate.parameters != self.signature:
             raise IncompatibleAggregate(
                 "not an aggregate of this protocol: of"
-                f" {differing(aggregate.parameters, self._signature)}"
+                f" {differing(aggregate.parameters, self.signature)}"
             )
-        if aggregate.counts.shape != self._shape or not self._consistent(aggregate):
+        if aggregate.counts.shape != self.counts_shape or not self.consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
         return aggregate
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         """Whether reports may have these counts: here that they are counts of kinds of reports."""
         return (
             bool((aggregate.counts >= 0).all())
             and sum(map(int, aggregate.counts.ravel())) == aggregate.n
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         """The counts of n reports as `frequency.collector_checks` compares them.
 
-        Here they are those of kinds of reports.
+        Parameters
+        ----------
+        n : int
+            The number of reports.
+        counts : numpy.ndarray of int64
+            Shape `counts_shape`. By default they are those of kinds of reports.
+
+        Returns
+        -------
+        list of Sample
+            What is known of how the counts vary from one sample of users to another.
+
+        Raises
+        ------
+        TypeError
+            It is not known.
         """
         if int(counts.sum()) != n:
             raise TypeError(
@@ -421,49 +490,35 @@ class Channel(ABC):
         bit_source(rng)  # refuses what is not a generator
         held = held.astype(np.int64)
         return Aggregate(
-            self._signature,
+            self.signature,
             int(held.sum()),
-            self._simulate(held, np.random.default_rng() if rng is None else rng),
+            self.simulated_counts(held, np.random.default_rng() if rng is None else rng),
         )
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Here: user by user, in batches, since no shortcut has the same distribution."""
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Counts with the distribution of those of users with these items.
+
+        By default: user by user, in batches, since no shortcut has the same distribution.
+
+        Parameters
+        ----------
+        held : numpy.ndarray of int64
+            Shape (domain,): how many users have each item.
+        rng : numpy.random.Generator
+            The randomness.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape `counts_shape`.
+        """
         ends = np.cumsum(held)
-        total = np.zeros(self._shape, dtype=np.int64)
-        step = max(16 * self._batch, total.size)
+        total = np.zeros(self.counts_shape, dtype=np.int64)
+        step = max(16 * self.batch_size, total.size)
         for start in range(0, int(ends[-1]), step):
             users = np.arange(start, min(start + step, int(ends[-1])))
-            total += self._aggregate(
-                self.privatize(np.searchsorted(ends, users, side="right"), rng)
-            )
+            total += self.counts_of(self.privatize(np.searchsorted(ends, users, side="right"), rng))
         return total
-
-    # ------------------------------------------------------------------ what public coins can draw
-
-    @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The values of Pr[report | item] / Pr[report | no item] for each kind of report.
-
-        The least comes first.
-
-        TypeError if the channel does not state them.
-        """
-        raise TypeError(f"{type(self).__name__} does not state the probabilities of its reports")
-
-    def _blank(self, coins: Coins) -> Reports:
-        """The reports of users without an item: one for each of the coins' users."""
-        raise NotImplementedError
-
-    def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
-        """`_likelihood` of the blank reports."""
-        return self._likelihood(self._blank(coins), items)
-
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
-        """The place of each report's and item's likelihood among the `_likelihoods`.
-
-        Those of the first kind of report are numbered first, then those of the next.
-        """
-        raise NotImplementedError
 
     @abstractmethod
     def audit(self) -> Audit:

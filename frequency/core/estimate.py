@@ -29,12 +29,12 @@ class Estimator(Protocol):
         """The number of items."""
         ...
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
-    def _variances(
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
+    def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats: ...
-    def _slope(self, n: int) -> float: ...
-    def _linear_variance(
+    def variance_slope(self, n: int) -> float: ...
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats: ...
 
@@ -58,10 +58,10 @@ class Estimate:
     """
 
     def __init__(self, oracle: Estimator, aggregate: Aggregate, items: Items | None) -> None:
-        self._oracle, self._aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
+        self._oracle, self.aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
         length = oracle.domain if items is None else len(items)
         self.frequencies: Floats = (
-            oracle._frequencies(aggregate, items) if self.n else np.full(length, np.nan)
+            oracle.frequencies_of(aggregate, items) if self.n else np.full(length, np.nan)
         )
         self.frequencies.setflags(write=False)
 
@@ -75,7 +75,7 @@ class Estimate:
         if not self.n:
             return np.full(len(self.frequencies), np.inf)
         return np.maximum(
-            self._oracle._variances(self._aggregate, self.frequencies, self.items), 0.0
+            self._oracle.variances_of(self.aggregate, self.frequencies, self.items), 0.0
         )
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
@@ -108,7 +108,7 @@ class Estimate:
             return ConfidenceInterval(
                 np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf)
             )
-        shift = z * z * self._oracle._slope(self.n) / 2
+        shift = z * z * self._oracle.variance_slope(self.n) / 2
         half = np.sqrt(z * z * self.variances + shift * shift)
         return ConfidenceInterval(self.frequencies + shift - half, self.frequencies + shift + half)
 
@@ -146,7 +146,9 @@ class Estimate:
         variance = np.full(len(rows), np.inf)
         if self.n:
             variance = np.maximum(
-                self._oracle._linear_variance(rows, self._aggregate, self.frequencies, self.items),
+                self._oracle.linear_variances_of(
+                    rows, self.aggregate, self.frequencies, self.items
+                ),
                 0.0,
             )
         if given.ndim == 1:

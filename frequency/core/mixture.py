@@ -18,6 +18,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.oracle import checked_users
+from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -26,7 +27,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class Mixture(Channel):
+class Mixture(PublicCoinChannel):
     """A random part of the question, and the report of that part's own channel.
 
     A report is the number of the part and ``body``, the bytes of the part's report, padded with
@@ -49,14 +50,27 @@ class Mixture(Channel):
         """The probability of each part, in units of 2^-64."""
 
     @abstractmethod
-    def _nodes(self, part: int, items: Items) -> Items:
-        """The item of a part's channel that stands for each item."""
+    def part_items(self, part: int, items: Items) -> Items:
+        """The item of a part's channel that stands for each item.
+
+        Parameters
+        ----------
+        part : int
+            The part's number.
+        items : numpy.ndarray of int64
+            Shape (users,): items of this channel.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,): items of the part's channel.
+        """
 
     def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
         """The same for items that each go with a part of their own."""
         result = np.empty(len(items), dtype=np.int64)
         for k, mine in _groups(parts):
-            result[mine] = self._nodes(k, items[mine])
+            result[mine] = self.part_items(k, items[mine])
         return result
 
     @cached_property
@@ -69,7 +83,7 @@ class Mixture(Channel):
     def _held(self, part: int, counts: Items) -> Items:
         """How many users hold each item of a part's channel, from how many hold each item."""
         result = np.zeros(self.parts[part].domain, dtype=np.int64)
-        np.add.at(result, self._nodes(part, np.arange(len(counts))), counts)
+        np.add.at(result, self.part_items(part, np.arange(len(counts))), counts)
         return result
 
     @cached_property
@@ -86,8 +100,8 @@ class Mixture(Channel):
         )
 
     @cached_property
-    def _batch(self) -> int:
-        return min(min(channel._batch for channel in self.parts) * len(self.parts), 1 << 20)
+    def batch_size(self) -> int:
+        return min(min(channel.batch_size for channel in self.parts) * len(self.parts), 1 << 20)
 
     def _details(self) -> dict[str, Any]:
         weights = [str(weight) for weight in self.part_weights]
@@ -108,7 +122,7 @@ class Mixture(Channel):
         asked, ends = self._ends
         return asked[np.searchsorted(ends, words, side="right")]
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         chosen = self._part(source(len(items))).astype(reports.dtype[self.kind])
         reports[self.kind] = chosen
         nodes = self._nodes_of(chosen, items)
@@ -116,10 +130,10 @@ class Mixture(Channel):
         for kind, mine in _groups(kinds[chosen]):
             channel = channels[kind]
             size = channel.report_dtype.itemsize
-            for start in range(0, len(mine), channel._batch):
-                users = mine[start : start + channel._batch]
+            for start in range(0, len(mine), channel.batch_size):
+                users = mine[start : start + channel.batch_size]
                 part = np.zeros(len(users), dtype=channel.report_dtype)
-                channel._privatize(nodes[users], part, source)
+                channel.fill(nodes[users], part, source)
                 reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
 
     def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
@@ -136,11 +150,11 @@ class Mixture(Channel):
                 )
                 yield k, channel, mine, body.view(channel.report_dtype).reshape(-1)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         good = np.zeros(len(reports), dtype=np.bool_)
         for _, channel, mine, part in self._split(reports):
             unused = reports["body"][mine][:, channel.report_dtype.itemsize :]
-            good[mine] = channel._possible(part) & ~unused.any(axis=1)
+            good[mine] = channel.possible(part) & ~unused.any(axis=1)
         return good
 
     # The counts are the number of reports of each part, then the counts of the parts' own
@@ -148,58 +162,72 @@ class Mixture(Channel):
 
     @cached_property
     def _places(self) -> list[slice]:
-        sizes = [int(np.prod(channel._shape)) for channel in self.parts]
+        sizes = [int(np.prod(channel.counts_shape)) for channel in self.parts]
         ends = list(accumulate(sizes, initial=len(self.parts)))
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self._places[-1].stop,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         for k, channel, mine, part in self._split(reports):
             counts[k] = len(mine)
-            counts[self._places[k]] = channel._aggregate(part).ravel()
+            counts[self._places[k]] = channel.counts_of(part).ravel()
         return counts
 
-    def _level(self, aggregate: Aggregate, k: int) -> Aggregate:
-        """The aggregate of the reports on one part."""
+    def part_aggregate(self, aggregate: Aggregate, k: int) -> Aggregate:
+        """The aggregate of the reports on one part.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel.
+        k : int
+            The part's number.
+
+        Returns
+        -------
+        Aggregate
+            Of the part's channel.
+        """
         channel = self.parts[k]
         return Aggregate(
-            channel._signature,
+            channel.signature,
             int(aggregate.counts[k]),
-            aggregate.counts[self._places[k]].reshape(channel._shape),
+            aggregate.counts[self._places[k]].reshape(channel.counts_shape),
         )
 
-    def _users(self, aggregate: Aggregate) -> Floats:
+    def part_users(self, aggregate: Aggregate) -> Floats:
         """How many reported on each part."""
         return aggregate.counts[: len(self.parts)].astype(np.float64)
 
-    def _expected_users(self, n: int) -> Floats:
+    def expected_users(self, n: int) -> Floats:
         """The same, expected of n users."""
         return checked_users(n) * np.array([weight / WORD for weight in self.part_weights])
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         users = aggregate.counts[: len(self.parts)]
         if (users < 0).any() or sum(map(int, users)) != aggregate.n:
             return False
         return all(
-            channel._consistent(self._level(aggregate, k)) for k, channel in enumerate(self.parts)
+            channel.consistent(self.part_aggregate(aggregate, k))
+            for k, channel in enumerate(self.parts)
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         found = [
             public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])
         ]
         for k, channel in enumerate(self.parts):
-            found += channel._samples(
-                int(counts[k]), counts[self._places[k]].reshape(channel._shape)
+            found += channel.samples(
+                int(counts[k]), counts[self._places[k]].reshape(channel.counts_shape)
             )
         return found
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         left, weight = held, WORD
         for k, channel in enumerate(self.parts):
             # Of the users not yet on a part, each takes this one with its share of the weight that
@@ -211,32 +239,45 @@ class Mixture(Channel):
             left, weight = left - here, weight - mine
             counts[k] = here.sum()
             if counts[k]:
-                counts[self._places[k]] = channel._simulate(self._held(k, here), rng).ravel()
+                counts[self._places[k]] = channel.simulated_counts(self._held(k, here), rng).ravel()
         return counts
 
-    @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return tuple(kind for channel in self._channels[0] for kind in channel._likelihoods)
+    @cached_property
+    def _drawable(self) -> tuple[PublicCoinChannel, ...]:
+        """The parts, if public coins can draw from all of them."""
+        return tuple(map(public_coin_channel, self.parts))
 
-    def _blank(self, coins: Coins) -> Reports:
+    @cached_property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        different = dict.fromkeys(self._drawable)
+        return tuple(kind for channel in different for kind in channel.likelihoods)
+
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports[self.kind] = self._part(coins.words(0))
         own = coins.after(1)
         for k, mine in _groups(reports[self.kind]):
-            part = self.parts[k]._blank(own[mine])
+            part = self._drawable[k].blank(own[mine])
             reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(
                 len(mine), part.itemsize
             )
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
-        channels, kinds = self._channels
-        firsts = list(
-            accumulate((sum(map(len, channel._likelihoods)) for channel in channels), initial=0)
-        )
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """The place of each part's first likelihood among all."""
+        places: dict[Channel, int] = {}
+        total = 0
+        for channel in dict.fromkeys(self._drawable):
+            places[channel] = total
+            total += sum(map(len, channel.likelihoods))
+        return [places[channel] for channel in self.parts]
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         result = np.empty(len(items), dtype=np.int64)
-        for k, channel, mine, part in self._split(reports):
-            result[mine] = firsts[kinds[k]] + channel._likelihood(part, self._nodes(k, items[mine]))
+        for k, _, mine, part in self._split(reports):
+            nodes = self.part_items(k, items[mine])
+            result[mine] = self._firsts[k] + self._drawable[k].likelihood(part, nodes)
         return result
 
     def audit(self) -> Audit:

@@ -18,7 +18,7 @@ from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign._support.text import shown, to_text
 from mechdesign.sampling import checked_counts
 
 
@@ -63,7 +63,7 @@ class Oracle(Channel):
         ValueError
             Items that occur twice, or another shape.
         """
-        self._own(aggregate)
+        self.require_own(aggregate)
         chosen = None
         if items is not None:
             chosen = checked_counts(items, self.domain - 1, InvalidValue)
@@ -71,13 +71,68 @@ class Oracle(Channel):
                 raise ValueError("items must be a one-dimensional array of distinct items")
         return Estimate(self, aggregate, chosen)
 
-    # -------------------------------------------------------------------- what is known beforehand
+    # ------------------------------------------------------------------- what every oracle states
 
     @abstractmethod
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        """Unbiased estimates of frequencies.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
+        items : numpy.ndarray of int64 or None
+            Which items, distinct; None: all of the domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (items,): linear in the counts, and the mean over the reports of what each of them
+            alone would give.
+        """
+
+    @abstractmethod
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weighted sums of the estimates, for known frequencies.
+
+        Over the randomness of the protocol; the users' values are fixed. As users are independent,
+        it is linear in the frequencies.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1.
+        weights : numpy.ndarray of float64
+            Shape (sums, domain).
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): the true fractions of the users.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,): the variances of weights @ estimates.
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
+
+    # ---------------------------------- what follows from that, slowly: many oracles state it anew
+
+    @cached_property
+    def _own_and_other(self) -> tuple[float, float]:
+        """The mean over items of the variance from one user, with that item and with another."""
+        d, items = self.domain, np.eye(self.domain)
+        told = np.array([self.linear_variance(1, items, held) for held in items])
+        own = float(np.trace(told)) / d
+        return own, (float(told.sum()) / d - own) / max(d - 1, 1)
+
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
         """The variance of the estimate of one item's frequency.
 
-        Over the randomness of the protocol; the users' values are fixed.
+        Over the randomness of the protocol; the users' values are fixed. Where items differ it is
+        the mean over them, with all other items equally frequent.
 
         Parameters
         ----------
@@ -96,8 +151,9 @@ class Oracle(Channel):
         ValueError
             ``n`` is no number of users.
         """
+        own, other = self._own_and_other
+        return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
-    @abstractmethod
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """The mean of Var(f_x - f_z) over pairs of the items that occur, all equally frequent.
 
@@ -122,63 +178,83 @@ class Oracle(Channel):
         ValueError
             ``n`` is no number of users.
         """
+        # The mean over pairs of (e_x - e_z)' C (e_x - e_z) is 2 (tr C - 1'C1 / d) / (d - 1).
+        d = held or self.domain
+        items = np.eye(self.domain)[:d]
+        sums = np.concatenate([items, items.sum(axis=0, keepdims=True)])
+        *each, whole = self.linear_variance(n, sums, items.sum(axis=0) / d)
+        return float(2 * (sum(each) - whole / d) / max(d - 1, 1))
 
-    @abstractmethod
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        """Unbiased estimates for the items (None: all), n > 0."""
-
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        """Unbiased estimates of their variances, n > 0."""
-        return np.asarray(self.variance(aggregate.n, frequencies))
-
-    def _slope(self, n: int) -> float:
-        """How much the variance grows with the frequency, for the intervals of `Estimate`."""
-        return float(self.variance(n, 1.0) - self.variance(n, 0.0))
-
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weighted sums of the estimates, for known frequencies.
+    def linear_variances_of(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        """Unbiased estimates of the variances of sums of estimates.
 
         Parameters
         ----------
-        n : int
-            The number of users, at least 1.
         weights : numpy.ndarray of float64
-            Shape (sums, domain).
+            Shape (sums, items).
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
         frequencies : numpy.ndarray of float64
-            Shape (domain,): the true fractions of the users.
+            Shape (items,): what `frequencies_of` gives.
+        items : numpy.ndarray of int64 or None
+            Which items; None: all of the domain.
 
         Returns
         -------
-        numpy.ndarray
-            Shape (sums,): the variances of weights @ estimates.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
+        numpy.ndarray of float64
+            Shape (sums,): perhaps negative.
         """
-        kinds: Any = self._kinds(frequencies)  # as if they were counts, of one user
-        one = self._linear_variance(
-            weights, Aggregate(self._signature, 1, kinds), frequencies, None
-        )
-        result: Floats = variance_of(n, one)
-        return result
+        # Unbiased, as it is linear in the frequencies, and these are
+        if items is not None:
+            weights = spread_out(weights, items, self.domain)
+            frequencies = self.frequencies_of(aggregate, None)
+        return self.linear_variance(aggregate.n, weights, frequencies)
 
-    def _kinds(self, frequencies: Floats) -> Floats:
-        """The probability of each kind of report, where `_linear_variance` looks at those."""
-        return np.zeros(0)
-
-    @abstractmethod
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """Unbiased estimates of the variances of the sums weights @ frequencies, n > 0.
+        """Unbiased estimates of the variances of single estimates.
 
-        Weights have shape (sums, items).
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (items,): what `frequencies_of` gives.
+        items : numpy.ndarray of int64 or None
+            Which items; None: all of the domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (items,): perhaps negative.
         """
+        return self.linear_variances_of(np.eye(len(frequencies)), aggregate, frequencies, items)
+
+    def variance_slope(self, n: int) -> float:
+        """How much an item's variance grows with its own frequency, all else being equal.
+
+        What the score intervals of `Estimate` are made of; 0 makes them normal intervals, which is
+        right also where the variance depends on all of the frequencies.
+        """
+        return 0.0
 
 
-class PureOracle(Oracle):
+class SymmetricOracle(Oracle):
+    """Oracles that treat all items alike: an item's variance depends on its own frequency alone."""
+
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        return np.asarray(self.variance(aggregate.n, frequencies))
+
+    def variance_slope(self, n: int) -> float:
+        return float(self.variance(n, 1.0) - self.variance(n, 0.0))
+
+
+class PureOracle(SymmetricOracle):
     """Oracles whose reports each support some items.
 
     A report supports its sender's item with probability ``p``, any other with probability ``q`` <
@@ -206,49 +282,38 @@ class PureOracle(Oracle):
     def q(self) -> Fraction:
         """Pr[a report supports a particular other item]."""
 
-    @abstractmethod
-    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support each item, from the counts of one or of many aggregates.
+    def _details(self) -> dict[str, Any]:
+        return {"p": to_text(self.p), "q": to_text(self.q)}
 
-        The shape (..., *shape) becomes (..., domain).
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return (self.domain,)
+
+    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many reports support each item: by default, these are the counts.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Shape (..., *counts_shape): of one aggregate, or of many.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (..., domain).
         """
+        return counts
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        supporters = self._supporters(aggregate.counts)
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        supporters = self.supporters(aggregate.counts)
         if items is not None:
             supporters = supporters[items]
         return (supporters / aggregate.n - float(self.q)) / float(self.p - self.q)
 
     @cached_property
-    def _unit_variances(self) -> tuple[float, float]:
-        """n times the variance at frequency 0 and at frequency 1."""
+    def _own_and_other(self) -> tuple[float, float]:
         p, q = self.p, self.q
-        return float(q * (1 - q) / (p - q) ** 2), float(p * (1 - p) / (p - q) ** 2)
-
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """(f p (1 - p) + (1 - f) q (1 - q)) / (n (p - q)^2) for an item of frequency f.
-
-        Source: Wang et al., USENIX Security 2017, section 3.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Variances of fractions of the population, shaped like ``frequency``.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        other, own = self._unit_variances
-        return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
+        return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
 
 
 class CellOracle(PureOracle):
@@ -260,13 +325,13 @@ class CellOracle(PureOracle):
         return 1
 
     @abstractmethod
-    def _cells(self, reports: Reports) -> Items:
+    def cells_of(self, reports: Reports) -> Items:
         """The flat indices of the counts that each report adds to: shape (users, cells)."""
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(self._cells(reports).ravel(), minlength=math.prod(self._shape)).reshape(
-            self._shape
-        )
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return np.bincount(
+            self.cells_of(reports).ravel(), minlength=math.prod(self.counts_shape)
+        ).reshape(self.counts_shape)
 
 
 def checked_users(n: int) -> int:
@@ -323,33 +388,38 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
 
 
 def variance_of_scores(
-    scores: Floats, aggregate: Aggregate, weights: Floats, frequencies: Floats
+    n: int, scores: Floats, kinds: Floats, weights: Floats, frequencies: Floats
 ) -> Floats:
     """The variances of weighted sums from the scores that reports contribute.
 
-    A report of kind r contributes scores[:, r] to weights @ frequencies, and the counts are of
-    kinds. Users are independent, and one with item v contributes w_v on average: the variance is
-    the mean square of what was contributed less the sum of f_v w_v^2, divided by n. Both have
-    unbiased estimates.
+    A report of kind r contributes scores[:, r] to weights @ estimates. Users are independent, and
+    one with item v contributes w_v on average: the variance is the mean square of what is
+    contributed less the sum of f_v w_v^2, divided by n.
 
     Parameters
     ----------
+    n : int
+        The number of users, at least 1.
     scores : numpy.ndarray of float64
         Shape (sums, kinds).
-    aggregate : Aggregate
-        How many reports are of each kind; n > 0.
+    kinds : numpy.ndarray of float64
+        Shape (kinds,): the probability of each kind of report, for a random user.
     weights : numpy.ndarray of float64
         Shape (sums, items).
     frequencies : numpy.ndarray of float64
-        Shape (items,): the estimated ones.
+        Shape (items,): the fractions of the users.
 
     Returns
     -------
     numpy.ndarray of float64
         Shape (sums,).
+
+    Raises
+    ------
+    ValueError
+        ``n`` is no number of users.
     """
-    square = scores**2 @ aggregate.counts.ravel() / aggregate.n
-    result: Floats = (square - weights**2 @ frequencies) / aggregate.n
+    result: Floats = (scores**2 @ kinds - weights**2 @ frequencies) / checked_users(n)
     return result
 
 

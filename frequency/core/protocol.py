@@ -74,7 +74,7 @@ class Protocol(ABC):
     def _aggregated(self, reports: Reports | Aggregate) -> Aggregate:
         """Reports as integers, or the aggregate itself if it is of this protocol."""
         if isinstance(reports, Aggregate):
-            return self.channel._own(reports)
+            return self.channel.require_own(reports)
         return self.aggregate(reports)
 
     def reports_to_bytes(self, reports: Reports) -> bytes:

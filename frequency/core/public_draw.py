@@ -58,51 +58,53 @@ class PublicDraw(Channel):
         return sum((n - 1).bit_length() for n in self._settings) + self.base.report_bits
 
     @property
-    def _batch(self) -> int:
-        return self.base._batch
+    def batch_size(self) -> int:
+        return self.base.batch_size
 
     def _numbers(self, reports: Reports) -> npt.NDArray[np.int64]:
         """The settings of reports: shape (users, numbers), of which none need be possible."""
         told = reports[self.fields[0]].reshape(len(reports), len(self._settings))
         return told.astype(np.int64)
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         setting, cell = self._draw(len(items), source), self.fields[1]
         told = reports[self.fields[0]]
         told[...] = np.stack(setting, axis=1).reshape(told.shape)
-        self.base._privatize(self._cell(items, setting), reports[cell], source)
+        self.base.fill(self._cell(items, setting), reports[cell], source)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         known = (self._numbers(reports) < np.array(self._settings)).all(axis=1)
-        return known & self.base._possible(reports[self.fields[1]])
+        return known & self.base.possible(reports[self.fields[1]])
 
     @property
-    def _shape(self) -> tuple[int, ...]:
-        return (*self._settings, *self.base._shape)
+    def counts_shape(self) -> tuple[int, ...]:
+        return (*self._settings, *self.base.counts_shape)
 
     def _by_setting(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of each setting in a row: shape (settings, *base)."""
-        return counts.reshape(-1, *self.base._shape)
+        return counts.reshape(-1, *self.base.counts_shape)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         setting = np.ravel_multi_index(tuple(self._numbers(reports).T), self._settings)
-        first = setting[:, None] * math.prod(self.base._shape)
-        cells = self.base._cells(reports[self.fields[1]]) + first
-        return np.bincount(cells.ravel(), minlength=math.prod(self._shape)).reshape(self._shape)
+        first = setting[:, None] * math.prod(self.base.counts_shape)
+        cells = self.base.cells_of(reports[self.fields[1]]) + first
+        return np.bincount(cells.ravel(), minlength=math.prod(self.counts_shape)).reshape(
+            self.counts_shape
+        )
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         counts = self._by_setting(aggregate.counts)
         if (counts < 0).any() or counts.sum(dtype=np.float64) >= 2.0**62:
             return False  # what follows sums up to less than 2^63
-        together = Aggregate(self.base._signature, aggregate.n, counts.sum(axis=0))
-        if not self.base._consistent(together):
+        together = Aggregate(self.base.signature, aggregate.n, counts.sum(axis=0))
+        if not self.base.consistent(together):
             return False
         # Those of each setting too are whole reports, and no report has a cell twice.
         counts = counts.reshape(len(counts), -1)
         reports, rest = np.divmod(counts.sum(axis=1), self.base.cells)
         return not rest.any() and bool((counts.max(axis=1) <= reports).all())
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         probabilities = np.ones(())
         for of_number in self._probabilities:
             probabilities = np.multiply.outer(probabilities, of_number)
@@ -110,9 +112,9 @@ class PublicDraw(Channel):
         users = rows.reshape(len(rows), -1).sum(axis=1) // self.base.cells
         settings = public(n, users, probabilities.ravel())
         if self.base.cells == 1:
-            return [settings, *super()._samples(n, counts)]
+            return [settings, *super().samples(n, counts)]
         own = zip(rows, users.tolist(), strict=True)
-        return [settings, *(sample for row, m in own for sample in self.base._samples(m, row))]
+        return [settings, *(sample for row, m in own for sample in self.base.samples(m, row))]
 
     def audit(self) -> Audit:
         return self.base.audit()

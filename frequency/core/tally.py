@@ -2,7 +2,7 @@
 
 They are sums over independent reports; a `Sample` says how one report's vector varies.
 
-Every channel says it of its own counts (`Channel._samples`); `frequency.collector_checks` tests it.
+Every channel says it of its own counts (`Channel.samples`); `frequency.collector_checks` tests it.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from frequency.core.channel import Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.protocol import Protocol
+from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from frequency.heavy.found import Found
 from frequency.heavy.protocol import HeavyHitterProtocol
@@ -50,7 +51,7 @@ class Sampled(Channel):
         Of the public coins.
     """
 
-    inner: Channel
+    inner: PublicCoinChannel
     seed: int = 0
 
     largest_domain: ClassVar[int] = 1 << 64
@@ -62,7 +63,7 @@ class Sampled(Channel):
     @cached_property
     def _acceptance(self) -> tuple[int, ...]:
         """For each of the inner likelihoods the probability of a 1, in units of 2^-64."""
-        kinds = self.inner._likelihoods
+        kinds = self.inner.likelihoods
         share = self.kept * (1 - Fraction(1, 1 << 40))
         # The least is rounded up: rounding keeps both ratios, of ones and of zeros, within the
         # likelihood ratio.
@@ -82,7 +83,7 @@ class Sampled(Channel):
         c low; these are within the ratio e if c <= (e - 1) / (e high - low).
         """
         e = self.max_ratio
-        ends = [(kind[0], kind[-1]) for kind in self.inner._likelihoods]
+        ends = [(kind[0], kind[-1]) for kind in self.inner.likelihoods]
         return min(
             (e - 1) / (e * high - low) if high > low else Fraction(1, 2) for low, high in ends
         )
@@ -103,15 +104,15 @@ class Sampled(Channel):
         }
 
     @property
-    def _batch(self) -> int:
-        return self.inner._batch
+    def batch_size(self) -> int:
+        return self.inner.batch_size
 
     def _coins(self, reports: Reports) -> Coins:
         return Coins(reports["coins"], self.seed)
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["coins"] = source(len(items))
-        which = self.inner._coins_likelihood(self._coins(reports), items)
+        which = self.inner.coins_likelihood(self._coins(reports), items)
         reports["bit"] = source(len(items)) < np.array(self._acceptance, dtype=np.uint64)[which]
 
     def idle(self, users: int, source: BitSource) -> Reports:
@@ -136,43 +137,43 @@ class Sampled(Channel):
         )
         return reports
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["bit"] <= 1
 
     @property
-    def _shape(self) -> tuple[int, ...]:
-        return (1 + int(np.prod(self.inner._shape)),)
+    def counts_shape(self) -> tuple[int, ...]:
+        return (1 + int(np.prod(self.inner.counts_shape)),)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         kept = reports[reports["bit"] == 1]
-        counts = np.zeros(self._shape, dtype=np.int64)
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         counts[0] = len(kept)
-        for start in range(0, len(kept), self._batch):
-            counts[1:] += self.inner._aggregate(
-                self.inner._blank(self._coins(kept[start : start + self._batch]))
+        for start in range(0, len(kept), self.batch_size):
+            counts[1:] += self.inner.counts_of(
+                self.inner.blank(self._coins(kept[start : start + self.batch_size]))
             ).ravel()
         return counts
 
     def sampled(self, aggregate: Aggregate) -> Aggregate:
         """The inner channel's aggregate of the reports that were kept."""
         return Aggregate(
-            self.inner._signature,
+            self.inner.signature,
             int(aggregate.counts[0]),
-            aggregate.counts[1:].reshape(self.inner._shape),
+            aggregate.counts[1:].reshape(self.inner.counts_shape),
         )
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
-        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner._consistent(
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner.consistent(
             self.sampled(aggregate)
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         # Over the coins every item's report is kept as often, and the reports kept are distributed
         # as the inner channel's.
         kept, share = int(counts[0]), float(self.kept)
         return [
             public(n, [kept, n - kept], [share, 1 - share]),
-            *self.inner._samples(kept, counts[1:].reshape(self.inner._shape)),
+            *self.inner.samples(kept, counts[1:].reshape(self.inner.counts_shape)),
         ]
 
     def audit(self) -> Audit:
@@ -180,7 +181,7 @@ class Sampled(Channel):
             return Audit(Fraction(1), self.max_ratio, "any bit", (0, 0))
         # Whatever the coins, a likelihood of the same kind of report decides both bits.
         worst, place = Fraction(1), 0
-        for kind in self.inner._likelihoods:
+        for kind in self.inner.likelihoods:
             weights = self._acceptance[place : place + len(kind)]
             place += len(kind)
             low, high = min(weights), max(weights)
@@ -194,12 +195,16 @@ class Sampled(Channel):
 class SampledOracle(Sampled, Oracle):
     """The same around a frequency oracle, and one itself: it estimates from the users kept."""
 
-    inner: Oracle
+    @property
+    def _oracle(self) -> Oracle:
+        """The inner channel, which is an oracle too."""
+        assert isinstance(self.inner, Oracle)
+        return self.inner
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         kept = self.sampled(aggregate)
         if kept.n:
-            return self.inner._frequencies(kept, items)
+            return self._oracle.frequencies_of(kept, items)
         return np.full(self.domain if items is None else len(items), np.nan)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
@@ -225,7 +230,7 @@ class SampledOracle(Sampled, Oracle):
             ``n`` is no number of users.
         """
         f = np.asarray(frequency, dtype=np.float64)
-        return self._of_kept(lambda m: np.asarray(self.inner.variance(m, f)), f * (1 - f), n)
+        return self._of_kept(lambda m: np.asarray(self._oracle.variance(m, f)), f * (1 - f), n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """That of the inner oracle from the reports kept, about n times `kept` of them.
@@ -252,7 +257,7 @@ class SampledOracle(Sampled, Oracle):
         """
         return float(
             self._of_kept(
-                lambda m: self.inner.difference_variance(m, held), 2 / (held or self.domain), n
+                lambda m: self._oracle.difference_variance(m, held), 2 / (held or self.domain), n
             )
         )
 
@@ -282,7 +287,7 @@ class SampledOracle(Sampled, Oracle):
         """
         among = weights**2 @ frequencies - (weights @ frequencies) ** 2
         result: Floats = self._of_kept(
-            lambda m: self.inner.linear_variance(m, weights, frequencies), among, n
+            lambda m: self._oracle.linear_variance(m, weights, frequencies), among, n
         )
         return result
 
@@ -298,24 +303,26 @@ class SampledOracle(Sampled, Oracle):
         users, rest = 2 * (one - two), 2 * two - one
         return variance_of(n, users / float(self.kept) + among * float(1 / self.kept - 1)) + rest
 
-    def _slope(self, n: int) -> float:
-        return self.inner._slope(n) / float(self.kept)
+    def variance_slope(self, n: int) -> float:
+        return self._oracle.variance_slope(n) / float(self.kept)
 
     def _spread(self, aggregate: Aggregate) -> float:
         """What the choice of the users kept multiplies the variance among all users with."""
         return 1 / max(int(aggregate.counts[0]), 1) - 1 / aggregate.n
 
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         kept = self.sampled(aggregate)
         if not kept.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
-        result: Floats = self.inner._variances(kept, frequencies, items) + f * (
+        result: Floats = self._oracle.variances_of(kept, frequencies, items) + f * (
             1 - f
         ) * self._spread(aggregate)
         return result
 
-    def _linear_variance(
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         kept = self.sampled(aggregate)
@@ -323,7 +330,7 @@ class SampledOracle(Sampled, Oracle):
             return np.full(len(weights), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
         among = weights**2 @ f - (weights @ f) ** 2
-        result: Floats = self.inner._linear_variance(
+        result: Floats = self._oracle.linear_variances_of(
             weights, kept, frequencies, items
         ) + among * self._spread(aggregate)
         return result
@@ -382,10 +389,9 @@ class OneBit(Protocol):
     @cached_property
     def channel(self) -> Sampled:
         """How an item becomes a report."""
-        inner = self._inner
-        if isinstance(inner, Oracle):
-            return SampledOracle(inner.domain, inner.epsilon, inner, self.seed)
-        return Sampled(inner.domain, inner.epsilon, inner, self.seed)
+        inner = public_coin_channel(self._inner)
+        kind = SampledOracle if isinstance(inner, Oracle) else Sampled
+        return kind(inner.domain, inner.epsilon, inner, self.seed)
 
     @property
     def _inner(self) -> Channel:

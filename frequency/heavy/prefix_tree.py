@@ -201,7 +201,7 @@ class Prefixes(Mixture):
             "text": self.text,
         }
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         level = next(level for level in self.levels if part in level.parts)
         prefixes = items.astype(np.uint64) >> np.uint64(self.bits - level.length)
         return self._hashes[part](prefixes) if level.functions else prefixes.astype(np.int64)
@@ -240,14 +240,14 @@ class Prefixes(Mixture):
         list of PartEstimates
             In the order of the parts; empty if nobody reported on the level.
         """
-        users = self._users(aggregate)
+        users = self.part_users(aggregate)
         total = float(users[level.first : level.parts.stop].sum())
         return [
             PartEstimates(
                 part,
                 int(users[part]),
                 users[part] / total,
-                self.parts[part]._frequencies(self._level(aggregate, part), None),
+                self.parts[part].frequencies_of(self.part_aggregate(aggregate, part), None),
             )
             for part in level.parts
             if users[part]

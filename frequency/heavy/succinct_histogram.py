@@ -14,9 +14,10 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from frequency.heavy.errors import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
@@ -38,7 +39,7 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
-class Channels(Channel):
+class Channels(PublicCoinChannel):
     """A sign in each of ``hashes`` times ``channels`` channels, and one for the oracle.
 
     Source: Bassily and Smith, STOC 2015, Algorithm 7.
@@ -84,9 +85,9 @@ class Channels(Channel):
         share = self.privacy.epsilon / (self.hashes + 1) * (1 - 2.0**-40)
         return JLOracle(self.domain, share, rows=self.rows, seed=self.seed)
 
-    @property
+    @cached_property
     def _choice(self) -> TruthOrLie:
-        return self.oracle._choice  # the signs of channels have the same share
+        return TruthOrLie.within(self.oracle.max_ratio, 2)  # channels have the same share
 
     @property
     def contrast(self) -> float:
@@ -129,7 +130,7 @@ class Channels(Channel):
         return self._all * ((self.code.length - 1).bit_length() + 1) + self.oracle.report_bits
 
     @property
-    def _batch(self) -> int:
+    def batch_size(self) -> int:
         return max(1, _AT_ONCE // self._all)
 
     def _details(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class Channels(Channel):
             "lie": str(self._choice.lie),
         }
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, words = len(items), items.astype(np.uint64)
         reports["index"] = uniform(users * self._all, self.code.length, source).reshape(
             users, self._all
@@ -156,19 +157,19 @@ class Channels(Channel):
                 words, reports["index"][row, mine].astype(np.int64)
             ) ^ self._choice.draw(users, source)
             reports["sign"][row, mine] = 1 - 2 * minus
-        self.oracle._privatize(items, reports["oracle"], source)
+        self.oracle.fill(items, reports["oracle"], source)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         good = (reports["index"] < self.code.length) & (
             (reports["sign"] == 1) | (reports["sign"] == -1)
         )
-        return good.all(axis=1) & self.oracle._possible(reports["oracle"])
+        return good.all(axis=1) & self.oracle.possible(reports["oracle"])
 
     # The counts are the sums of signs of each place of each channel, and then those of the oracle's
     # rows.
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self._all * self.code.length + self.rows,)
 
     def sums(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
@@ -177,48 +178,48 @@ class Channels(Channel):
 
     def of_oracle(self, aggregate: Aggregate) -> Aggregate:
         """The aggregate of what was told to the oracle."""
-        return Aggregate(self.oracle._signature, aggregate.n, aggregate.counts[-self.rows :])
+        return Aggregate(self.oracle.signature, aggregate.n, aggregate.counts[-self.rows :])
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         first = np.arange(self._all) * self.code.length
-        for start in range(0, len(reports), self._batch):
-            part = reports[start : start + self._batch]
+        for start in range(0, len(reports), self.batch_size):
+            part = reports[start : start + self.batch_size]
             place, sign = (first + part["index"]).ravel(), part["sign"].ravel()
             counts[: -self.rows] += np.bincount(
                 place, weights=sign, minlength=len(counts) - self.rows
             ).astype(np.int64)
-        counts[-self.rows :] = self.oracle._aggregate(reports["oracle"])
+        counts[-self.rows :] = self.oracle.counts_of(reports["oracle"])
         return counts
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         total = np.abs(self.sums(aggregate)).sum(axis=1)
         good = (total <= aggregate.n) & ((aggregate.n - total) % 2 == 0)
-        return bool(good.all()) and self.oracle._consistent(self.of_oracle(aggregate))
+        return bool(good.all()) and self.oracle.consistent(self.of_oracle(aggregate))
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         # One sign in every channel, nearly all of them fair coins: their small correlations are
         # left out.
         told = signs(n, counts[: -self.rows], 1 / self.code.length)
         told = told._replace(
             spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
         )
-        return [told, *self.oracle._samples(n, counts[-self.rows :])]
+        return [told, *self.oracle.samples(n, counts[-self.rows :])]
 
     # With public coins the idle channels' signs need not be told: they are the coins.
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Any, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Any, ...], ...]:
         lie, truth = self._choice.likelihoods
         return (tuple(truth**k * lie ** (self.hashes + 1 - k) for k in range(self.hashes + 2)),)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        for start in range(0, len(coins), self._batch):
-            end = start + self._batch
+        for start in range(0, len(coins), self.batch_size):
+            end = start + self.batch_size
             index, sign = self._coins(coins[start:end], np.arange(self._all)[None])
             reports["index"][start:end], reports["sign"][start:end] = index, sign
-        reports["oracle"] = self.oracle._blank(coins.after(self._all))
+        reports["oracle"] = self.oracle.blank(coins.after(self._all))
         return reports
 
     def _coins(self, coins: Coins, channels: npt.NDArray[np.int64]) -> tuple[Items, Items]:
@@ -226,18 +227,18 @@ class Channels(Channel):
         index = coins.uniform(channels, 2 * self.code.length)
         return index >> 1, 1 - 2 * (index & 1)
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         mine, row = self.channel_of(items.astype(np.uint64)), np.arange(len(items))[:, None]
         index, sign = reports["index"][row, mine].astype(np.int64), reports["sign"][row, mine]
-        return self._agreements(items, index, sign) + self.oracle._likelihood(
+        return self._agreements(items, index, sign) + self.oracle.likelihood(
             reports["oracle"], items
         )
 
-    def _coins_likelihood(self, coins: Coins, items: Items) -> Items:
+    def coins_likelihood(self, coins: Coins, items: Items) -> Items:
         # Only the item's own channels matter: a client computes `hashes` of the coins' signs and
         # not all.
         index, sign = self._coins(coins, self.channel_of(items.astype(np.uint64)))
-        return self._agreements(items, index, sign) + self.oracle._coins_likelihood(
+        return self._agreements(items, index, sign) + self.oracle.coins_likelihood(
             coins.after(self._all), items
         )
 

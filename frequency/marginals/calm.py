@@ -219,7 +219,7 @@ class CALMEstimate(MarginalEstimate):
     @cached_property
     def _held(self) -> dict[Names, Floats]:
         """The consistent, non-negative marginals of the views that somebody reported on."""
-        fit = ConsistentEstimate(self._calm, self._aggregate)
+        fit = ConsistentEstimate(self._calm, self.aggregate)
         some = [part for part, precision in enumerate(fit._overlap.precisions) if precision]
         views, precisions = (
             [self._calm.views[part] for part in some],
@@ -487,9 +487,11 @@ class CALM(ViewProtocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        return CALMEstimate(self, self.channel._own(aggregate))
+        return CALMEstimate(self, self.channel.require_own(aggregate))
 
-    def _linear_variance(self, aggregate: Aggregate, attributes: Names, weights: Floats) -> Floats:
+    def linear_variances_of(
+        self, aggregate: Aggregate, attributes: Names, weights: Floats
+    ) -> Floats:
         return np.full(len(weights), np.nan)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:

@@ -178,7 +178,7 @@ class ConsistentEstimate(MarginalEstimate):
 
     @cached_property
     def _overlap(self) -> Overlap:
-        channel, users = self._views.channel, self._views.channel._users(self._aggregate)
+        channel, users = self._views.channel, self._views.channel.part_users(self.aggregate)
         precisions = []
         for part, count in zip(channel.parts, users.tolist(), strict=True):
             # Of a contrast of cells, for one user, who is as likely to be in each.
@@ -191,9 +191,9 @@ class ConsistentEstimate(MarginalEstimate):
         """The marginal of each view from its own users."""
         channel, found = self._views.channel, []
         for part, view in enumerate(self._views.views):
-            level = channel._level(self._aggregate, part)
+            level = channel.part_aggregate(self.aggregate, part)
             cells = (
-                channel.parts[part]._frequencies(level, None)
+                channel.parts[part].frequencies_of(level, None)
                 if level.n
                 else np.full(channel.parts[part].domain, np.nan)
             )
@@ -242,9 +242,9 @@ class ConsistentEstimate(MarginalEstimate):
                 rows[part] = rows.get(part, 0.0) + share * added
         total = -_spread(weights, self.marginal(names).ravel()) / self.n
         for part, row in rows.items():
-            level = channel._level(self._aggregate, part)
+            level = channel.part_aggregate(self.aggregate, part)
             frequencies = self._tables[part].ravel()
-            own = channel.parts[part]._linear_variance(row, level, frequencies, None)
+            own = channel.parts[part].linear_variances_of(row, level, frequencies, None)
             total = total + own + _spread(row, frequencies) / level.n
         return total
 
@@ -277,7 +277,7 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     if isinstance(estimate._protocol, ViewProtocol) and not isinstance(
         estimate, ConsistentEstimate
     ):
-        return ConsistentEstimate(estimate._protocol, estimate._aggregate)
+        return ConsistentEstimate(estimate._protocol, estimate.aggregate)
     return estimate
 
 
@@ -318,11 +318,11 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     """
     protocol, n, found = estimate._protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
-        fit = ConsistentEstimate(protocol, estimate._aggregate)
+        fit = ConsistentEstimate(protocol, estimate.aggregate)
         for part, (view, table) in enumerate(zip(protocol.views, fit._tables, strict=True)):
-            level, cells = protocol.channel._level(fit._aggregate, part), table.ravel()
+            level, cells = protocol.channel.part_aggregate(fit.aggregate, part), table.ravel()
             if level.n:
-                told = protocol.channel.parts[part]._variances(level, cells, None)
+                told = protocol.channel.parts[part].variances_of(level, cells, None)
                 held = np.maximum(cells, 0.0) / max(float(np.maximum(cells, 0.0).sum()), 1e-300)
                 variance = float((told + held * (1 - held) * (1 / level.n - 1 / n)).mean())
                 found.append(Measurement(view, n * cells, n * math.sqrt(max(variance, 0.0))))

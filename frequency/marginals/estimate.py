@@ -32,7 +32,7 @@ class MarginalEstimator(Protocol):
         ...
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats: ...
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats: ...
 
@@ -51,7 +51,7 @@ class MarginalEstimate:
     """
 
     def __init__(self, protocol: MarginalEstimator, aggregate: Aggregate) -> None:
-        self._protocol, self._aggregate = protocol, aggregate
+        self._protocol, self.aggregate = protocol, aggregate
         self.n, self.domain = aggregate.n, protocol.domain
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
@@ -77,7 +77,7 @@ class MarginalEstimate:
         if names not in self._marginals:
             shape = self.domain.project(names).shape
             cells = (
-                self._protocol._marginal(self._aggregate, names)
+                self._protocol._marginal(self.aggregate, names)
                 if self.n
                 else np.full(int(np.prod(shape)), np.nan)
             )
@@ -227,7 +227,7 @@ class MarginalEstimate:
         variance = np.full(len(weights), np.inf)
         if self.n:
             variance = np.maximum(
-                self._protocol._linear_variance(self._aggregate, names, weights), 0.0
+                self._protocol.linear_variances_of(self.aggregate, names, weights), 0.0
             )
         return Answer(value, variance)
 

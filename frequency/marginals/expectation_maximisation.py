@@ -102,14 +102,14 @@ class AttributeWise(Channel):
             "lies": [str(choice.lie) for choice in self.choices],
         }
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         told = np.zeros(len(items), dtype=np.int64)
         for value, choice in zip(self.attributes.values(items).T, self.choices, strict=True):
             value = value + choice.draw(len(items), source)
             told = told * choice.k + np.where(value >= choice.k, value - choice.k, value)
         reports["record"] = told
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["record"] <= self.domain - 1
 
     @cached_property
@@ -122,7 +122,7 @@ class AttributeWise(Channel):
         return np.cumsum([self.attributes.project(view).size for view in self.views])
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (int(self._ends[-1]),)
 
     def _tables(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
@@ -152,14 +152,14 @@ class AttributeWise(Channel):
             parts.append(part)
         return np.concatenate(parts)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         records = reports["record"].astype(np.int64)
         if self.domain > len(records):
             return self._counted(records)
         times = np.bincount(records, minlength=self.domain)
         return self._counted(np.arange(self.domain), times)
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         if (aggregate.counts < 0).any():
             return False
         # Any two views are linked by views that differ in one attribute and keep what the two
@@ -177,10 +177,10 @@ class AttributeWise(Channel):
         first = aggregate.counts[: self._ends[0]]
         return sum(map(int, first)) == aggregate.n
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any
         # value, all equally likely.
         table = held.reshape(self.attributes.shape)
@@ -313,7 +313,7 @@ class EMEstimate(MarginalEstimate):
     def _decoded(self, names: tuple[str, ...]) -> tuple[Floats, Convergence]:
         key = tuple(name for name in self.domain if name in names)
         if key not in self._found:
-            self._found.update(self._em.decode(self._aggregate, self._together(key)))
+            self._found.update(self._em.decode(self.aggregate, self._together(key)))
         found, convergence = self._found[key]
         return np.transpose(found, [key.index(name) for name in names]), convergence
 
@@ -381,7 +381,7 @@ class InpEM(MarginalProtocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        return EMEstimate(self, self.channel._own(aggregate))
+        return EMEstimate(self, self.channel.require_own(aggregate))
 
     def decode(
         self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
@@ -452,7 +452,7 @@ class InpEM(MarginalProtocol):
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         return self.decode(aggregate, [attributes])[attributes][0].ravel()
 
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         return np.full(len(weights), np.nan)

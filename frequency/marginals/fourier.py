@@ -66,7 +66,7 @@ class Phase(SignChannel):
         """How many phases, from 0 on, are the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         truth = float(self._choice.p)
         users = rng.multinomial(held, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
         place = (np.arange(self.domain)[:, None] + np.arange(self._shifts)) % self.domain
@@ -225,7 +225,7 @@ class Directions(Mixture):
             return super()._nodes_of(parts, items)
         return (np.bitwise_count(items & self._masks[parts]) & 1).astype(np.int64)
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         order, result = self.phases[part], np.zeros(len(items), dtype=np.int64)
         for place, value in enumerate(self.directions[part]):
             if value:
@@ -324,7 +324,7 @@ class InpHT(MarginalProtocol):
         last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
         if last is None or last[0] is not aggregate:
             channel = self.channel
-            levels = [channel._level(aggregate, part) for part in range(len(channel.parts))]
+            levels = [channel.part_aggregate(aggregate, part) for part in range(len(channel.parts))]
             last = (
                 aggregate,
                 [
@@ -339,7 +339,7 @@ class InpHT(MarginalProtocol):
         self, aggregate: Aggregate, attributes: tuple[str, ...]
     ) -> npt.NDArray[np.complex128]:
         """The transform of the marginal: NaN where nobody reported on a coefficient."""
-        users, coefficients = self.channel._users(aggregate), self._coefficients(aggregate)
+        users, coefficients = self.channel.part_users(aggregate), self._coefficients(aggregate)
         result = np.zeros(self.domain.project(attributes).shape, dtype=np.complex128)
         result[(0,) * len(attributes)] = 1.0
         for values, index in self._indices(attributes):
@@ -366,13 +366,13 @@ class InpHT(MarginalProtocol):
             result[values] = 1 / total if total else np.inf
         return result
 
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         return self._variance_of(
             attributes,
             weights,
-            self.channel._users(aggregate),
+            self.channel.part_users(aggregate),
             self._transform(aggregate, attributes),
         )
 
@@ -417,7 +417,7 @@ class InpHT(MarginalProtocol):
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # From the variances of its coefficients, all of which each cell depends on.
         names = self.checked(attributes)
-        users = self.channel._expected_users(n)
+        users = self.channel.expected_users(n)
         even = np.zeros(self.domain.project(names).shape, dtype=np.complex128)
         even[(0,) * len(names)] = 1.0
         return self._variance_of(names, np.eye(even.size), users, even).reshape(even.shape)

@@ -119,7 +119,7 @@ class MarginalProtocol(Protocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        return MarginalEstimate(self, self.channel._own(aggregate))
+        return MarginalEstimate(self, self.channel.require_own(aggregate))
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class MarginalProtocol(Protocol):
         """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
 
     @abstractmethod
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         """Estimates of the variances of weights @ cells, n > 0; weights: shape (sums, cells)."""

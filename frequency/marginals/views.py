@@ -76,7 +76,7 @@ class Views(Mixture):
     def _details(self) -> dict[str, Any]:
         return {"sets": [list(view) for view in self.views], **super()._details()}
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         return self.attributes.cells(items, self.views[part])
 
 
@@ -148,37 +148,37 @@ class ViewProtocol(MarginalProtocol):
 
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         channel = self.channel
-        shares = self._shares(attributes, channel._users(aggregate))
+        shares = self._shares(attributes, channel.part_users(aggregate))
         size = int(shares[0][1].max()) + 1
         total = np.zeros(size)
         for part, cells, share in shares:
             if share:
-                frequencies = channel.parts[part]._frequencies(
-                    channel._level(aggregate, part), None
+                frequencies = channel.parts[part].frequencies_of(
+                    channel.part_aggregate(aggregate, part), None
                 )
                 total += share * np.bincount(cells, weights=frequencies, minlength=size)
         return total if any(share for *_, share in shares) else np.full(size, np.nan)
 
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        channel, users = self.channel, self.channel._users(aggregate)
+        channel, users = self.channel, self.channel.part_users(aggregate)
         shares = self._shares(attributes, users)
         if not any(share for *_, share in shares):
             return np.full(len(weights), np.inf)
         total = -_spread(weights, self._marginal(aggregate, attributes)) / aggregate.n
         for part, cells, share in shares:
             if share:
-                level, rows = channel._level(aggregate, part), weights[:, cells]
-                frequencies = channel.parts[part]._frequencies(level, None)
-                own = channel.parts[part]._linear_variance(rows, level, frequencies, None)
+                level, rows = channel.part_aggregate(aggregate, part), weights[:, cells]
+                frequencies = channel.parts[part].frequencies_of(level, None)
+                own = channel.parts[part].linear_variances_of(rows, level, frequencies, None)
                 total += share**2 * (own + _spread(rows, frequencies) / users[part])
         return total
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the weighted mean over all views that hold the attributes.
         names = self.checked(attributes)
-        users = self.channel._expected_users(n)
+        users = self.channel.expected_users(n)
         shape = self.domain.project(names).shape
         cells_ = np.arange(int(np.prod(shape)))
         total = -(1 - 1 / len(cells_)) / len(cells_) / n * np.ones(len(cells_))

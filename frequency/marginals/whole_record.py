@@ -96,18 +96,18 @@ class InputProtocol(MarginalProtocol):
     def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
         result: Floats = np.bincount(
-            cells, weights=self.channel._frequencies(aggregate, None)
+            cells, weights=self.channel.frequencies_of(aggregate, None)
         ).astype(np.float64)
         return result
 
-    def _linear_variance(
+    def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        frequencies = self.channel._frequencies(aggregate, None)
+        frequencies = self.channel.frequencies_of(aggregate, None)
         # A few sums at a time: each takes as many numbers as there are records.
         parts = [
-            self.channel._linear_variance(row[None, cells], aggregate, frequencies, None)
+            self.channel.linear_variances_of(row[None, cells], aggregate, frequencies, None)
             for row in weights
         ]
         return np.concatenate(parts)

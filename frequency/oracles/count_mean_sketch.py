@@ -116,7 +116,9 @@ class Sketch(Oracle):
         # Of the two items with each other, nothing remains; with all others, of either.
         return users + float(self.confusion) * 2 * flat**2 * (d - 2)
 
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)
         result: Floats = (
             self._user_variance(1.0, 1.0, frequencies) / aggregate.n
@@ -124,10 +126,10 @@ class Sketch(Oracle):
         )
         return result
 
-    def _slope(self, n: int) -> float:
+    def variance_slope(self, n: int) -> float:
         return float(self._user_variance(1.0, 1.0, 1.0) - self._user_variance(1.0, 1.0, 0.0)) / n
 
-    def _linear_variance(
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
@@ -333,7 +335,7 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
         hash_, coefficient = index
         return np.bitwise_count(coefficient & self._cells_of(hash_, items)) & 1
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * self.contrast)
 
@@ -363,7 +365,7 @@ class CountMeanSketch(HashedSketch):
     """
 
     @property
-    def _batch(self) -> int:
+    def batch_size(self) -> int:
         return max(1, (1 << 22) // self.width)
 
     @cached_property
@@ -384,12 +386,12 @@ class CountMeanSketch(HashedSketch):
     def report_bits(self) -> int:
         return (self.hashes - 1).bit_length() + self.width
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         hash_ = uniform(len(items), self.hashes, source)
         words = self._bits.draw(self._cells_of(hash_, items), self.width, source)
         reports["hash"], reports["bits"] = hash_, packed(words, self.width)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return (reports["hash"] < self.hashes) & (
             reports["bits"][:, -1] >> ((self.width - 1) % 8) <= 1
         )
@@ -397,11 +399,11 @@ class CountMeanSketch(HashedSketch):
     # The counts of a hash function: ones in each cell, and then its number of reports.
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self.hashes, self.width + 1)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self._shape, dtype=np.int64)
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         order = np.argsort(reports["hash"], kind="stable")
         counts[:, -1] = np.bincount(reports["hash"], minlength=self.hashes)
         ends = np.cumsum(counts[:, -1])
@@ -410,18 +412,18 @@ class CountMeanSketch(HashedSketch):
             counts[hash_, :-1] = column_sums(reports["bits"][mine], self.width)
         return counts
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
         return (
             bool(((cells >= 0) & (cells <= users[:, None])).all())
             and sum(map(int, users)) == aggregate.n
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
         return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         true = np.zeros((self.hashes, self.width), dtype=np.int64)
         some = np.flatnonzero(held)
         for start in range(0, len(some), 4096):
@@ -448,7 +450,7 @@ class CountMeanSketch(HashedSketch):
         ) / float(self._bits.p - self._bits.q)
         return result
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         share = self._look_up(self._cells(aggregate), items) / aggregate.n
         return (share - 1 / self.width) * self.width / (self.width - 1)
 

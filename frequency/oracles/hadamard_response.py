@@ -15,7 +15,8 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import Oracle, population_mean, variance_of
+from frequency.core.oracle import SymmetricOracle, checked_users, population_mean
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -25,7 +26,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class HRR(Oracle):
+class HRR(SymmetricOracle, PublicCoinChannel):
     """HRR_t: t random signs of the item's row of the Hadamard matrix, by randomised response.
 
     Source: thesis 4.7; Nguyen et al. 2016. t = 1 is HRR, and InpHT with k = d.
@@ -95,7 +96,7 @@ class HRR(Oracle):
             "lie": str(self._choice.lie),
         }
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, t = len(items), self.coefficients
         index = 1 + uniform(users * t, self.padded - 1, source).reshape(users, t)
         if t > 1:  # indices are distinct: draw all of a user's again when two agree
@@ -108,7 +109,7 @@ class HRR(Oracle):
         reports["index"] = index
         reports["sign"] = 1 - 2 * minus
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         index, sign = reports["index"], reports["sign"]
         good = ((index >= 1) & (index < self.padded) & ((sign == 1) | (sign == -1))).all(axis=1)
         if self.coefficients > 1:
@@ -116,16 +117,16 @@ class HRR(Oracle):
         return good
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self.padded,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         sums = np.bincount(
             reports["index"].ravel(), weights=reports["sign"].ravel(), minlength=self.padded
         )
         return sums.astype(np.int64)  # whole numbers far below 2^53
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the
         # N_j add up to n t.
         n, sums = aggregate.n, [int(value) for value in aggregate.counts]
@@ -138,7 +139,7 @@ class HRR(Oracle):
             and (drawn - least) % 2 == 0
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)
         if t == 1:
             return [signs(n, counts[1:], 1 / m)]
@@ -157,7 +158,7 @@ class HRR(Oracle):
             )
         ]
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         sums = walsh_hadamard(aggregate.counts.astype(np.float64))
         chosen = sums[: self.domain] if items is None else sums[items]
         result: Floats = 1 / self.padded + chosen * (self._scale / aggregate.n)
@@ -181,35 +182,13 @@ class HRR(Oracle):
         )
         return kept * square + (1 - kept) * t - (kept * mean) ** 2
 
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of the estimate of one item's frequency: linear in the frequency.
+    @cached_property
+    def _own_and_other(self) -> tuple[float, float]:
+        # Of the scaled sum of t signs (thesis 4.7), drawn without replacement
+        own, other = (self._scale**2 * float(self._sum_of_signs(same)) for same in (1, 0))
+        return own, other
 
-        It is that of the scaled sum of t signs (thesis 4.7), drawn without replacement: for users
-        with the item and for all others.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Variances of fractions of the population, shaped like ``frequency``.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        other, own = (self._scale**2 * float(self._sum_of_signs(same)) for same in (0, 1))
-        return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
-
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # A report contributes W/S + scale * (sum of its signs times the weights' coefficients
         # there), W the sum of the weights.
         t, m, s, kept = self.coefficients, self.padded - 1, self.padded, float(self._contrast)
@@ -222,10 +201,8 @@ class HRR(Oracle):
             square: Floats = t * mean_square + kept * t * (t - 1) * pairs
             return self._scale**2 * square - (own - total / s) ** 2
 
-        return (
-            population_mean(of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies)
-            / aggregate.n
-        )
+        others = of_holder(np.zeros((len(weights), 1)))
+        return population_mean(of_holder(weights), others, frequencies) / checked_users(n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """The same for every pair of items, as all pairs of rows of the matrix are alike.
@@ -257,10 +234,10 @@ class HRR(Oracle):
         )
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         return (self._choice.likelihoods,)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         t = self.coefficients
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         # Distinct indices, by Floyd's algorithm: the last number takes the place of one that came
@@ -274,7 +251,7 @@ class HRR(Oracle):
         ).astype(np.int64)
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1
         return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
 

@@ -77,7 +77,7 @@ class JLOracle(SignSketch):
         (row,) = index
         return self._matrix.bits(row, features(items))
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)
         result = np.empty(len(chosen))
         rows = np.flatnonzero(aggregate.counts)

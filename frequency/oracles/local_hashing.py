@@ -16,9 +16,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -26,7 +26,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class OLH(CellOracle):
+class OLH(CellOracle, PublicCoinChannel):
     """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
 
     Source: Wang et al., USENIX Security 2017; thesis 2.4.2.
@@ -101,14 +101,14 @@ class OLH(CellOracle):
             "lie": str(self._choice.lie),
         }
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         field, users = self._space.field, len(items)
         a = uniform(users, self._space.size, source)
         reports["hash"] = a
         # Adding a nonzero element of the field is a lie; every lie is as likely.
         reports["value"] = field.add(self._space.dot(a, items), self._choice.draw(users, source))
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return (reports["hash"] < self._space.size) & (reports["value"] < self.hashes_to)
 
     # The report (c a, c y) supports the same items as (a, y), so that only directions and values
@@ -116,10 +116,10 @@ class OLH(CellOracle):
     # everything, others nothing.
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self._space.directions * self.hashes_to + 2,)
 
-    def _cells(self, reports: Reports) -> Items:
+    def cells_of(self, reports: Reports) -> Items:
         v, q = self._space, self.hashes_to
         a, y = reports["hash"].astype(np.int64), reports["value"].astype(np.int64)
         zero = a == 0
@@ -127,18 +127,18 @@ class OLH(CellOracle):
         value = y if q == 2 else v.field.multiply(v.field.inverse(lead), y)
         return np.where(zero, v.directions * q + (y == 0), direction * q + value)[:, None]
 
-    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         v = self._space
         lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
         result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
         return result
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         v, zero = self._space, int(counts[-2:].sum())
         hashes = [*counts[:-2].reshape(v.directions, -1).sum(axis=1), zero]
         shares = np.full(len(hashes), (self.hashes_to - 1) / v.size)
         shares[-1] = 1 / v.size
-        return [*super()._samples(n, counts), public(n, hashes, shares)]
+        return [*super().samples(n, counts), public(n, hashes, shares)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """From the probabilities that a report supports one, and both, of two items.
@@ -173,10 +173,10 @@ class OLH(CellOracle):
         return float(variance_of(n, 2 * (one - both) / (p - q) ** 2 - Fraction(2, d)))
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         return (self._choice.likelihoods,)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports["hash"], reports["value"] = (
             coins.uniform(0, self._space.size),
@@ -184,7 +184,7 @@ class OLH(CellOracle):
         )
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         true = self._space.dot(reports["hash"].astype(np.int64), items)
         return (reports["value"] == true).astype(np.int64)
 
@@ -195,26 +195,19 @@ class OLH(CellOracle):
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(self._choice.ratio, self.max_ratio, "hash 1, value 0", (0, 1))
 
-    def _kinds(self, frequencies: Floats) -> Floats:
-        v, order = self._space, self.hashes_to
-        (items,) = spread_out(frequencies[None], np.arange(self.domain), v.size)
-        lie, more = float(self._choice.q), float(self._choice.p - self._choice.q)
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        v, p, q = self._space, float(self.p), float(self.q)
+        every = np.arange(self.domain)
         # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
         # the value 0.
-        cells = (lie + more * v.sums(items).ravel()) * ((order - 1) / v.size)
-        return np.concatenate([cells, [lie * (order - 1) / v.size, (lie + more) / v.size]])
-
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        v, p, q = self._space, float(self.p), float(self.q)
+        (held,) = spread_out(frequencies[None], every, v.size)
+        lie, more = float(self._choice.q), p - float(self._choice.q)
+        cells = (lie + more * v.sums(held).ravel()) * ((self.hashes_to - 1) / v.size)
+        zero = [lie * (self.hashes_to - 1) / v.size, (lie + more) / v.size]
+        kinds = np.concatenate([cells, zero])
         result = np.empty(len(weights))
-        for k, row in enumerate(
-            spread_out(weights, np.arange(self.domain) if items is None else items, v.size)
-        ):
+        for k, row in enumerate(spread_out(weights, every, v.size)):
             supported = np.concatenate([v.sums(row).ravel(), [0.0, row.sum()]])
-            scores = (supported - q * row.sum()) / (p - q)
-            result[k] = variance_of_scores(
-                scores[None], aggregate, weights[k : k + 1], frequencies
-            )[0]
+            scores = (supported - q * row.sum())[None] / (p - q)
+            (result[k],) = variance_of_scores(n, scores, kinds, weights[k : k + 1], frequencies)
         return result

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
@@ -41,7 +41,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometry(CellOracle):
+class ProjectiveGeometry(CellOracle, PublicCoinChannel):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
     Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the
@@ -104,7 +104,7 @@ class ProjectiveGeometry(CellOracle):
             "beside": str(self._through.lie),
         }
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         v, todo = self._space, np.arange(len(items))
         product = self._through.draw(len(items), source)
         point = v.vector(items)
@@ -124,17 +124,17 @@ class ProjectiveGeometry(CellOracle):
             reports["hyperplane"][todo] = v.direction(a)[0]
             todo = again
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["hyperplane"] < self._space.directions
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self._space.directions,)
 
-    def _cells(self, reports: Reports) -> Items:
+    def cells_of(self, reports: Reports) -> Items:
         return reports["hyperplane"].astype(np.int64)[:, None]
 
-    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
@@ -177,17 +177,17 @@ class ProjectiveGeometry(CellOracle):
         return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         order, t = self._order
         share = Fraction(points(order, t - 1), points(order, t))
         return (((1 - self.p) / (1 - share), self.p / share),)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports["hyperplane"] = coins.uniform(0, self._space.directions)
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         v = self._space
         return (
             v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
@@ -205,27 +205,19 @@ class ProjectiveGeometry(CellOracle):
             ratio, self.max_ratio, "a hyperplane through point 0 and not through point 1", (0, 1)
         )
 
-    def _kinds(self, frequencies: Floats) -> Floats:
-        v, (order, t), p = self._space, self._order, float(self.p)
-        (held,) = spread_out(frequencies[None], np.arange(self.domain), v.directions)
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        v, (order, t), p, q = self._space, self._order, float(self.p), float(self.q)
+        every, planes = np.arange(self.domain), v.vector(np.arange(v.directions))
+        (held,) = spread_out(frequencies[None], every, v.directions)
         through, number = points(order, t - 1), points(order, t)
-        on = v.through(held)[v.vector(np.arange(v.directions))]
-        return p / through * on + (1 - p) / (number - through) * (1 - on)
-
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        v, p, q = self._space, float(self.p), float(self.q)
+        on = v.through(held)[planes]
+        kinds = p / through * on + (1 - p) / (number - through) * (1 - on)
         result = np.empty(len(weights))
-        for k, row in enumerate(
-            spread_out(weights, np.arange(self.domain) if items is None else items, v.directions)
-        ):
+        for k, row in enumerate(spread_out(weights, every, v.directions)):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
             # point.
-            on = v.through(row)[v.vector(np.arange(v.directions))]
-            result[k] = variance_of_scores(
-                (on - q * row.sum())[None] / (p - q), aggregate, weights[k : k + 1], frequencies
-            )[0]
+            scores = (v.through(row)[planes] - q * row.sum())[None] / (p - q)
+            (result[k],) = variance_of_scores(n, scores, kinds, weights[k : k + 1], frequencies)
         return result
 
 

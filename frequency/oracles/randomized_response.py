@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.oracle import CellOracle, variance_of, variance_of_scores
+from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class GRR(CellOracle):
+class GRR(CellOracle, PublicCoinChannel):
     """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
 
     Source: thesis 2.4.2.
@@ -74,24 +74,17 @@ class GRR(CellOracle):
     def _details(self) -> dict[str, Any]:
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         told = items + self._choice.draw(len(items), source)
         reports["item"] = np.where(told >= self.domain, told - self.domain, told)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["item"] <= self.domain - 1
 
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.domain,)
-
-    def _cells(self, reports: Reports) -> Items:
+    def cells_of(self, reports: Reports) -> Items:
         return reports["item"].astype(np.int64)[:, None]
 
-    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return counts
-
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         # With probability p - q the truth, otherwise any item, the true one included, all equally
         # likely.
         kept = rng.binomial(held, float(self.p - self.q))
@@ -128,32 +121,26 @@ class GRR(CellOracle):
         return float(variance_of(n, 2 * (p + (d - 1) * q) / d / (p - q) ** 2 - Fraction(2, d)))
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         return (self._choice.likelihoods,)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports["item"] = coins.uniform(0, self.domain)
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         return (reports["item"] == items).astype(np.int64)
 
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.
         return Audit(self._choice.ratio, self.max_ratio, 0, (0, min(1, self.domain - 1)))
 
-    def _kinds(self, frequencies: Floats) -> Floats:
-        return float(self.q) + float(self.p - self.q) * frequencies
-
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        p, q, w = float(self.p), float(self.q), spread_out(weights, items, self.domain)
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        p, q = float(self.p), float(self.q)
         # The report x contributes the sum over items z of w_z ([x = z] - q) / (p - q).
-        return variance_of_scores(
-            (w - q * w.sum(axis=1, keepdims=True)) / (p - q), aggregate, weights, frequencies
-        )
+        scores = (weights - q * weights.sum(axis=1, keepdims=True)) / (p - q)
+        return variance_of_scores(n, scores, q + (p - q) * frequencies, weights, frequencies)
 
 
 @dataclass(frozen=True)

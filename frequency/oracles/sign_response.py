@@ -15,13 +15,14 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
 
 
-class SignChannel(Channel):
+class SignChannel(PublicCoinChannel):
     """A public uniform index, and the sign that the item has there.
 
     A report has a field for each number of the index, and ``sign`` (+1 or -1). The counts are the
@@ -63,7 +64,7 @@ class SignChannel(Channel):
             reports[name] = numbers
         reports["sign"] = 1 - 2 * minus.astype(np.int64)
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         users = len(items)
         index = [r.start + uniform(users, len(r), source) for r in self._indices.values()]
         minus = self._minus(items, *index).astype(np.int64)
@@ -89,18 +90,18 @@ class SignChannel(Channel):
         self._fill(reports, index, uniform(users, 2, source))
         return reports
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         possible = (reports["sign"] == 1) | (reports["sign"] == -1)
         for name, numbers in self._indices.items():
             possible &= (reports[name] >= numbers.start) & (reports[name] < numbers.stop)
         return possible
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return tuple(numbers.stop for numbers in self._indices.values())
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
-        shape, names = self._shape, list(self._indices)
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        shape, names = self.counts_shape, list(self._indices)
         cell = reports[names[0]]
         for name, size in zip(names[1:], shape[1:], strict=True):
             cell = cell.astype(np.int64) * size + reports[name]
@@ -112,22 +113,22 @@ class SignChannel(Channel):
         drawn = tuple(slice(numbers.start, numbers.stop) for numbers in self._indices.values())
         return counts[drawn]
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         sums = np.abs(aggregate.counts.astype(object))
         total = int(sums.sum())
         if total <= aggregate.n and (aggregate.n - total) % 2 == 0:
             return total == int(self._drawn(sums).sum())
         return False
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         drawn = self._drawn(counts)
         return [signs(n, drawn, 1 / drawn.size)]
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         return (self._choice.likelihoods,)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         index = [
             numbers.start + coins.uniform(place, len(numbers))
@@ -136,7 +137,7 @@ class SignChannel(Channel):
         self._fill(reports, index, coins.uniform(len(index), 2))
         return reports
 
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         index = [reports[name].astype(np.int64) for name in self._indices]
         minus = self._minus(items, *index).astype(np.int64)
         return (reports["sign"] == 1 - 2 * minus).astype(np.int64)

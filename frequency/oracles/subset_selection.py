@@ -65,7 +65,7 @@ class SubsetSelection(BitVector, CellOracle):
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "inclusion": str(self._inclusion)}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         # Start from independent bits, set the holder's as drawn, then set or clear bits at random
         # until there are k. The start and every step treat the other items alike, so that the set
         # is uniform among those of its size.
@@ -93,8 +93,8 @@ class SubsetSelection(BitVector, CellOracle):
             wrong = wrong[excess[wrong] != 0]
         reports["bits"] = packed(words, self.domain)
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return super()._possible(reports) & (
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return super().possible(reports) & (
             np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size
         )
 
@@ -102,17 +102,17 @@ class SubsetSelection(BitVector, CellOracle):
     def cells(self) -> int:
         return self.size
 
-    def _cells(self, reports: Reports) -> Items:
+    def cells_of(self, reports: Reports) -> Items:
         held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         return (
-            super()._consistent(aggregate)
+            super().consistent(aggregate)
             and sum(map(int, aggregate.counts)) == aggregate.n * self.size
         )
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         k, rest, p, q = self.size, self.domain - 1, float(self.p), float(self.q)
         if k == 1:
             return [cells(n, counts)]
@@ -163,13 +163,13 @@ class SubsetSelection(BitVector, CellOracle):
         return float(variance_of(n, 2 * (one - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         share = Fraction(self.size, self.domain)
         return (((1 - self.p) / (1 - share) if share < 1 else Fraction(1), self.p / share),)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        step = max(1, self._batch >> 6)
+        step = max(1, self.batch_size >> 6)
         for start in range(0, len(coins), step):
             words = coins[start : start + step].words(np.arange(self.domain)[None])
             # The least words: a uniform set
@@ -192,9 +192,7 @@ class SubsetSelection(BitVector, CellOracle):
             (0, 1),
         )
 
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # Given an item v and whether v is in the set, the rest of the set is uniform among sets of
         # its size.
         p, rest = float(self.p), self.domain - 1
@@ -217,7 +215,8 @@ class SubsetSelection(BitVector, CellOracle):
         users = population_mean(
             of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies
         )
-        return users / (aggregate.n * float(self.p - self.q) ** 2)
+        result: Floats = variance_of(n, users / float(self.p - self.q) ** 2)
+        return result
 
 
 def _inclusion(domain: int, size: int, ratio: Fraction) -> int:

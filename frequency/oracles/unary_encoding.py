@@ -16,6 +16,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.oracle import PureOracle
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -46,14 +47,14 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
     return total[:columns]
 
 
-class BitVector(PureOracle):
+class BitVector(PureOracle, PublicCoinChannel):
     """Oracles whose report is a set of items, as one bit for each.
 
     Bits are packed, the least significant first; unused bits are 0.
     """
 
     @property
-    def _batch(self) -> int:
+    def batch_size(self) -> int:
         return max(1, (1 << 22) // self.domain)
 
     @cached_property
@@ -64,24 +65,17 @@ class BitVector(PureOracle):
     def report_bits(self) -> int:
         return self.domain
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["bits"][:, -1] >> ((self.domain - 1) % 8) <= 1
 
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.domain,)
-
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return column_sums(reports["bits"], self.domain)
 
-    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return counts
-
-    def _likelihood(self, reports: Reports, items: Items) -> Items:
+    def likelihood(self, reports: Reports, items: Items) -> Items:
         byte = reports["bits"][np.arange(len(items)), items >> 3].astype(np.int64)
         return byte >> (items & 7) & 1
 
-    def _consistent(self, aggregate: Aggregate) -> bool:
+    def consistent(self, aggregate: Aggregate) -> bool:
         return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
 
 
@@ -126,16 +120,16 @@ class _Unary(BitVector):
     def _details(self) -> dict[str, Any]:
         return {"p": str(self._ones.own), "q": str(self._ones.other)}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["bits"] = packed(self._ones.draw(items, self.domain, source), self.domain)
 
     @property
-    def _likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         return (((1 - self.p) / (1 - self.q), self.p / self.q),)
 
-    def _blank(self, coins: Coins) -> Reports:
+    def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
-        step = max(1, self._batch >> 6)
+        step = max(1, self.batch_size >> 6)
         for start in range(0, len(coins), step):
             ones = coins[start : start + step].words(np.arange(self.domain)[None]) < np.uint64(
                 self._ones.other
@@ -143,10 +137,10 @@ class _Unary(BitVector):
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
 
-    def _samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return [bits(n, counts, float(self.q))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
@@ -180,11 +174,9 @@ class _Unary(BitVector):
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(self._ones.ratio, self.max_ratio, "bit 0 set, bit 1 clear", (0, 1))
 
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # Bits are independent
-        result: Floats = weights**2 @ np.asarray(self.variance(aggregate.n, frequencies))
+        result: Floats = weights**2 @ np.asarray(self.variance(n, frequencies))
         return result
 
 

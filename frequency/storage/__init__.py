@@ -111,13 +111,13 @@ def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:
     """
     channel = channel_of(protocol)
     for aggregate in (later, earlier):
-        if aggregate.parameters != channel._signature:
+        if aggregate.parameters != channel.signature:
             raise IncompatibleAggregate("not an aggregate of this protocol")
     n, counts = later.n - earlier.n, later.counts - earlier.counts
     if n < 0:
         return False
     try:
-        channel._own(Aggregate(channel._signature, n, counts))
+        channel.require_own(Aggregate(channel.signature, n, counts))
     except IncompatibleAggregate:
         return False
     return True

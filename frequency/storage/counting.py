@@ -133,7 +133,7 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
         The counts, and one entry for each piece: refused ones add nothing.
     """
     channel = _unpickled(protocol)
-    counts = np.zeros(channel._shape, dtype=np.int64)
+    counts = np.zeros(channel.counts_shape, dtype=np.int64)
     held: list[Reports] = []
     entries = []
     alone = len(task) == 1
@@ -146,7 +146,7 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
                 held.append(reports)
                 n += len(reports)
                 if alone:  # nothing else would be lost with these counts
-                    channel._count(held.pop(), counts)
+                    channel.add_counts(held.pop(), counts)
         except (RefusedFile, OSError) as error:
             entries.append(FileEntry(piece.path, piece.digest, 0, {}, str(error)))
             del held[mark:]
@@ -155,10 +155,10 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
             continue
         entries.append(FileEntry(piece.path, piece.digest, n, dict(tally), None))
         if sum(map(len, held)) >= batch:
-            channel._count(np.concatenate(held), counts)
+            channel.add_counts(np.concatenate(held), counts)
             held = []
     if held:
-        channel._count(np.concatenate(held), counts)
+        channel.add_counts(np.concatenate(held), counts)
     return Part(narrowed(counts), tuple(entries))
 
 

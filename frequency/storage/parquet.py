@@ -94,7 +94,7 @@ def batch_of(channel: Channel) -> int:
 
     As many as the counts are, so that these are not the cost, within reason.
     """
-    return min(max(_GROUP, int(np.prod(channel._shape))), _most(channel))
+    return min(max(_GROUP, int(np.prod(channel.counts_shape))), _most(channel))
 
 
 def _most(channel: Channel) -> int:
@@ -134,7 +134,7 @@ def write_reports(
     """
     channel, target = channel_of(protocol), Path(path)
     arrays = (
-        channel._accepted(array, None)
+        channel.accepted(array, None)
         for array in ([reports] if isinstance(reports, np.ndarray) else reports)
     )
     # The first is checked before any file or directory is made.
@@ -161,7 +161,7 @@ def write_reports(
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "parameters": channel._signature,
+            "parameters": channel.signature,
             "id": secrets.token_hex(16),
             "groups": groups,
         }
@@ -308,7 +308,7 @@ def batches(
             raise RefusedFile("it was replaced while it was being counted")
         chosen = range(len(footer.groups)) if groups is None else groups
         for reports in _intact(_read(file, channel, chosen, batch), footer, chosen):
-            yield channel._accepted(reports, tally)
+            yield channel.accepted(reports, tally)
 
 
 def _read(file: Any, channel: Channel, groups: Sequence[int], batch: int) -> Iterator[Reports]:
@@ -350,8 +350,8 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
     """
     metadata, schema = file.metadata, file.schema_arrow
     header = _header(metadata)
-    if header["parameters"] != channel._signature:
-        what = differing(str(header["parameters"]), channel._signature)
+    if header["parameters"] != channel.signature:
+        what = differing(str(header["parameters"]), channel.signature)
         raise RefusedFile(f"foreign: its reports are of {what}")
     for field in _schema(channel):
         found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]

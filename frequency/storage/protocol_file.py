@@ -108,7 +108,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
 
 
 def _agreed(protocol: Any) -> dict[str, Any]:
-    agreed: dict[str, Any] = from_json(channel_of(protocol)._signature)
+    agreed: dict[str, Any] = from_json(channel_of(protocol).signature)
     return agreed
 
 

@@ -51,8 +51,8 @@ class State:
 
     def __init__(self, channel: Channel, path: Path | None) -> None:
         self.channel, self.path = channel, path
-        nothing = np.zeros(channel._shape, dtype=np.int64)
-        self.settled = Settled(Aggregate(channel._signature, 0, nothing), 0)
+        nothing = np.zeros(channel.counts_shape, dtype=np.int64)
+        self.settled = Settled(Aggregate(channel.signature, 0, nothing), 0)
         self.files: dict[str, FileEntry] = {}
         self.claimed: dict[str, str] = {}
         self.refused: dict[str, str] = {}
@@ -71,7 +71,7 @@ class State:
             else:
                 self.refused[entry.path] = entry.reason
                 del self.claimed[entry.digest]  # a copy may take its place
-        total = Aggregate(self.channel._signature, n, np.add(counts, part.counts, dtype=np.int64))
+        total = Aggregate(self.channel.signature, n, np.add(counts, part.counts, dtype=np.int64))
         self.settled = Settled(total, len(self.files))
         if time.monotonic() - self._saved > _SHARE * self._cost:
             self.save()
@@ -102,11 +102,11 @@ class State:
                 raise ValueError("its files do not add up to its counts")
         except (ValueError, TypeError, AttributeError) as error:
             raise InvalidFile(f"{path}: {error}") from error
-        if aggregate.parameters != self.channel._signature:
+        if aggregate.parameters != self.channel.signature:
             raise IncompatibleAggregate(
-                f"{path} is of {differing(aggregate.parameters, self.channel._signature)}"
+                f"{path} is of {differing(aggregate.parameters, self.channel.signature)}"
             )
-        self.channel._own(aggregate)
+        self.channel.require_own(aggregate)
         self.files = {entry.path: entry for entry in entries}
         self.claimed = {entry.digest: entry.path for entry in entries}
         self.settled, self._kept = Settled(aggregate, len(entries)), len(entries)

@@ -29,7 +29,7 @@ from rangeq.core.intervals import checked_ends
 class RangeEstimator(Estimator, Protocol):
     """What a `RangeEstimate` needs of a protocol: see `RangeProtocol` for what this is."""
 
-    def _range_variance(
+    def range_variances(
         self, estimate: RangeEstimate, first: Integers, last: Integers
     ) -> Floats: ...
 
@@ -281,7 +281,7 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         a, b = self._ends(first, last)
         if not self.n:
             return plain(np.full(a.shape, np.inf))
-        return plain(self._oracle._range_variance(self, a, b))
+        return plain(self._oracle.range_variances(self, a, b))
 
     def interval(  # type: ignore[override]
         self,

@@ -71,13 +71,13 @@ class RangeProtocol(Mixture, Oracle):
         """
         if items is not None:
             raise ValueError("a range protocol estimates its whole domain; items must be None")
-        return RangeEstimate(self, self._own(aggregate), None)
+        return RangeEstimate(self, self.require_own(aggregate), None)
 
     # Users are sampled to levels without replacement: the variances below are those of independent
     # samples, less what they share.
 
     @abstractmethod
-    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         """The variances of an estimate's answers to ranges, n > 0."""
 
     # ---------------------------------------------------------------------------- known beforehand
@@ -176,26 +176,28 @@ class AdditiveProtocol(RangeProtocol):
     def _average_variance(self, n: int, workload: str) -> float:
         """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
 
-    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._of_even(estimate._aggregate, first, last)
+    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        return self._of_even(estimate.aggregate, first, last)
 
     def _of_even(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
         """The variances of ranges of an even population, n > 0."""
         inside = (last - first + 1) / self.domain
-        own = self._own_range_variance(first, last, self._users(aggregate))
+        own = self._own_range_variance(first, last, self.part_users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
 
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         item = np.arange(self.domain)
         return self._of_even(aggregate, item, item)
 
-    def _slope(self, n: int) -> float:
+    def variance_slope(self, n: int) -> float:
         return 0.0
 
-    def _linear_variance(
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        own = self._own_linear_variance(weights, self._users(aggregate))
+        own = self._own_linear_variance(weights, self.part_users(aggregate))
         even = np.full(self.domain, 1 / self.domain)
         return np.maximum(own - spread(weights, even) / aggregate.n, 0.0)
 
@@ -260,7 +262,7 @@ class AdditiveProtocol(RangeProtocol):
             ``n`` is no number of users.
         """
         item = np.arange(self.domain)
-        mean = float(self._own_range_variance(item, item, self._expected_users(n)).mean())
+        mean = float(self._own_range_variance(item, item, self.expected_users(n)).mean())
         return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
@@ -288,7 +290,7 @@ class AdditiveProtocol(RangeProtocol):
         # The mean over pairs is 2 / (d - 1) times the sum of squares about the mean: that of the
         # items' variances, less the variance of their sum over d.
         d = held or self.domain
-        item, users = np.arange(d), self._expected_users(n)
+        item, users = np.arange(d), self.expected_users(n)
         items = float(self._own_range_variance(item, item, users).sum())
         if not math.isfinite(items):
             return math.inf
@@ -310,7 +312,7 @@ class TreeProtocol(RangeProtocol):
     def parts(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
-    def _nodes(self, level: int, items: Items) -> Items:
+    def part_items(self, level: int, items: Items) -> Items:
         return items // self.tree.widths[level]
 
     def _held(self, level: int, counts: Items) -> Items:
@@ -321,9 +323,9 @@ class TreeProtocol(RangeProtocol):
 
     def _estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [(oracle, self._level(aggregate, k)) for k, oracle in enumerate(self.parts)]
+        parts = [(oracle, self.part_aggregate(aggregate, k)) for k, oracle in enumerate(self.parts)]
         return [
-            oracle._frequencies(part, None) if part.n else np.zeros(oracle.domain)
+            oracle.frequencies_of(part, None) if part.n else np.zeros(oracle.domain)
             for oracle, part in parts
         ]
 
@@ -366,9 +368,9 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         result: Floats = shared / shared[-1]
         return result
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         leaves = self._leaves(aggregate)[: self.domain]
-        shared = self._shared(self._users(aggregate))
+        shared = self._shared(self.part_users(aggregate))
         return leaves if shared is None else leaves + np.diff(shared) * (1 - leaves.sum())
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
@@ -378,7 +380,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         return self.tree.linear_variance(weights, self._contrasts(users))
 
     def _average_variance(self, n: int, workload: str) -> float:
-        return self.tree.average_variance(self._contrasts(self._expected_users(n)), workload)
+        return self.tree.average_variance(self._contrasts(self.expected_users(n)), workload)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         """See `RangeProtocol.linear_variance`; the sum over levels of what their nodes add.
@@ -404,12 +406,12 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         ValueError
             ``n`` is no number of users.
         """
-        return self._of_sums(n, weights, frequencies, self._expected_users(n))
+        return self._of_sums(n, weights, frequencies, self.expected_users(n))
 
-    def _linear_variance(
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        users = self._users(aggregate)
+        users = self.part_users(aggregate)
         known = np.isfinite(self._own_linear_variance(weights, users))
         found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
         return np.where(known, found, np.inf)
@@ -445,10 +447,12 @@ class EvenTree(ConsistentTree):
             Shape (leaves + 1,): the fraction of the population before each leaf.
         """
 
-    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._of_population(estimate._aggregate, estimate._nearest, first, last)
+    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+        return self._of_population(estimate.aggregate, estimate._nearest, first, last)
 
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
         item = np.arange(self.domain)
         return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
 
@@ -456,7 +460,7 @@ class EvenTree(ConsistentTree):
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
     ) -> Floats:
         """The variances of ranges of a population, of which ``sums`` come before each item."""
-        users, inside = self._users(aggregate), sums[last + 1] - sums[first]
+        users, inside = self.part_users(aggregate), sums[last + 1] - sums[first]
         mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
         own = self._cuts(users, mass).ranges(first, last)
         known = np.isfinite(self._own_range_variance(first, last, users))

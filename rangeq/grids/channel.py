@@ -45,7 +45,7 @@ class RecordChannel(Mixture):
         return self.attributes.records(values)
 
     def _details(self) -> dict[str, Any]:
-        oracles = sorted({channel._signature for channel in self._channels[0]})
+        oracles = sorted({channel.signature for channel in self._channels[0]})
         attributes = [list(self.attributes.names), list(self.attributes.sizes)]
         return {
             "attributes": attributes,
@@ -77,17 +77,17 @@ class RecordChannel(Mixture):
         table = self._items(records)
         bit_source(rng)  # refuses what is not a generator
         generator = np.random.default_rng() if rng is None else rng
-        counts = np.zeros(self._shape, dtype=np.int64)
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
         sizes = generator.multinomial(len(table), [weight / WORD for weight in self.part_weights])
         ends, order = np.cumsum(sizes), generator.permutation(len(table))
         for k in np.flatnonzero(sizes):
             channel = self.parts[k]
-            mine = self._nodes(int(k), table[order[ends[k] - sizes[k] : ends[k]]])
+            mine = self.part_items(int(k), table[order[ends[k] - sizes[k] : ends[k]]])
             counts[k] = sizes[k]
-            counts[self._places[k]] = channel._simulate(
+            counts[self._places[k]] = channel.simulated_counts(
                 np.bincount(mine, minlength=channel.domain), generator
             ).ravel()
-        return Aggregate(self._signature, len(table), counts)
+        return Aggregate(self.signature, len(table), counts)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class GridChannel(RecordChannel):
         cut = [(grid.places, [names[id(edges)] for edges in grid.edges]) for grid in self.grids]
         return {**super()._details(), "grids": _digest(cut)}
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         return self.grids[part].cell_of(items)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
@@ -162,17 +162,17 @@ class GridChannel(RecordChannel):
             Shaped as the grid: fractions of the population, all records being as frequent if nobody
             reported on the grid.
         """
-        grid, level = self.grids[part], self._level(aggregate, part)
+        grid, level = self.grids[part], self.part_aggregate(aggregate, part)
         if not level.n:
             return grid.even
-        return self.parts[part]._frequencies(level, None).reshape(grid.shape)
+        return self.parts[part].frequencies_of(level, None).reshape(grid.shape)
 
     def precisions(self, aggregate: Aggregate) -> Floats:
         """One over the variance of a cell of each grid, of noise and sampling: shape (grids,).
 
         0 where nobody reported.
         """
-        users = self._users(aggregate)
+        users = self.part_users(aggregate)
         one = [cell_variance(oracle) for oracle in self.parts]
         return users / np.array(one)
 

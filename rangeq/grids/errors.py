@@ -53,7 +53,7 @@ class GridErrors:
         parts = exact or [
             k for k, grid in enumerate(self.channel.grids) if set(queries.places) < set(grid.places)
         ]
-        users = self.channel._users(self.aggregate)[parts]
+        users = self.channel.part_users(self.aggregate)[parts]
         if len(queries.places) > 2 or not parts:
             return found
         if not users.any():
@@ -77,10 +77,10 @@ class GridErrors:
                 np.maximum(self.tables[k].ravel(), 0.0),
             )
             table = table / table.sum()
-            oracle, level = self.channel.parts[k], self.channel._level(self.aggregate, k)
-            frequencies = oracle._frequencies(level, None)
+            oracle, level = self.channel.parts[k], self.channel.part_aggregate(self.aggregate, k)
+            frequencies = oracle.frequencies_of(level, None)
             noise = noise + share**2 * np.maximum(
-                oracle._linear_variance(weights, level, frequencies, None), 0.0
+                oracle.linear_variances_of(weights, level, frequencies, None), 0.0
             )
             apart = spread(weights, table)
             sampling, everybody = (

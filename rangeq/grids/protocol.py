@@ -134,7 +134,7 @@ class ConjunctionProtocol(Protocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        return self._estimate(self.channel._own(aggregate))
+        return self._estimate(self.channel.require_own(aggregate))
 
     @abstractmethod
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:

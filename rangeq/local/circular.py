@@ -111,7 +111,7 @@ class Blocks(PublicDraw):
         begins = (
             np.arange(self.blocks) * self.width - np.arange(self.width)[:, None]
         ) % self.domain
-        result[begins] = self.base._supporters(counts)
+        result[begins] = self.base.supporters(counts)
         return result
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
@@ -247,7 +247,7 @@ class CircularHistogram(AdditiveProtocol):
             [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
         )
 
-    def _nodes(self, level: int, items: Items) -> Items:
+    def part_items(self, level: int, items: Items) -> Items:
         return items
 
     def _held(self, level: int, counts: Items) -> Items:
@@ -292,11 +292,11 @@ class CircularHistogram(AdditiveProtocol):
             The spectrum, as `numpy.fft.rfft` gives it, shape (circle // 2 + 1,); and the precision
             of each frequency, of that shape.
         """
-        users = self._users(aggregate)
+        users = self.part_users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
-                counts = self._level(aggregate, k).counts
+                counts = self.part_aggregate(aggregate, k).counts
                 found = level.supporters(counts) / float(level.base.p - level.base.q)
                 if self._size > self.domain:
                     found -= level.reporting(counts, users[k]) * _windows(self._even, level.width)
@@ -307,9 +307,9 @@ class CircularHistogram(AdditiveProtocol):
         total = np.divide(total, information, out=np.zeros_like(total), where=information > 0)
         return total + np.fft.rfft(self._even), information
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
-        shared = _curve(self, tuple(self._users(aggregate))).shared
+        shared = _curve(self, tuple(self.part_users(aggregate))).shared
         # Nobody is in the padding: each item gives up what it shares with the error of the sum
         if shared is not None:
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
@@ -337,7 +337,7 @@ class CircularHistogram(AdditiveProtocol):
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, result)
 
     def _average_variance(self, n: int, workload: str) -> float:
-        users, item = self._expected_users(n), np.arange(self.domain)
+        users, item = self.expected_users(n), np.arange(self.domain)
         prefixes = self._own_range_variance(np.zeros_like(item), item, users)
         sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
         return mean_over(
@@ -361,7 +361,7 @@ class CircularHistogram(AdditiveProtocol):
         numpy.ndarray
             Shape (sums,).
         """
-        users, size = self._expected_users(n), self._size
+        users, size = self.expected_users(n), self._size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
         if curve.shared is not None:

@@ -99,7 +99,7 @@ class DecomposedHistogram(LevelHistograms):
         super().estimate(aggregate, items)
         return DecomposedEstimate(self, aggregate)
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         return self._estimates(aggregate)[-1][: self.domain]
 
     # ------------------------------------------------------------ ranges, by nodes
@@ -125,9 +125,9 @@ class DecomposedHistogram(LevelHistograms):
         whole = (first == 0) & (last == self.tree.leaves - 1)
         return np.where(whole, 0.0, np.maximum(total, 0.0))
 
-    def _range_variance(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
+    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         assert isinstance(estimate, DecomposedEstimate)
-        users = self._users(estimate._aggregate)
+        users = self.part_users(estimate.aggregate)
         return self._of_ranges(estimate.n, users, estimate.nearest, first, last)
 
     def average_rmse(
@@ -154,7 +154,7 @@ class DecomposedHistogram(LevelHistograms):
         ValueError
             As for `RangeProtocol.average_rmse`.
         """
-        tree, users, domain = self.tree, self._expected_users(n), self.domain
+        tree, users, domain = self.tree, self.expected_users(n), self.domain
         if frequencies is None:
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
             laws = zip(self._laws, tree.widths, strict=True)
@@ -235,31 +235,33 @@ class DecomposedHistogram(LevelHistograms):
 
     def _of_sample(self, n: int, one: Any, among: Any) -> Any:
         """The variance from the users on the leaves, given what each adds and that among all."""
-        users = self._expected_users(n)[-1]
+        users = self.expected_users(n)[-1]
         if not users:
             return np.full(np.shape(one), np.inf)[()]
         return one / users + among * (1 / users - 1 / n)
 
-    def _slope(self, n: int) -> float:
-        users = self._expected_users(n)[-1]
-        return self._last._slope(1) / float(users) if users else 0.0
+    def variance_slope(self, n: int) -> float:
+        users = self.expected_users(n)[-1]
+        return self._last.variance_slope(1) / float(users) if users else 0.0
 
-    def _variances(self, aggregate: Aggregate, frequencies: Floats, items: Items | None) -> Floats:
-        part = self._level(aggregate, len(self.parts) - 1)
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        part = self.part_aggregate(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
-        own = self._last._variances(part, self._last._frequencies(part, None), None)
+        own = self._last.variances_of(part, self._last.frequencies_of(part, None), None)
         return own[: self.domain] + f * (1 - f) * (1 / part.n - 1 / aggregate.n)
 
-    def _linear_variance(
+    def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        part = self._level(aggregate, len(self.parts) - 1)
+        part = self.part_aggregate(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(weights), np.inf)
-        padded, leaves = self.tree.padded(weights), self._last._frequencies(part, None)
-        own = self._last._linear_variance(padded, part, leaves, None)
+        padded, leaves = self.tree.padded(weights), self._last.frequencies_of(part, None)
+        own = self._last.linear_variances_of(padded, part, leaves, None)
         return own + np.maximum(spread(weights, frequencies), 0.0) * (1 / part.n - 1 / aggregate.n)
 
 

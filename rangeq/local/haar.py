@@ -12,7 +12,7 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, variance_of
+from frequency.core.oracle import SymmetricOracle, variance_of
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -23,7 +23,7 @@ from rangeq.core.tree import Tree, inverse
 
 
 @dataclass(frozen=True)
-class HaarLevel(SignChannel, Oracle):
+class HaarLevel(SignChannel, SymmetricOracle):
     """One level of Haar coefficients: the user's node and side of it, as one bit.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
@@ -45,35 +45,16 @@ class HaarLevel(SignChannel, Oracle):
         """Left less right fraction of each node, unbiased."""
         return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * self.contrast)
 
-    def _frequencies(self, aggregate: Aggregate, items: Items | None) -> Floats:
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         half = self.differences(aggregate) / 2
         both = np.stack([half, -half], axis=1).ravel()
         return both if items is None else both[items]
 
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """(1 / contrast^2 - f) / (4 n) for a child of frequency f.
-
-        A child is estimated as half of its node's difference, with its sign.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Variances of fractions of the population, shaped like ``frequency``.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        f = np.asarray(frequency, dtype=np.float64)
-        return variance_of(n, (1 / self.contrast**2 - f) / 4)
+    @cached_property
+    def _own_and_other(self) -> tuple[float, float]:
+        # A child is estimated as half of its node's difference, with its sign.
+        other = 1 / self.contrast**2 / 4
+        return other - 1 / 4, other
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """(1 / contrast^2 - 2 / held) / n for the two children of a node.
@@ -100,14 +81,12 @@ class HaarLevel(SignChannel, Oracle):
         """
         return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
 
-    def _linear_variance(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
         nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
         contributed = (nodes**2).sum(axis=1) / self.contrast**2
         own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
-        result: Floats = (contributed - own**2 @ frequencies) / aggregate.n
+        result: Floats = variance_of(n, contributed - own**2 @ frequencies)
         return result
 
     def audit(self) -> Audit:
@@ -180,7 +159,7 @@ class HaarHRR(EvenTree):
     def _leaves(self, aggregate: Aggregate) -> Floats:
         solution = np.array([1.0])
         for k, level in enumerate(self.parts):
-            part = self._level(aggregate, k)
+            part = self.part_aggregate(aggregate, k)
             half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
             solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
         return solution

@@ -122,7 +122,7 @@ class SquareWave(Channel):
     def _details(self) -> dict[str, Any]:
         return {"reach": self.reach, "far": str(self._far_weight)}
 
-    def _privatize(self, items: Items, reports: Reports, source: BitSource) -> None:
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         far = bernoulli(len(items), self._far_weight, source)
         output = items.copy()
         output[~far] += uniform(int((~far).sum()), self._near, source)
@@ -131,18 +131,18 @@ class SquareWave(Channel):
         output[far] = drawn + np.where(drawn >= value, self._near, 0)
         reports["output"] = output
 
-    def _possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         result: npt.NDArray[np.bool_] = reports["output"] < self.outputs
         return result
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def counts_shape(self) -> tuple[int, ...]:
         return (self.outputs,)
 
-    def _aggregate(self, reports: Reports) -> npt.NDArray[np.int64]:
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return np.bincount(reports["output"], minlength=self.outputs)
 
-    def _simulate(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         total = np.zeros(self.outputs, dtype=np.int64)
         p, q = float(self.p), float(self.q)
         for item in np.flatnonzero(held):
@@ -183,7 +183,7 @@ class SquareWave(Channel):
         IncompatibleAggregate
             For the aggregate of another protocol.
         """
-        self._own(aggregate)
+        self.require_own(aggregate)
         if not aggregate.n:
             return Distribution(np.full(self.domain, np.nan), 0)
         return Distribution(self.fit(aggregate, smooth).frequencies, aggregate.n)
@@ -214,7 +214,7 @@ class SquareWave(Channel):
         IncompatibleAggregate
             For the aggregate of another protocol.
         """
-        self._own(aggregate)
+        self.require_own(aggregate)
         if not aggregate.n:
             raise ValueError("no reports: there is nothing to fit")
         counts = aggregate.counts.astype(np.float64)

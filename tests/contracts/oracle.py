@@ -260,7 +260,7 @@ class OracleContract:
         assert oracle.report_bits <= 8 * size
         if size <= 2:
             everything = np.arange(1 << 8 * size, dtype=f"<u{size}").view(oracle.report_dtype)
-            accepted = set(codes(everything[oracle._possible(everything)]).tolist())
+            accepted = set(codes(everything[oracle.possible(everything)]).tolist())
             assert accepted == set(codes(reports).tolist())
 
     def test_audit_is_the_enumerated_ratio(self, case):
@@ -337,7 +337,7 @@ class OracleContract:
             w = some_weights(chosen.shape[1])
             found = np.array(
                 [
-                    oracle._linear_variance(w, aggregate, row, items)
+                    oracle.linear_variances_of(w, aggregate, row, items)
                     for aggregate, row in zip(one_by_one(oracle, reports), chosen, strict=True)
                 ]
             )
@@ -348,7 +348,7 @@ class OracleContract:
             drawn = np.random.default_rng(6).integers(0, len(reports), size=6)
             aggregate = oracle.aggregate(reports[drawn])
             estimate = oracle.estimate(aggregate, items)
-            together = oracle._linear_variance(w, aggregate, estimate.frequencies, items)
+            together = oracle.linear_variances_of(w, aggregate, estimate.frequencies, items)
             # A mean over users is one of large terms when estimates are large
             scale = found * max(1.0, np.abs(chosen).max())
             close(36 * together, found[drawn].sum(axis=0), scale)
@@ -362,7 +362,7 @@ class OracleContract:
         oracle, reports, _, P, E = self.enumerated(case)
         found = np.array(
             [
-                oracle._variances(a, row, None)
+                oracle.variances_of(a, row, None)
                 for a, row in zip(one_by_one(oracle, reports), E, strict=True)
             ]
         )
@@ -552,7 +552,7 @@ class OracleContract:
         empty = oracle.aggregate(reports[:0])
         assert whole + empty == empty + whole == whole
         assert whole.n == 101
-        assert oracle._own(whole) is whole
+        assert oracle.require_own(whole) is whole
 
     def test_large_batches(self, monkeypatch):
         """How many users are handled at a time shows in nothing but the random words' order."""
@@ -560,7 +560,7 @@ class OracleContract:
         values = np.arange(1000) % 3
         reports = oracle.privatize(values, np.random.default_rng(0))
         whole = oracle.aggregate(reports)
-        monkeypatch.setattr(type(oracle), "_batch", 7)
+        monkeypatch.setattr(type(oracle), "batch_size", 7)
         assert oracle.aggregate(reports) == whole
         assert oracle.aggregate(oracle.privatize(values, np.random.default_rng(0))).n == 1000
         assert len(oracle.privatize(values[:701], np.random.default_rng(0))) == 701
@@ -942,7 +942,7 @@ class SketchContract(OracleContract):
                     total = np.mean([f @ v for _, v in sums], axis=0) / n + np.var(
                         [f @ m for m, _ in sums], axis=0
                     )
-                    found = oracle._linear_variance(
+                    found = oracle.linear_variances_of(
                         w, aggregate, f if items is None else f[items], items
                     )
                     close(found, total, found)
@@ -956,8 +956,8 @@ class SketchContract(OracleContract):
                 vars(oracle)["second_moment"] = lambda _, f=f: float(f @ f)
                 aggregate = oracle.simulate(held, np.random.default_rng(0))
                 expected = oracle.variance(n, f, second_moment=float(f @ f))
-                close(oracle._variances(aggregate, f, None), expected, expected)
-                close(oracle._linear_variance(np.eye(3), aggregate, f, None), expected, expected)
+                close(oracle.variances_of(aggregate, f, None), expected, expected)
+                close(oracle.linear_variances_of(np.eye(3), aggregate, f, None), expected, expected)
 
     def test_linear_is_cut_at_zero(self):
         oracle = self.make(3, 1.0)
@@ -965,7 +965,7 @@ class SketchContract(OracleContract):
             oracle.aggregate(oracle.privatize([0, 1, 2, 2], np.random.default_rng(0)))
         )
         w = some_weights(3)
-        raw = oracle._linear_variance(w, estimate._aggregate, estimate.frequencies, None)
+        raw = oracle.linear_variances_of(w, estimate.aggregate, estimate.frequencies, None)
         assert estimate.linear(w).variance.tolist() == np.maximum(raw, 0).tolist()
         assert estimate.linear(w).value.tolist() == (w @ estimate.frequencies).tolist()
 
@@ -984,7 +984,7 @@ class SketchContract(OracleContract):
             for oracle, P, _ in family:
                 counts = [a.counts for a in one_by_one(oracle, self.twin(oracle, no_bits).reports)]
                 moment = [
-                    [oracle.second_moment(Aggregate(oracle._signature, 2, a + b)) for b in counts]
+                    [oracle.second_moment(Aggregate(oracle.signature, 2, a + b)) for b in counts]
                     for a in counts
                 ]
                 mean += P.T @ np.array(moment) @ P / len(family)

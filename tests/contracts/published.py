@@ -126,7 +126,7 @@ def _(channel: CountMeanSketch, report, item):
 
 @probability.register
 def _(channel: JLOracle, report, item):
-    right = channel._likelihood(report.reshape(1), np.array([item]))[0] == 1
+    right = channel.likelihood(report.reshape(1), np.array([item]))[0] == 1
     return told(channel, right) / channel.rows
 
 
@@ -212,5 +212,5 @@ def _(channel: Mixture, report, item):
     part = int(report[channel.kind])
     own = channel.parts[part]
     body = report["body"][: own.report_dtype.itemsize].view(own.report_dtype)[0]
-    node = int(channel._nodes(part, np.asarray(item)[None])[0])
+    node = int(channel.part_items(part, np.asarray(item)[None])[0])
     return Fraction(channel.part_weights[part], WORD) * probability(own, body, node)

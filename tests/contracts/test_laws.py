@@ -223,7 +223,7 @@ def coins_of(channel, items):
     found: dict = {}
     for word in range(200):
         coins = Coins(np.full(len(items), word, dtype=np.uint64), channel.seed)
-        found.setdefault(tuple(channel.inner._coins_likelihood(coins, items).tolist()), word)
+        found.setdefault(tuple(channel.inner.coins_likelihood(coins, items).tolist()), word)
     return found
 
 
@@ -461,7 +461,7 @@ def leaky_powers(self):
 
 def leaky_one_bit(self, items, reports, source):
     reports["coins"] = source(len(items))
-    which = self.inner._coins_likelihood(self._coins(reports), items)
+    which = self.inner.coins_likelihood(self._coins(reports), items)
     weights = np.array([cut(weight) for weight in self._acceptance], dtype=np.uint64)
     reports["bit"] = source(len(items)) < weights[which]
 
@@ -543,7 +543,7 @@ def test_a_cut_of_the_number_itself_shows_in_the_audit(part):
 
 
 def test_a_leak_of_one_bit_shows():
-    with patch.object(Sampled, "_privatize", leaky_one_bit), pytest.raises(AssertionError):
+    with patch.object(Sampled, "fill", leaky_one_bit), pytest.raises(AssertionError):
         test_one_bit(frequency.GRR(3, 0.5))
 
 

@@ -57,7 +57,7 @@ def test_files_pickles_and_copies(protocol, tmp_path) -> None:
         same(protocol, other)
         mine, theirs = channel_of(protocol), channel_of(other)
         same(mine, theirs)
-        assert theirs._signature == mine._signature
+        assert theirs.signature == mine.signature
         assert other.audit() == protocol.audit()
         empty = np.zeros(0, dtype=mine.report_dtype)
         assert protocol.aggregate(empty) + other.aggregate(empty) == protocol.aggregate(empty)
@@ -70,8 +70,8 @@ def test_equal_channels_have_equal_signatures(protocol) -> None:
     fields = {name: getattr(channel, name) for name in inspect.signature(type(channel)).parameters}
     again = type(channel)(**fields)
     same(channel, again)
-    assert again._signature == channel._signature
-    assert json.loads(json.dumps(again.parameters)) == json.loads(channel._signature)
+    assert again.signature == channel.signature
+    assert json.loads(json.dumps(again.parameters)) == json.loads(channel.signature)
 
 
 @protocols
@@ -82,7 +82,7 @@ def test_others_are_not_equal(protocol, tmp_path) -> None:
     for other in PROTOCOLS:
         assert (other == protocol) == (other is protocol)
         if type(channel_of(other)) is not type(channel_of(protocol)):
-            assert channel_of(other)._signature != channel_of(protocol)._signature
+            assert channel_of(other).signature != channel_of(protocol).signature
 
 
 @pytest.mark.parametrize("mechanism", CENTRAL, ids=repr)
@@ -105,5 +105,5 @@ def test_channels_of_records_know_their_attributes() -> None:
     for kind in (InpRR, InpPS, InpOLH, InpHTCMS):
         one, two = kind(DOMAIN, 2, 0.5).channel, kind(Domain({"a": 2, "b": 3}), 2, 0.5).channel
         assert one != two
-        assert one._signature != two._signature
+        assert one.signature != two.signature
         assert one.parameters["attributes"] == [["age", 3], ["sex", 2]]

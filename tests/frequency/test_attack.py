@@ -287,8 +287,8 @@ class Copying(OUE):
 class Unequal(OUE):
     """OUE with the bit next to the holder's always clear."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         reports["bits"][:, 0] &= ~(np.uint8(1) << ((items + 1) % 8).astype(np.uint8))
 
 
@@ -296,10 +296,10 @@ class Unequal(OUE):
 class BiasedHash(OLH):
     """OLH that draws all again, once, for some of the functions, which depend on the item."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         again = np.zeros(len(items), dtype=self.report_dtype)
-        super()._privatize(items, again, source)
+        super().fill(items, again, source)
         redo = (reports["hash"] % 4 == items % 4) & (reports["value"] != 0)
         reports[redo] = again[redo]
 
@@ -308,7 +308,7 @@ class BiasedHash(OLH):
 class BiasedIndex(HRR):
     """HRR that draws an index again, once, where the item's sign is +1."""
 
-    def _privatize(self, items, reports, source):
+    def fill(self, items, reports, source):
         index = 1 + uniform(len(items), self.padded - 1, source)
         plus = (np.bitwise_count(index & items) & 1) == 0
         index[plus] = 1 + uniform(int(plus.sum()), self.padded - 1, source)
@@ -320,10 +320,10 @@ class BiasedIndex(HRR):
 class RedrawsTheSign(HRR):
     """HRR_t that draws all again, once, where the item's signs are all +1."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         again = np.zeros(len(items), dtype=self.report_dtype)
-        super()._privatize(items, again, source)
+        super().fill(items, again, source)
         redo = (np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1).sum(
             axis=1
         ) == 0
@@ -347,8 +347,8 @@ class NeverRedraws(ProjectiveGeometry):
     it.
     """
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         space = self._space
         rest = uniform(len(items), space.q ** (space.t - 1), source) == 0
         zero = (self._through.draw(len(items), source) == 0) & rest
@@ -366,8 +366,8 @@ class NeverRedraws(ProjectiveGeometry):
 class Neighbourly(SubsetSelection):
     """Subset selection that fills its set with the items next to the holder's, and not with any."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         holds = bits_at(reports, items) == 1
         start = np.where(holds, items, items + 1)
         sets = np.zeros(len(items), dtype=np.uint64)
@@ -380,11 +380,11 @@ class Neighbourly(SubsetSelection):
 class Avoids(SubsetSelection):
     """Subset selection that draws again, once, a set with item 0; but not for a holder of it."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         lowest = (bits_at(reports, np.zeros_like(items)) == 1) & (items != 0)
         again = np.zeros(len(items), dtype=self.report_dtype)
-        super()._privatize(items, again, source)
+        super().fill(items, again, source)
         reports[lowest] = again[lowest]
 
 
@@ -396,7 +396,7 @@ def bits_at(reports, items):
 class FewLies(GRR):
     """GRR whose lies are only the items near the truth."""
 
-    def _privatize(self, items, reports, source):
+    def fill(self, items, reports, source):
         reports["item"] = (
             items + np.minimum(self._choice.draw(len(items), source), 2)
         ) % self.domain
@@ -406,10 +406,10 @@ class FewLies(GRR):
 class BiasedRow(JLOracle):
     """The row is drawn again, once, where the item's sign is -1."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         again = np.zeros(len(items), dtype=self.report_dtype)
-        super()._privatize(items, again, source)
+        super().fill(items, again, source)
         minus = np.array([signs_of(self, np.array([row]), 0, 1) for row in range(self.rows)])[
             :, :, 0
         ]
@@ -421,8 +421,8 @@ class BiasedRow(JLOracle):
 class CountsTheHash(HadamardCountMeanSketch):
     """The hash function is the item's number, half of the time."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         half = uniform(len(items), 2, source) == 1
         reports["hash"][half] = items[half] % self.hashes
 
@@ -431,8 +431,8 @@ class CountsTheHash(HadamardCountMeanSketch):
 class OneBitOnly(CountMeanSketch):
     """The holder's cell is told with the ratio of the whole report, and not with its root."""
 
-    def _privatize(self, items, reports, source):
-        super()._privatize(items, reports, source)
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
         cell = self._cells_of(reports["hash"].astype(np.int64), items)
         one = TruthOrLie.within(self.max_ratio, 2).draw(len(items), source) == 0
         place = np.uint8(1) << (cell & 7).astype(np.uint8)
@@ -443,7 +443,7 @@ class OneBitOnly(CountMeanSketch):
 class OtherTable(Tabular):
     """The table that is sampled is not the one that was audited."""
 
-    def _privatize(self, items, reports, source):
+    def fill(self, items, reports, source):
         other = named.krr(self.domain, self.mechanism.privacy.alpha ** Fraction(2))
         reports["output"] = other.sampler.outputs(items, source)
 

@@ -195,12 +195,12 @@ def test_the_quadratic_form_is_that_of_the_exact_covariance(oracle, population):
     n = 10**12
     counts = np.rint(n * mean).astype(np.int64)
     counts[-1] += n - counts.sum() if isinstance(oracle, GRR) else 0
-    (pool,) = oracle._samples(n, counts)
+    (pool,) = oracle.samples(n, counts)
     inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
     rank = np.linalg.matrix_rank(covariance, tol=1e-9)
     for report in rows[:: max(1, len(rows) // 20)]:
         gap = report - mean
-        (own,) = oracle._samples(n, np.rint(n * report).astype(np.int64))
+        (own,) = oracle.samples(n, np.rint(n * report).astype(np.int64))
         value, freedom = _chi_square((own.sums - pool.sums) / n, pool, 1.0, n)
         assert value == pytest.approx(gap @ inverse @ gap, rel=1e-6)
         assert freedom == rank
@@ -363,7 +363,7 @@ def test_devices_that_do_not_randomise_and_a_wrong_epsilon_are_flagged():
             strong = honest(kind(16, epsilon), 2 * N, rng)
             found = check_collectors(
                 oracle,
-                {**collectors, "liar": Aggregate(oracle._signature, strong.n, strong.counts)},
+                {**collectors, "liar": Aggregate(oracle.signature, strong.n, strong.counts)},
             )
             assert found.collectors[4].rest.adjusted < 1e-6
         truthful = np.zeros(2 * N, dtype=oracle.report_dtype)
@@ -495,7 +495,7 @@ def test_hostile_and_trivial_collectors():
         )
     with pytest.raises(IncompatibleAggregate):
         # No 5 reports have these counts
-        check_collectors(oracle, {"a": some, "b": Aggregate(oracle._signature, 5, some.counts)})
+        check_collectors(oracle, {"a": some, "b": Aggregate(oracle.signature, 5, some.counts)})
     with pytest.raises(TypeError, match="Aggregate"):
         check_collectors(oracle, {"a": some, "b": 7})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="protocol"):

@@ -98,7 +98,7 @@ class RangeContract(OracleContract):
                 np.ascontiguousarray(part.reports).view(np.uint8).reshape(len(rows), size)
             )
             reports.append(rows)
-            nodes = oracle._nodes(k, np.arange(oracle.domain))
+            nodes = oracle.part_items(k, np.arange(oracle.domain))
             table += [
                 [Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table
             ]

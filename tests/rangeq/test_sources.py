@@ -107,7 +107,7 @@ def test_ranges_of_2_16_items_begin_at_every_256th(
             if branching
             else HaarHRR(domain, epsilon)
         )
-        variance = protocol._own_range_variance(first, last, protocol._expected_users(N)).mean()
+        variance = protocol._own_range_variance(first, last, protocol.expected_users(N)).mean()
         ratios.append(value / 1000 / math.sqrt(variance))
     assert math.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.03)
 
@@ -212,7 +212,7 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
     first, last = all_ranges(1 << bits)
     # Of independent samples: a little more.
     variance = protocol.tree.range_variance(
-        first, last, protocol._contrasts(protocol._expected_users(1))
+        first, last, protocol._contrasts(protocol.expected_users(1))
     )
     whole = (frequency_variance(epsilon) + 1) * 1.001
     assert whole == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=2e-3)

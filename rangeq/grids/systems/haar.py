@@ -64,7 +64,7 @@ class HaarCoefficients(RecordChannel):
     def part_weights(self) -> tuple[int, ...]:
         return weights_of(len(self.levels), None, self.kind)
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         node, side = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
         for place, level in self.levels[part]:
             child = items[:, place] >> (self.heights[place] - level)
@@ -115,7 +115,7 @@ class HaarHRR2D(ConjunctionProtocol):
             return PairwiseEstimate(attributes, 0, (), {})
         differences = {}
         for part, (levels, oracle) in enumerate(zip(channel.levels, channel.parts, strict=True)):
-            level = channel._level(aggregate, part)
+            level = channel.part_aggregate(aggregate, part)
             if level.n:
                 differences[levels] = oracle.differences(level)
         grids, fits = [], []

@@ -95,7 +95,7 @@ class HIOEstimate(ConjunctionEstimate):
 
     def __init__(self, protocol: HIO, aggregate: Aggregate) -> None:
         super().__init__(protocol.attributes, aggregate.n)
-        self._levels, self._channel, self._aggregate = protocol.levels, protocol.channel, aggregate
+        self._levels, self._channel, self.aggregate = protocol.levels, protocol.channel, aggregate
         self._tables: dict[int, Floats] = {}
 
     def _answers(self, queries: Queries) -> Floats:
@@ -131,7 +131,7 @@ class HIOEstimate(ConjunctionEstimate):
         grid, oracle, level = (
             self._channel.grids[part],
             self._channel.parts[part],
-            self._channel._level(self._aggregate, part),
+            self._channel.part_aggregate(self.aggregate, part),
         )
         if not level.n:
             shares = [
@@ -144,7 +144,7 @@ class HIOEstimate(ConjunctionEstimate):
             return np.array([math.prod(share) / self.attributes.size for share in shares])
         if oracle.domain <= (self._channel.largest_table or 0):
             if part not in self._tables:
-                self._tables[part] = self._channel.frequencies(self._aggregate, part)
+                self._tables[part] = self._channel.frequencies(self.aggregate, part)
             table = self._tables[part]
             return np.array(
                 [
@@ -157,7 +157,7 @@ class HIOEstimate(ConjunctionEstimate):
             inside = np.ix_(*(np.arange(start, end) for _, start, end in block))
             cells.append(np.ravel_multi_index(inside, grid.shape).ravel())
         found, starts = (
-            oracle._frequencies(level, np.concatenate(cells)),
+            oracle.frequencies_of(level, np.concatenate(cells)),
             np.cumsum([0, *map(len, cells[:-1])]),
         )
         result: Floats = np.add.reduceat(found, starts)

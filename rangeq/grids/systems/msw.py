@@ -26,7 +26,7 @@ class AttributeWaves(RecordChannel):
     def part_weights(self) -> tuple[int, ...]:
         return weights_of(len(self.attributes), None, self.kind)
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         return items[:, part]
 
 
@@ -59,6 +59,6 @@ class MSW(ConjunctionProtocol):
     def _estimate(self, aggregate: Aggregate) -> ProductEstimate:
         found = []
         for k, wave in enumerate(self.channel.parts if aggregate.n else ()):
-            level = self.channel._level(aggregate, k)
+            level = self.channel.part_aggregate(aggregate, k)
             found.append(wave.estimate(level, self.smooth) if level.n else even(wave.domain))
         return ProductEstimate(self.attributes, aggregate.n, found)

@@ -225,7 +225,7 @@ class WaveCells(PublicDraw):
         """See `Heard`."""
         p, q, k = float(self.base.p), float(self.base.q), self.base.size
         result = (counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q)
-        return result.reshape(*self._shape[:-1], *self.arcs)
+        return result.reshape(*self.counts_shape[:-1], *self.arcs)
 
 
 def information(oracle: SubsetSelection) -> float:
@@ -292,7 +292,7 @@ class WaveChannel(RecordChannel):
     def part_weights(self) -> tuple[int, ...]:
         return weights_of(len(self.groups), None, self.kind)
 
-    def _nodes(self, part: int, items: Items) -> Items:
+    def part_items(self, part: int, items: Items) -> Items:
         node = np.zeros(len(items), dtype=np.int64)
         for place in self.groups[part]:
             node = node * self.attributes.sizes[place] + items[:, place]
@@ -326,6 +326,6 @@ class WaveChannel(RecordChannel):
     def heard(self, aggregate: Aggregate) -> list[Heard]:
         """What the reports of each part say."""
         return [
-            Heard(group, part.information, part.held(self._level(aggregate, k).counts))
+            Heard(group, part.information, part.held(self.part_aggregate(aggregate, k).counts))
             for k, (group, part) in enumerate(zip(self.groups, self.parts, strict=True))
         ]

@@ -455,7 +455,7 @@ def kinds_of_reports(oracle: Oracle) -> set[tuple[int, ...]]:
             np.indices((256,) * size if size < 3 else (4, 8, 256)).reshape(size, -1).T.astype("u1")
         )
         everything = np.frombuffer(noise.tobytes(), dtype=oracle.report_dtype)
-    kept = everything[oracle._possible(everything)]
+    kept = everything[oracle.possible(everything)]
     return {
         tuple(oracle.aggregate(kept[k : k + 1]).counts.ravel().tolist()) for k in range(len(kept))
     }

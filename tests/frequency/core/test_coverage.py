@@ -183,7 +183,7 @@ def exact_coverage(oracle, n, score):
     """
     assert oracle.domain == n + 1
     # The item with k ones is item k
-    estimate = oracle.estimate(Aggregate(oracle._signature, n, np.arange(n + 1)))
+    estimate = oracle.estimate(Aggregate(oracle.signature, n, np.arange(n + 1)))
     if score:
         low, high = estimate.interval(0.95)
     else:
@@ -217,7 +217,7 @@ def test_score_intervals_of_few_users(epsilon):
 def test_intervals_of_other_confidence():
     """Nested, symmetric in the score's sense, and exactly as likely as they say, for many users."""
     oracle = OUE(2001, 1.0)
-    estimate = oracle.estimate(Aggregate(oracle._signature, 2000, np.arange(2001)))
+    estimate = oracle.estimate(Aggregate(oracle.signature, 2000, np.arange(2001)))
     p, q, held = float(oracle.p), float(oracle.q), 100
     counts = np.convolve(
         stats.binom.pmf(np.arange(held + 1), held, p), stats.binom.pmf(np.arange(1901), 1900, q)

@@ -20,10 +20,10 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
     oracle, rng = kind(domain, epsilon), np.random.default_rng(domain)
     assert isinstance(oracle, CellOracle)
     reports = oracle.privatize(rng.integers(domain, size=60), rng)
-    cells = oracle._cells(reports)
+    cells = oracle.cells_of(reports)
     assert cells.shape == (60, oracle.size if isinstance(oracle, SubsetSelection) else 1)
-    assert oracle._cells(reports[:0]).shape[0] == 0
-    total = np.zeros(math.prod(oracle._shape), dtype=np.int64)
+    assert oracle.cells_of(reports[:0]).shape[0] == 0
+    total = np.zeros(math.prod(oracle.counts_shape), dtype=np.int64)
     counts = []
     for row, report in zip(cells.tolist(), reports, strict=True):
         assert len(set(row)) == len(row)
@@ -31,7 +31,7 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
         for cell in row:
             one[cell] += 1
             total[cell] += 1
-        counts.append(one.reshape(oracle._shape))
+        counts.append(one.reshape(oracle.counts_shape))
         if kind is GRR:
             assert row == [report["item"]]
         elif kind is SubsetSelection:
@@ -43,18 +43,18 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
             )
         elif kind is ProjectiveGeometry:
             assert row == [report["hyperplane"]]
-    for aggregate in (oracle._aggregate, lambda part: CellOracle._aggregate(oracle, part)):
+    for aggregate in (oracle.counts_of, lambda part: CellOracle.counts_of(oracle, part)):
         found = aggregate(reports)
-        assert found.shape == oracle._shape
+        assert found.shape == oracle.counts_shape
         assert found.ravel().tolist() == total.tolist()
         for k in range(60):
             assert (aggregate(reports[k : k + 1]) == counts[k]).all()
-    stack = np.array(counts).reshape(3, 20, *oracle._shape)
-    together = oracle._supporters(stack)
+    stack = np.array(counts).reshape(3, 20, *oracle.counts_shape)
+    together = oracle.supporters(stack)
     assert together.shape == (3, 20, domain)
     for i, j in product(range(3), range(20)):
-        assert together[i, j].tolist() == oracle._supporters(stack[i, j]).tolist()
+        assert together[i, j].tolist() == oracle.supporters(stack[i, j]).tolist()
     assert (
         together.sum(axis=(0, 1)).tolist()
-        == oracle._supporters(total.reshape(oracle._shape)).tolist()
+        == oracle.supporters(total.reshape(oracle.counts_shape)).tolist()
     )

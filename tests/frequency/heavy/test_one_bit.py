@@ -91,7 +91,7 @@ def listed(name, domain, epsilon):
 
 
 def flat(channel):
-    return [ratio for kind in channel._likelihoods for ratio in kind]
+    return [ratio for kind in channel.likelihoods for ratio in kind]
 
 
 def numbers(oracle, reports):
@@ -120,7 +120,7 @@ def acceptances(sampled, oracle, reports):
     """
     weights = sampled._acceptance
     n, d = len(reports), oracle.domain
-    which = oracle._likelihood(np.repeat(reports, d), np.tile(np.arange(d), n)).reshape(n, d)
+    which = oracle.likelihood(np.repeat(reports, d), np.tile(np.arange(d), n)).reshape(n, d)
     return [[weights[k] for k in row] for row in which.tolist()]
 
 
@@ -144,10 +144,10 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities(name, domain, epsilo
     """
     oracle, reports, table, blank = listed(name, domain, epsilon)
     stated = flat(oracle)
-    for kind in oracle._likelihoods:
+    for kind in oracle.likelihoods:
         assert list(kind) == sorted(kind)
     for v in range(domain):
-        which = oracle._likelihood(reports, np.full(len(reports), v))
+        which = oracle.likelihood(reports, np.full(len(reports), v))
         assert [stated[k] for k in which] == [
             row[v] / b for row, b in zip(table, blank, strict=True)
         ]
@@ -162,8 +162,8 @@ def test_blank_reports_have_the_stated_distribution(name):
     oracle, reports, _, blank = listed(name, 5, 0.5)
     words = np.random.default_rng(31).integers(0, WORD, size=40_000, dtype=np.uint64)
     coins = Coins(words, seed=4)
-    drawn = oracle._blank(coins)
-    assert oracle._possible(drawn).all()
+    drawn = oracle.blank(coins)
+    assert oracle.possible(drawn).all()
     known = grouped(oracle, reports, blank)
     place = {key: k for k, key in enumerate(known)}
     counts = np.bincount([place[key] for key in numbers(oracle, drawn)], minlength=len(place))
@@ -173,8 +173,8 @@ def test_blank_reports_have_the_stated_distribution(name):
     wrong = 0.9 * probabilities + 0.1 * (np.arange(len(place)) == np.argmin(probabilities))
     assert goodness(counts, wrong) < FALSE_ALARM
     for chosen in (slice(10, 20), np.array([7, 3, 3])):
-        assert oracle._blank(coins[chosen]).tobytes() == drawn[chosen].tobytes()
-    assert oracle._blank(Coins(words[:50], seed=5)).tobytes() != drawn[:50].tobytes()
+        assert oracle.blank(coins[chosen]).tobytes() == drawn[chosen].tobytes()
+    assert oracle.blank(Coins(words[:50], seed=5)).tobytes() != drawn[:50].tobytes()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -270,21 +270,19 @@ def test_the_bit_is_drawn_with_the_audited_weights(name):
     channel = OneBit(oracle, seed=3).channel
     coins = [0, 1, WORD - 1, 12345, 1 << 63]
     items = np.arange(5)
-    which = oracle._likelihood(oracle._blank(Coins(np.array(coins, dtype=np.uint64), 3)), items)
+    which = oracle.likelihood(oracle.blank(Coins(np.array(coins, dtype=np.uint64), 3)), items)
     weights = [channel._acceptance[k] for k in which]
     for shift, bit in ((-1, 1), (0, 0)):
         reports = np.zeros(5, dtype=channel.report_dtype)
         played(
-            lambda source, r=reports: channel._privatize(items, r, source),
+            lambda source, r=reports: channel.fill(items, r, source),
             [*coins, *(w + shift for w in weights)],
         )
         assert reports["coins"].tolist() == coins
         assert reports["bit"].tolist() == [bit] * 5
     for word, bit in ((0, 1), (WORD - 1, 0)):
         reports = np.zeros(5, dtype=channel.report_dtype)
-        played(
-            lambda source, r=reports: channel._privatize(items, r, source), [*coins, *[word] * 5]
-        )
+        played(lambda source, r=reports: channel.fill(items, r, source), [*coins, *[word] * 5])
         assert reports["bit"].tolist() == [bit] * 5
 
 
@@ -307,7 +305,7 @@ def test_bits_about_heavy_hitter_protocols(make, epsilon):
     protocol = OneBit(make(epsilon))
     channel, inner = protocol.channel, protocol.channel.inner
     d, coins = inner.domain, np.random.default_rng(2).integers(0, WORD, size=2000, dtype=np.uint64)
-    which = inner._coins_likelihood(
+    which = inner.coins_likelihood(
         Coins(np.repeat(coins, d), 0), np.tile(np.arange(d), len(coins))
     ).reshape(-1, d)
     audit = protocol.audit()
@@ -364,7 +362,7 @@ def test_the_server_counts_the_kept_blank_reports(name):
     kept = reports[reports["bit"] == 1]
     assert 0 < len(kept) < 3000
     assert protocol.channel.sampled(whole) == oracle.aggregate(
-        oracle._blank(Coins(kept["coins"], 9))
+        oracle.blank(Coins(kept["coins"], 9))
     )
     assert whole.n == 3000
     assert protocol.aggregate(reports[:1000]) + protocol.aggregate(reports[1000:]) == whole
@@ -478,7 +476,7 @@ def test_variances_of_any_weights_are_those_of_the_items_and_pairs(name):
     one, two = one + 3, two - 2
 
     def told(weights):
-        return channel._linear_variance(weights, aggregate, f.clip(0, 1), None)
+        return channel.linear_variances_of(weights, aggregate, f.clip(0, 1), None)
 
     np.testing.assert_allclose(told(2 * one), 4 * told(one), rtol=1e-9)
     both = told(one + two) + told(one - two)

@@ -103,14 +103,14 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities():
         PrefixExtension(3, 0.5, lengths=(1, 3)).channel,
     ):
         reports, table = enumerated(channel)
-        stated = [ratio for kind in channel._likelihoods for ratio in kind]
+        stated = [ratio for kind in channel.likelihoods for ratio in kind]
         sizes = Counter(reports["part"].tolist())
         blank = [
             Fraction(channel.part_weights[part], (1 << 64) * sizes[part])
             for part in reports["part"].tolist()
         ]
         for v in range(channel.domain):
-            which = channel._likelihood(reports, np.full(len(reports), v))
+            which = channel.likelihood(reports, np.full(len(reports), v))
             assert [stated[k] for k in which] == [
                 row[v] / b for row, b in zip(table, blank, strict=True)
             ]
@@ -169,7 +169,7 @@ def test_children_are_direct_estimates(make):
             for low in rng.integers(0, 1 << step, size=5).tolist():
                 prefix, mean = (parent << step) | low, 0.0
                 for part in level.parts:
-                    own = channel._level(aggregate, part)
+                    own = channel.part_aggregate(aggregate, part)
                     node = (
                         int(
                             LinearHash(f"prefix {part}", channel.seed, channel.places)(

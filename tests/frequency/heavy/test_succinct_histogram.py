@@ -148,14 +148,14 @@ def test_likelihoods_are_ratios_of_enumerated_probabilities():
         channel = tiny(0.5, hashes).channel
         reports = all_reports(tiny(0.5, hashes))[:: 1 if hashes == 1 else 37]
         agree = agreements(tiny(0.5, hashes), reports)
-        (stated,) = channel._likelihoods
+        (stated,) = channel.likelihoods
         lie, truth = (
             Fraction(2 * int(channel.parameters[name]), WORD) for name in ("lie", "truth")
         )
         assert stated == tuple(lie ** (hashes + 1 - k) * truth**k for k in range(hashes + 2))
         for item in range(4):
             assert (
-                channel._likelihood(reports, np.full(len(reports), item)).tolist()
+                channel.likelihood(reports, np.full(len(reports), item)).tolist()
                 == agree[:, item].tolist()
             )
 
@@ -165,7 +165,7 @@ def test_blank_reports_are_uniform():
     coins = Coins(np.random.default_rng(1).integers(0, WORD, size=60_000, dtype=np.uint64), 3)
     place = {row.tobytes(): k for k, row in enumerate(all_reports(protocol))}
     counts = np.bincount(
-        [place[row.tobytes()] for row in protocol.channel._blank(coins)], minlength=256
+        [place[row.tobytes()] for row in protocol.channel.blank(coins)], minlength=256
     )
     flat = np.full(256, 1 / 256)
     assert goodness(counts, flat) > FALSE_ALARM
@@ -187,16 +187,16 @@ def test_blank_reports_are_uniform():
     ids=["tiny", "16 bits", "64 bits", "defaults"],
 )
 def test_a_client_computes_only_what_matters(protocol, monkeypatch):
-    """`_coins_likelihood` is `_likelihood` of the whole blank report; whatever the batches."""
+    """`coins_likelihood` is `likelihood` of the whole blank report; whatever the batches."""
     channel, rng = protocol.channel, np.random.default_rng(7)
     coins = Coins(rng.integers(0, WORD, size=500, dtype=np.uint64), 11)
     items = rng.integers(0, 1 << protocol.bits, size=500, dtype=np.uint64).view(np.int64)
-    blank = channel._blank(coins)
-    lazy = channel._coins_likelihood(coins, items)
-    assert lazy.tolist() == channel._likelihood(blank, items).tolist()
+    blank = channel.blank(coins)
+    lazy = channel.coins_likelihood(coins, items)
+    assert lazy.tolist() == channel.likelihood(blank, items).tolist()
     assert len(set(lazy.tolist())) > 1
-    monkeypatch.setattr(type(channel), "_batch", 7)
-    assert channel._blank(coins).tobytes() == blank.tobytes()
+    monkeypatch.setattr(type(channel), "batch_size", 7)
+    assert channel.blank(coins).tobytes() == blank.tobytes()
 
 
 def test_the_server_adds_up_the_kept_blank_reports():
@@ -207,7 +207,7 @@ def test_the_server_adds_up_the_kept_blank_reports():
     protocol, channel = OneBit(inner, seed=6), inner.channel
     reports = protocol.privatize(np.arange(600) % 256, np.random.default_rng(1))
     sampled = protocol.channel.sampled(protocol.aggregate(reports))
-    blank = channel._blank(Coins(reports["coins"][reports["bit"] == 1], 6))
+    blank = channel.blank(Coins(reports["coins"][reports["bit"] == 1], 6))
     assert sampled == inner.aggregate(blank)
     sums = np.zeros((16, channel.code.length), dtype=int)
     for row in blank:

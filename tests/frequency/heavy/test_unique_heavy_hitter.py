@@ -91,7 +91,7 @@ def test_the_sign_is_a_lie_for_words_below_the_weight():
         for word, told in ((0, -1), (lie - 1, -1), (lie, 1), (WORD - 1, 1)):
             reports = np.zeros(1, dtype=channel.report_dtype)
             played(
-                lambda source, r=reports, x=item: channel._privatize(np.array([x]), r, source),
+                lambda source, r=reports, x=item: channel.fill(np.array([x]), r, source),
                 [place * (WORD // m), word],
             )
             assert reports["index"][0] == place

@@ -158,7 +158,7 @@ def test_weights_are_those_of_the_views_errors():
     least = fitted.variances(["a", "b"]).mean()
     overlap = fitted._overlap
     for part, factor in ((0, 3.0), (1, 3.0), (2, 3.0), (0, 0.3), (1, 0.3), (2, 0.3)):
-        other = consistent(protocol.estimate(fitted._aggregate))
+        other = consistent(protocol.estimate(fitted.aggregate))
         precisions = list(overlap.precisions)
         precisions[part] *= factor
         vars(other)["_overlap"] = Overlap(domain, overlap.views, precisions)

@@ -151,7 +151,7 @@ def of_many() -> tuple[InpHT, np.ndarray, Aggregate]:
             mean = sum(k / 60 * (1 if 2 * ((p + shift) % m) < m else -1) for p, k in held.items())
             counts.append(round(mine * contrast * mean / (m if m > 2 else 1)))
     aggregate = Aggregate(
-        channel._signature, sum(users), np.array([*users, *counts], dtype=np.int64)
+        channel.signature, sum(users), np.array([*users, *counts], dtype=np.int64)
     )
     return protocol, records, aggregate
 

@@ -67,7 +67,7 @@ def test_audit_is_the_enumerated_ratio(protocol) -> None:
     if twin.reports.dtype.itemsize <= 2:
         width = twin.reports.dtype.itemsize
         everything = np.arange(1 << 8 * width, dtype=f"<u{width}").view(twin.reports.dtype)
-        accepted = everything[protocol.channel._possible(everything)]
+        accepted = everything[protocol.channel.possible(everything)]
         assert set(codes(accepted).tolist()) == set(codes(twin.reports).tolist())
 
 
@@ -139,7 +139,7 @@ def test_nodes_of_many_users_are_those_of_the_definition(protocol) -> None:
         node(channel, int(part), int(item)) for part, item in zip(parts, items, strict=True)
     ]
     assert found.tolist() == [
-        int(channel._nodes(int(p), np.array([x]))[0]) for p, x in zip(parts, items, strict=True)
+        int(channel.part_items(int(p), np.array([x]))[0]) for p, x in zip(parts, items, strict=True)
     ]
     assert channel._nodes_of(parts[:0], items[:0]).shape == (0,)
 
@@ -282,7 +282,7 @@ def test_nobody_and_somebody(kind) -> None:
     assert nobody.total_variation("a") == math.inf
     with pytest.raises(ValueError, match="no reports"):
         nobody.distribution("a")
-    assert protocol.simulate(np.zeros(MIXED.size, dtype=int)) == nobody._aggregate
+    assert protocol.simulate(np.zeros(MIXED.size, dtype=int)) == nobody.aggregate
     for seed in range(6):
         rng = np.random.default_rng(seed)
         one = protocol.estimate(protocol.aggregate(protocol.privatize([[1, 2, 0, 1]], rng)))

@@ -144,7 +144,7 @@ class Enumerated:
     def cells(self, counts) -> np.ndarray:
         total = sum(n * one for n, one in zip(self.users, counts, strict=True))
         estimate = MarginalEstimate(
-            self.protocol, Aggregate(self.protocol.channel._signature, sum(self.users), total)
+            self.protocol, Aggregate(self.protocol.channel.signature, sum(self.users), total)
         )
         return np.concatenate([estimate.marginal(names).ravel() for names in self.sets])
 
@@ -182,7 +182,7 @@ class Enumerated:
         for users, chances, counts in zip(self.users, self.chances, self.counts, strict=True):
             total += np.tensordot(users * (chances @ held), np.array(counts, dtype=float), axes=1)
         return Aggregate(
-            self.protocol.channel._signature, sum(self.users), np.rint(total).astype(np.int64)
+            self.protocol.channel.signature, sum(self.users), np.rint(total).astype(np.int64)
         )
 
 

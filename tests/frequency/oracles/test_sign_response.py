@@ -90,11 +90,11 @@ def test_counts_that_no_reports_have() -> None:
 
 
 def test_what_public_coins_draw_has_the_likelihoods_told() -> None:
-    blank = CHANNEL._blank(Coins(np.arange(90_000, dtype=np.uint64)))
-    assert CHANNEL._possible(blank).all()
+    blank = CHANNEL.blank(Coins(np.arange(90_000, dtype=np.uint64)))
+    assert CHANNEL.possible(blank).all()
     cells = Counter(blank.tolist())
     assert len(cells) == 18
     assert all(abs(count - 5000) < 6 * 5000**0.5 for count in cells.values())
-    ((low, high),) = CHANNEL._likelihoods
-    agree = CHANNEL._likelihood(blank, np.zeros(len(blank), dtype=np.int64))
+    ((low, high),) = CHANNEL.likelihoods
+    agree = CHANNEL.likelihood(blank, np.zeros(len(blank), dtype=np.int64))
     assert abs(np.where(agree, float(high), float(low)).mean() - 1) < 0.02

@@ -60,7 +60,7 @@ class TabularContract(OracleContract):
         for r in range(len(reports)):
             aggregate = oracle.aggregate(reports[r : r + 1])
             estimate = oracle.estimate(aggregate)
-            raw = oracle._linear_variance(eye, aggregate, estimate.frequencies, None)
+            raw = oracle.linear_variances_of(eye, aggregate, estimate.frequencies, None)
             close(estimate.variances, np.maximum(raw, 0), raw)
 
     def test_wrong_domain(self):

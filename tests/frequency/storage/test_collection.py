@@ -215,13 +215,13 @@ def test_files_of_half_a_batch_are_not_held(tmp_path, monkeypatch):
     """What waits for the end of a file, with reports of others, is at most a batch and a half."""
     monkeypatch.setattr(collection, "_OPENING", 0)
     protocol = HRR(16, 1.0)
-    held, count = [], HRR._count
+    held, count = [], HRR.add_counts
 
     def counted(self, reports, counts=None):
         held.append(len(reports))
         return count(self, reports, counts)
 
-    monkeypatch.setattr(HRR, "_count", counted)
+    monkeypatch.setattr(HRR, "add_counts", counted)
     lengths = [30, 49, 50, 51, 199, 40, 45, 20]
     for k, n in enumerate(lengths):
         reports = protocol.privatize(np.arange(n) % 16, np.random.default_rng(k))

@@ -135,7 +135,7 @@ GOOD = {"index": pa.array([3], pa.uint8()), "sign": pa.array([1], pa.int8())}
         (GOOD, {"groups": [[True, "0" * 64]]}, "damaged: what it says of itself"),
         (GOOD, {"groups": [[1]]}, "damaged: what it says of itself"),
         (GOOD, {"groups": 1}, "damaged: what it says of itself"),
-        (GOOD, {"parameters": HRR(16, 1.5)._signature}, "foreign.*alpha"),
+        (GOOD, {"parameters": HRR(16, 1.5).signature}, "foreign.*alpha"),
         (GOOD, {"parameters": None}, "foreign"),
         (GOOD, {"parameters": "[" * 100_000}, "foreign"),
         (GOOD, {"parameters": '{"protocol": "\\ud800"}'}, "foreign"),

@@ -21,7 +21,7 @@ PROTOCOL = GRR(4, 1.0)
 
 def state_file(path, files, n=5, counts=(2, 3, 0, 0)):
     stream = io.BytesIO()
-    aggregate = Aggregate(PROTOCOL._signature, n, np.array(counts))
+    aggregate = Aggregate(PROTOCOL.signature, n, np.array(counts))
     aggregate.write(stream, "counted files", files=files)
     path.write_bytes(stream.getvalue())
     return path

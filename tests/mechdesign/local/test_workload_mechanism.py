@@ -407,7 +407,7 @@ def test_tabular_gives_the_same_variance(W):
     design = workload_optimal(W, 6, 1.0)
     oracle, n = Tabular(design.mechanism), 10**9  # so many that the counts are as expected, to 1e-4
     aggregate = oracle.simulate(np.full(6, n // 6), np.random.default_rng(9))
-    found = aggregate.n * oracle._linear_variance(W, aggregate, np.full(6, 1 / 6), None)
+    found = aggregate.n * oracle.linear_variances_of(W, aggregate, np.full(6, 1 / 6), None)
     assert found.sum() == pytest.approx(design.variance, rel=1e-3)
 
 

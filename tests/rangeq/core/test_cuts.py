@@ -53,7 +53,7 @@ def test_an_even_population_has_other_variances() -> None:
     protocol, rng = HierarchicalHistogram(64, 8.0, 4, "OUE"), np.random.default_rng(0)
     estimate = protocol.estimate(protocol.simulate(heaped(64, 1), rng))
     first, last = all_ranges(64)
-    users = protocol._users(estimate._aggregate)
+    users = protocol.part_users(estimate.aggregate)
     even = protocol._own_range_variance(first, last, users)
     inner = last - first < 63
     ratio = estimate.variance(first, last)[inner] / even[inner]

@@ -381,7 +381,7 @@ def test_the_variance_of_sums_is_known_beforehand(protocol):
     ids=repr,
 )
 def test_difference_variance_is_the_mean_over_pairs(protocol, held) -> None:
-    d, users = held or protocol.domain, protocol._expected_users(100)
+    d, users = held or protocol.domain, protocol.expected_users(100)
     pairs = [
         np.eye(protocol.domain)[x] - np.eye(protocol.domain)[z] for x in range(d) for z in range(x)
     ]

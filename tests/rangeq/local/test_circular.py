@@ -39,7 +39,7 @@ class TestCircle(RangeContract):
         good = oracle.privatize(self.values(6, 300), np.random.default_rng(1))
         for k, level in enumerate(oracle.parts):
             first = int(np.flatnonzero(good["level"] == k)[0])
-            for name, least in (("angle", level.width), ("block", level.base._shape[0])):
+            for name, least in (("angle", level.width), ("block", level.base.counts_shape[0])):
                 for value in (least, 255):
                     part = level.privatize([0], np.random.default_rng(0))
                     if name == "angle":
@@ -142,9 +142,9 @@ class Dense:
         right = np.zeros(len(even))
         for k, (level, b) in enumerate(zip(self.protocol.parts, self.blocks, strict=True)):
             if self.users[k]:
-                counts = self.protocol._level(aggregate, k).counts
+                counts = self.protocol.part_aggregate(aggregate, k).counts
                 for angle, seen_from in enumerate(b):
-                    supporters = level.base._supporters(counts[angle])
+                    supporters = level.base.supporters(counts[angle])
                     told = supporters / float(level.base.p - level.base.q)
                     n = counts[angle].sum() / counts.sum() * self.users[k]
                     # Q n / (p - q) as well, but that is the same for all blocks of the angle
@@ -232,7 +232,7 @@ def test_the_fourier_solution_is_least_squares(protocol) -> None:
     for seed, asked in enumerate(choices_of_levels(protocol)[:12]):
         aggregate = some_reports(protocol, seed, asked)
         twin, found = (
-            Dense(protocol, protocol._users(aggregate)),
+            Dense(protocol, protocol.part_users(aggregate)),
             protocol.estimate(aggregate).frequencies,
         )
         np.testing.assert_allclose(
@@ -440,7 +440,7 @@ def test_a_wrong_sign_of_the_angle_is_biased(monkeypatch) -> None:
         begins = (
             np.arange(self.blocks) * self.width + np.arange(self.width)[:, None]
         ) % self.domain
-        result[begins] = self.base._supporters(counts)
+        result[begins] = self.base.supporters(counts)
         return result
 
     monkeypatch.setattr(Blocks, "supporters", supporters)
@@ -792,7 +792,7 @@ def test_parameters() -> None:
         CircularHistogram(9, 1.0, 12, (4, 12), ("GRR", "OLH"), ("2/3", "1/3")),
         CircularHistogram(10, 1.0, 12, (4, 12), ("GRR", "OLH"), ("1/3", "2/3")),
     ]
-    assert len({p._signature for p in (protocol, *others)}) == 6
+    assert len({p.signature for p in (protocol, *others)}) == 6
 
 
 @pytest.mark.parametrize(
@@ -880,26 +880,26 @@ def test_what_blocks_can_have_counted(name) -> None:
     ones = np.array([level.aggregate(reports[r : r + 1]).counts for r in range(len(reports))])
     assert not isinstance(level.base, SubsetSelection) or level.base.size == 2
     two = {(a + b).tobytes() for a in ones for b in ones}
-    size, rng = math.prod(level._shape), np.random.default_rng(0)
-    every = (ones[:, None] + ones).reshape(-1, *level._shape)
+    size, rng = math.prod(level.counts_shape), np.random.default_rng(0)
+    every = (ones[:, None] + ones).reshape(-1, *level.counts_shape)
     for number, counts in enumerate(every[:: max(1, len(every) // 300)]):
-        assert level._consistent(Aggregate(level._signature, 2, counts))
-        assert not level._consistent(Aggregate(level._signature, 3, counts))
+        assert level.consistent(Aggregate(level.signature, 2, counts))
+        assert not level.consistent(Aggregate(level.signature, 3, counts))
         moved = counts.ravel().copy()
         for _ in range(3):  # one of the counts is moved to another cell
             held = rng.choice(np.flatnonzero(moved))
             moved[held] -= 1
             moved[rng.integers(size)] += 1
-            wanted = moved.reshape(level._shape).tobytes() in two
+            wanted = moved.reshape(level.counts_shape).tobytes() in two
             assert (
-                level._consistent(
-                    Aggregate(level._signature, 2, moved.reshape(level._shape).copy())
+                level.consistent(
+                    Aggregate(level.signature, 2, moved.reshape(level.counts_shape).copy())
                 )
                 == wanted
             ), number
     for change in (1 << 62, -1):
         wrong = every[0].copy()
         wrong.ravel()[:] += change
-        assert not level._consistent(Aggregate(level._signature, 2, wrong))
-    empty = np.zeros(level._shape, dtype=np.int64)
-    assert level._consistent(Aggregate(level._signature, 0, empty))
+        assert not level.consistent(Aggregate(level.signature, 2, wrong))
+    empty = np.zeros(level.counts_shape, dtype=np.int64)
+    assert level.consistent(Aggregate(level.signature, 0, empty))

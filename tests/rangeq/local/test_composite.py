@@ -175,7 +175,7 @@ class Dense:
         result = np.full(self.protocol.domain, 1 / self.protocol.domain)
         for k, (oracle, n) in enumerate(zip(self.protocol.parts, self.users, strict=True)):
             if n:
-                own = oracle.estimate(self.protocol._level(aggregate, k)).frequencies
+                own = oracle.estimate(self.protocol.part_aggregate(aggregate, k)).frequencies
                 result += self.effect(k) @ (own - 1 / oracle.domain)
         return result
 
@@ -232,7 +232,7 @@ def test_estimates_are_those_of_least_squares(protocol) -> None:
         reports = protocol.privatize(values, rng)
         aggregate = protocol.aggregate(reports[np.isin(reports["level"], asked)])
         twin, found = (
-            Dense(protocol, protocol._users(aggregate)),
+            Dense(protocol, protocol.part_users(aggregate)),
             protocol.estimate(aggregate).frequencies,
         )
         close(found, twin.estimate(aggregate), 100 * np.abs(found).max())
@@ -284,13 +284,13 @@ def test_what_an_estimate_tells_of_its_errors() -> None:
     """
     protocol, d = PROTOCOLS[2], 18
     aggregate = protocol.simulate(np.arange(1, d + 1) * 5, np.random.default_rng(0))
-    estimate, twin = protocol.estimate(aggregate), Dense(protocol, protocol._users(aggregate))
+    estimate, twin = protocol.estimate(aggregate), Dense(protocol, protocol.part_users(aggregate))
     first, last = all_ranges(d)
     f = (last - first + 1) / d
     expected = twin.variances(indicators(first, last, d)) - f * (1 - f) / aggregate.n
     np.testing.assert_allclose(estimate.variance(first, last), expected, rtol=1e-8, atol=1e-14)
     assert estimate.variance(0, d - 1) == pytest.approx(0, abs=1e-15)
-    weights, users = np.random.default_rng(1).normal(size=(4, d)), protocol._users(aggregate)
+    weights, users = np.random.default_rng(1).normal(size=(4, d)), protocol.part_users(aggregate)
     f = norm_sub(estimate.frequencies)
     expected = -(weights**2 @ f - (weights @ f) ** 2) / aggregate.n
     for k, level in enumerate(protocol.parts):
@@ -335,11 +335,11 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
     held = rng.integers(0, 300, domain)
     for counts in (held, np.eye(domain, dtype=int)[1]):  # many users, and one: of one level alone
         theirs = tree.simulate(counts, rng)
-        mine = Aggregate(composite._signature, theirs.n, theirs.counts.copy())
+        mine = Aggregate(composite.signature, theirs.n, theirs.counts.copy())
         one, two = composite.estimate(mine), tree.estimate(theirs)
         close(one.frequencies, two.frequencies, np.abs(two.frequencies).max())
         # A composite's errors of ranges are those of an even population.
-        even_variance = AdditiveProtocol._range_variance(tree, two, first, last)
+        even_variance = AdditiveProtocol.range_variances(tree, two, first, last)
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(
                 one.variance(first, last), even_variance, rtol=1e-9, atol=1e-14
@@ -652,7 +652,7 @@ def test_parameters() -> None:
         Composite(16, 1.0, m, (2, 2), ("GRR", "OLH"), ("1/4", "1/4", "1/2")),
         Composite(16, 1.5, m, (2, 2), ("GRR", "OLH"), ("1/3", "1/3", "1/3")),
     ]
-    assert len({p._signature for p in (protocol, *others)}) == 6
+    assert len({p.signature for p in (protocol, *others)}) == 6
 
 
 def test_the_audit_is_the_worst_level() -> None:

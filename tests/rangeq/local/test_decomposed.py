@@ -46,7 +46,7 @@ CASES = [
 @pytest.mark.parametrize("protocol", CASES, ids=repr)
 def test_errors_of_ranges_are_those_of_their_nodes(protocol) -> None:
     d, n = protocol.domain, 10_000
-    users = protocol._expected_users(n)
+    users = protocol.expected_users(n)
     heap = np.random.default_rng(d).dirichlet(np.full(d, 0.2))
     for f, given in ((np.full(d, 1 / d), None), (heap, heap)):
         for workload in WORKLOADS:
@@ -58,7 +58,7 @@ def test_errors_of_ranges_are_those_of_their_nodes(protocol) -> None:
     counts[0] += 1
     aggregate = protocol.simulate(counts, np.random.default_rng(0))
     estimate = protocol.estimate(aggregate)
-    users, n = protocol._users(aggregate), estimate.n
+    users, n = protocol.part_users(aggregate), estimate.n
     first, last = ranges_of(d, "all ranges")
     found = estimate.variance(first, last)
     # The levels contradict each other: each tells its own fractions.

@@ -1,0 +1,141 @@
+"""Oracles whose kinds of reports can be listed, each with its exact probability for every item."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+import flint
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports
+from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
+from frequency.exceptions import NotIdentifiable
+from mechdesign import Audit, Mechanism
+from mechdesign._support.arrays import Floats, Items
+
+_PRIME = (1 << 61) - 1
+
+_TOLERANCE = 1e-6
+"""How far the reconstruction, in floats, may be from unbiased."""
+
+
+class EnumeratedOracle(Oracle):
+    """Oracles that state the exact probability of each kind of report.
+
+    From this `law` follow the audit, the counts, the estimates and all variances, exactly but at a
+    cost of kinds x items. What remains to be written is the report: ``report_dtype``, `fill`,
+    `possible` and `kinds_of`.
+
+    Frequencies are reconstructed by weighted least squares: of all the linear estimators that are
+    unbiased for every population, the one of least variance when all items are equally frequent, f
+    = (P' M^-1 P)^-1 P' M^-1 (counts / n) with P the law and M the diagonal of the reports'
+    probabilities then.
+    """
+
+    @property
+    @abstractmethod
+    def law(self) -> Mechanism:
+        """The probability of each kind of report (output) under each item (input)."""
+
+    @abstractmethod
+    def kinds_of(self, reports: Reports) -> Items:
+        """The kind of each valid report: shape (users,), outputs of `law`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_identifiable()
+
+    def _require_identifiable(self) -> None:
+        law = self.law
+        # Full rank modulo a prime is full rank.
+        weights = [w % _PRIME for row in law.weights for w in row]
+        rank = flint.nmod_mat(law.outputs, law.inputs, weights, _PRIME).rank()
+        if rank < law.inputs:
+            raise NotIdentifiable(
+                f"the {law.inputs} columns of the table have rank {rank}: reports do not"
+                " determine the frequencies"
+            )
+        error = np.abs(self.reconstruction @ law.matrix - np.eye(self.domain)).max()
+        if not error < _TOLERANCE:
+            raise NotIdentifiable(
+                "the columns of the table are too nearly dependent to estimate in floats: off by"
+                f" {error:.1e}"
+            )
+
+    @cached_property
+    def reconstruction(self) -> Floats:
+        """The estimator: frequencies are this matrix times the fractions of the kinds of reports.
+
+        Shape (domain, kinds).
+        """
+        matrix = self.law.matrix
+        root = np.sqrt(matrix.mean(axis=1))
+        # Reports that never occur do not matter
+        scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
+        return result
+
+    @cached_property
+    def _sendable(self) -> npt.NDArray[np.bool_]:
+        """Which kinds of reports ever occur: shape (kinds,)."""
+        return np.array([any(row) for row in self.law.weights])
+
+    def _details(self) -> dict[str, Any]:
+        text = repr((self.law.weights, self.law.denominator, self.law.privacy.neighbours))
+        return {"table": hashlib.sha256(text.encode()).hexdigest()}
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return (self.law.outputs,)
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return np.bincount(self.kinds_of(reports), minlength=self.law.outputs)
+
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return super().consistent(aggregate) and not aggregate.counts[~self._sendable].any()
+
+    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        total = np.zeros(self.counts_shape, dtype=np.int64)
+        for item in np.flatnonzero(held):
+            column = self.law.matrix[:, item]
+            total += rng.multinomial(held[item], column / column.sum())
+        return total
+
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        result: Floats = self.reconstruction @ (aggregate.counts / aggregate.n)
+        return result if items is None else result[items]
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        kinds = self.law.matrix @ frequencies
+        return variance_of_scores(n, weights @ self.reconstruction, kinds, weights, frequencies)
+
+    def linear_variances_of(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        # From the reports themselves: where privacy is strong, the frequencies are too noisy for
+        # floats
+        scores = spread_out(weights, items, self.domain) @ self.reconstruction
+        kinds = aggregate.counts / aggregate.n
+        return variance_of_scores(aggregate.n, scores, kinds, weights, frequencies)
+
+    @cached_property
+    def _own_and_other(self) -> tuple[float, float]:
+        square = self.reconstruction**2 @ self.law.matrix
+        own = np.trace(square) / self.domain
+        return own - 1, (square.sum() / self.domain - own) / max(self.domain - 1, 1)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # As `Oracle` has it, without the variances of the single sums
+        d = held or self.domain
+        flat, chosen = self.law.matrix[:, :d].mean(axis=1), self.reconstruction[:d]
+        centred = chosen - chosen.mean(axis=0)
+        trace = float((centred**2 @ flat).sum()) - (1 - 1 / d)
+        return float(variance_of(n, 2 * trace / (d - 1)))
+
+    def audit(self) -> Audit:
+        return self.law.audit()
